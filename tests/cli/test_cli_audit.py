@@ -48,27 +48,27 @@ def arguments(logs: LogDirectory, *more: object) -> list[object]:
 
 
 @pytest.mark.slow
-def test_nothing_open_is_0(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_0_when_nothing_is_open(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(logs)).code == 0
 
 
-def test_a_live_transaction_is_0(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_0_for_a_live_transaction(run: Run, logs: LogDirectory) -> None:
     logs.partition("orders").data(7, at=OLD)
     logs.id("pay", "Ongoing", 7, 0, ("orders", 0), at=NOON)
     assert run(*arguments(logs)).code == 0
 
 
-def test_a_hanging_transaction_is_3(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_3_for_a_hanging_transaction(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(hanging(logs))).code == 3
 
 
-def test_a_stuck_transaction_is_3(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_3_for_a_stuck_transaction(run: Run, logs: LogDirectory) -> None:
     logs.partition("orders").data(7, at=OLD)
     logs.id("pay", "PrepareCommit", 7, 1, ("orders", 0), at=OLD)
     assert run(*arguments(logs)).code == 3
 
 
-def test_found_and_incomplete_is_5(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_5_for_a_finding_in_incomplete_data(run: Run, logs: LogDirectory) -> None:
     result = run("audit", hanging(logs).write())
     assert result.code == 5
     outcome = json.loads(result.text.splitlines()[-1])
@@ -77,18 +77,18 @@ def test_found_and_incomplete_is_5(run: Run, logs: LogDirectory) -> None:
     assert result.err == "incomplete: 47 of 50 partitions of __transaction_state were not read: 3-49\n"
 
 
-def test_an_unknown_one_is_4(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_4_for_an_unknown_verdict(run: Run, logs: LogDirectory) -> None:
     logs.partition("orders").data(7, at=OLD)
     result = run("audit", logs.write())
     assert result.code == 4
     assert result.err.startswith("incomplete: 47 of 50 partitions of __transaction_state were not read: 3-49 (and 1")
 
 
-def test_an_incomplete_coordinator_log_is_4(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_4_for_an_incomplete_coordinator_log(run: Run, logs: LogDirectory) -> None:
     assert run("audit", logs.write()).code == 4
 
 
-def test_damage_is_4(run: Run, logs: LogDirectory) -> None:
+def test_exits_with_4_for_damage(run: Run, logs: LogDirectory) -> None:
     logs.partition("orders").plain()
     path = Path(logs.write()) / "orders-0" / f"{0:020}.log"
     path.write_bytes(path.read_bytes()[:-1])
@@ -98,12 +98,12 @@ def test_damage_is_4(run: Run, logs: LogDirectory) -> None:
     assert len(result.err.splitlines()) == 1
 
 
-def test_a_path_that_is_not_there_is_1(run: Run, tmp_path: Path) -> None:
+def test_exits_with_1_for_a_missing_path(run: Run, tmp_path: Path) -> None:
     result = run("audit", tmp_path / "gone")
     assert (result.code, result.err) == (1, f"error: {tmp_path}/gone: No such file or directory\n")
 
 
-def test_a_folder_without_logs_is_1(run: Run, tmp_path: Path) -> None:
+def test_exits_with_1_for_a_folder_without_logs(run: Run, tmp_path: Path) -> None:
     result = run("audit", tmp_path)
     assert (result.code, result.err) == (
         1,
@@ -124,14 +124,14 @@ def test_a_folder_without_logs_is_1(run: Run, tmp_path: Path) -> None:
         ("--transactional-id-expiration", "604800000"),
     ],
 )
-def test_wrong_options_are_2(run: Run, logs: LogDirectory, wrong: tuple[str, str]) -> None:
+def test_exits_with_2_for_wrong_options(run: Run, logs: LogDirectory, wrong: tuple[str, str]) -> None:
     assert run(*arguments(logs, *wrong)).code == 2
 
 
 # Formats -------------------------------------------------------------------------------------------------------------
 
 
-def test_json_is_one_object(run: Run, logs: LogDirectory) -> None:
+def test_json_prints_one_object(run: Run, logs: LogDirectory) -> None:
     audit = json.loads(run(*arguments(hanging(logs), "--format", "json")).out)
     assert list(audit) == ["as_of", "read", "findings", "violations", "damage", "answers", "unread", "outcome"]
     assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
@@ -141,7 +141,7 @@ def test_json_is_one_object(run: Run, logs: LogDirectory) -> None:
     assert (finding["verdict"], finding["reason"]) == ("hanging", "transaction_ended")
 
 
-def test_jsonl_has_a_kind_on_each_line(run: Run, logs: LogDirectory) -> None:
+def test_jsonl_lines_have_a_kind(run: Run, logs: LogDirectory) -> None:
     path = Path(hanging(logs).write()) / "orders-0" / f"{0:020}.log"
     path.write_bytes(path.read_bytes() + b"torn")
     lines = [json.loads(line) for line in run("audit", logs.root, "--txn-partitions", 3).out.splitlines()]
@@ -156,13 +156,13 @@ def test_jsonl_has_a_kind_on_each_line(run: Run, logs: LogDirectory) -> None:
     assert lines[0]["as_of"] == NOON
 
 
-def test_csv_is_the_findings(run: Run, logs: LogDirectory) -> None:
+def test_csv_prints_the_findings_alone(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(hanging(logs), "--format", "csv")).out.decode()
     (row,) = csv.DictReader(io.StringIO(out, newline=""))
     assert (row["topic"], row["producer_id"], row["transactional_id"]) == ("orders", "7", "pay")
 
 
-def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
+def test_table_is_followed_by_the_suggested_action(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(hanging(logs), "--format", "table")).out.decode()
     table, rest = out.split("\n\n", 1)
     header, _, row = table.splitlines()
@@ -183,12 +183,12 @@ def test_a_table_and_what_to_do(run: Run, logs: LogDirectory) -> None:
     )
 
 
-def test_a_table_of_nothing(run: Run, logs: LogDirectory) -> None:
+def test_prints_a_sentence_instead_of_an_empty_table(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(logs, "--format", "table")).out.decode()
     assert out.startswith("No transaction is open.\n\nAges as of 2025-06-16 12:00:00 UTC (")
 
 
-def test_nothing_open_is_no_headline_of_an_incomplete_answer(run: Run, logs: LogDirectory) -> None:
+def test_incomplete_answer_is_not_headed_nothing_open(run: Run, logs: LogDirectory) -> None:
     result = run("audit", logs.write(), "--format", "table")
     assert result.code == 4
     assert result.text.startswith(
@@ -197,23 +197,23 @@ def test_nothing_open_is_no_headline_of_an_incomplete_answer(run: Run, logs: Log
     )
 
 
-def test_what_was_not_read_stands_beside_what_was_found(run: Run, logs: LogDirectory) -> None:
+def test_unread_parts_are_printed_next_to_findings(run: Run, logs: LogDirectory) -> None:
     out = run("audit", hanging(logs).write(), "--format", "table").text
     missing = "\nNot everything was read:\n  - 47 of 50 partitions of __transaction_state were not read: 3-49\n"
     assert out.index("  hanging  ") < out.index(missing) < out.index("hanging, transaction_ended")
 
 
-def test_the_clock_can_be_given(run: Run, logs: LogDirectory) -> None:
+def test_as_of_sets_the_clock(run: Run, logs: LogDirectory) -> None:
     result = run(*arguments(hanging(logs), "--as-of", OLD + 1, "--format", "json"))
     assert result.code == 0
     assert json.loads(result.out)["findings"][0]["reason"] == "young"
 
 
-def test_the_limit_can_be_given(run: Run, logs: LogDirectory) -> None:
+def test_max_transaction_timeout_sets_the_limit(run: Run, logs: LogDirectory) -> None:
     assert run(*arguments(hanging(logs), "--max-transaction-timeout", 300)).code == 0
 
 
-def test_settings_are_told_with_their_source(run: Run, logs: LogDirectory) -> None:
+def test_settings_are_printed_with_their_source(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(logs, "--producer-id-expiration", 60, "--format", "table")).out.decode()
     assert (
         "\nSettings: transaction.max.timeout.ms 900000, transactional.id.expiration.ms 604800000 (Kafka's default); "
@@ -228,7 +228,7 @@ def test_settings_are_told_with_their_source(run: Run, logs: LogDirectory) -> No
     }
 
 
-def test_names_from_strangers_are_harmless(run: Run, logs: LogDirectory) -> None:
+def test_hostile_names_are_escaped(run: Run, logs: LogDirectory) -> None:
     topic = os.fsdecode(b"\x1b[2J\xffred")
     logs.partition(topic).data(7, at=OLD)
     logs.id("=cmd()\x1b[31m\u202e", "CompleteCommit", 7, 1, at=NOON)
@@ -242,20 +242,20 @@ def test_names_from_strangers_are_harmless(run: Run, logs: LogDirectory) -> None
 # The report ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_report_is_written_and_named(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
+def test_writes_the_report_and_prints_its_path(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     result = run(*arguments(hanging(logs), "--report", path, "--format", "table"))
     assert result.out.decode().endswith(f"\n\nReport: {path}\n")
     assert "<h1>1 hanging transaction</h1>" in path.read_text("utf-8")
 
 
-def test_the_report_may_go_to_standard_output(run: Run, logs: LogDirectory) -> None:
+def test_writes_the_report_to_standard_output(run: Run, logs: LogDirectory) -> None:
     result = run(*arguments(logs, "--report", "-"))
     assert result.out.startswith(b"<!doctype html>")
     assert result.code == 0
 
 
-def test_a_report_that_cannot_be_written_is_1(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
+def test_exits_with_1_when_the_report_cannot_be_written(run: Run, logs: LogDirectory, tmp_path: Path) -> None:
     result = run(*arguments(hanging(logs), "--report", tmp_path / "no" / "folder"))
     assert (result.code, result.err) == (1, f"error: {tmp_path}/no/folder: No such file or directory\n")
 
@@ -263,20 +263,20 @@ def test_a_report_that_cannot_be_written_is_1(run: Run, logs: LogDirectory, tmp_
 # Real logs and Spark -------------------------------------------------------------------------------------------------
 
 
-def test_real_logs(run: Run) -> None:
+def test_finds_the_hanging_transactions_of_real_logs(run: Run) -> None:
     result = run("audit", EXAMPLES / "one-node", "--format", "json")
     assert result.code == 3
     assert json.loads(result.out)["read"]["complete"]
 
 
-def test_a_master_is_for_spark(run: Run) -> None:
+def test_rejects_master_without_spark(run: Run) -> None:
     result = run("audit", EXAMPLES / "one-node", "--master", "local[1]")
     assert result.code == 2
     assert "--master needs --engine spark" in result.err
 
 
 @pytest.mark.spark
-def test_without_java_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_reported_with_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     from pyspark.sql import SparkSession
 
@@ -293,7 +293,7 @@ def test_without_java_the_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPat
     assert result.err == 'error: Spark needs the "spark-jre" extra: pip install "kafkawire[spark-jre]"\n'
 
 
-def test_a_log_that_is_truncated_while_it_is_read_is_4(
+def test_exits_with_4_for_a_log_truncated_while_read(
     run: Run, logs: LogDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its transaction has ended, and the marker is in the lost part: it is not hanging by that."""
@@ -321,20 +321,20 @@ def test_a_log_that_is_truncated_while_it_is_read_is_4(
         "--txn-partitions",
     ],
 )
-def test_numbers_beyond_all_bounds_are_2(run: Run, logs: LogDirectory, option: str, number: str) -> None:
+def test_exits_with_2_for_numbers_out_of_range(run: Run, logs: LogDirectory, option: str, number: str) -> None:
     result = run("audit", logs.write(), f"{option}={number}")
     assert result.code == 2
     assert "unexpected" not in result.err
 
 
-def test_as_many_partitions_as_can_be_counted(run: Run, logs: LogDirectory) -> None:
+def test_accepts_the_largest_partition_count(run: Run, logs: LogDirectory) -> None:
     result = run("audit", logs.write(), "--txn-partitions", str(MOST_PARTITIONS))
     assert "99997 of 100000 partitions of __transaction_state were not read: 3-99999" in result.err
     assert run("audit", logs.write(), "--txn-partitions", str(MOST_PARTITIONS + 1)).code == 2
 
 
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 30, "2147483648"])
-def test_an_absurd_node_id_is_damage_of_its_file(run: Run, logs: LogDirectory, number: str) -> None:
+def test_invalid_node_id_is_damage_of_its_file(run: Run, logs: LogDirectory, number: str) -> None:
     given = arguments(logs)
     (logs.root / "meta.properties").write_text(f"version=1\nnode.id={number}\n")
     result = run(*given)

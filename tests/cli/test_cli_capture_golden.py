@@ -22,14 +22,16 @@ EXAMPLE = "examples/capture/transactions.pcap"
         ("nothing", ["--topic", "nowhere"]),
     ],
 )
-def test_tables_of_the_example(run: Run, monkeypatch: pytest.MonkeyPatch, name: str, arguments: list[str]) -> None:
+def test_example_tables_match_golden_files(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, arguments: list[str]
+) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     result = run("capture", EXAMPLE, *arguments, "--format", "table")
     assert result.code == 4  # one request in it is of a version that no broker knows
     golden.check(f"capture/{name}.txt", result.text + "\n" + result.err)
 
 
-def test_rows_of_each_format(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_rows_match_golden_files_in_each_format(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(__file__).parents[2])
     shown = [
         run("capture", EXAMPLE, "--api", "WriteTxnMarkers", "--connection", "36", "--body", "--format", format).text

@@ -36,12 +36,12 @@ def completed(line: str) -> list[str]:
         ("kafkawire audit --engine s", ["spark"]),
     ],
 )
-def test_words(line: str, words: list[str]) -> None:
+def test_completes_commands_options_and_values(line: str, words: list[str]) -> None:
     assert completed(line) == words
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_it_is_installed_where_the_shell_looks(tmp_path: Path) -> None:
+def test_installs_completion_where_the_shell_looks(tmp_path: Path) -> None:
     command = f"{shlex.quote(sys.executable)} -m kafkawire --install-completion; :"  # the shell must stay its parent
     done = subprocess.run(
         ["bash", "-c", command], cwd=ROOT, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True

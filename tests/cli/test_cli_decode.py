@@ -32,7 +32,7 @@ BYTES = REQUEST.encode(version=0)
     "text",
     ["0100", "01 00", "01:00", "0x0100", "0x01 0X00", " 01\n00\t", "0x01:0x00"],
 )
-def test_hex(run: Run, text: str) -> None:
+def test_decodes_hex_arguments(run: Run, text: str) -> None:
     assert json.loads(run("decode", "DescribeTransactionsRequest", "--version", 0, text).out) == {
         "transactionalIds": []
     }
@@ -49,12 +49,12 @@ def test_hex(run: Run, text: str) -> None:
         ("01" * 3000 + "g", f"error: '{'01' * 30}'... is neither a file nor hex: character 6001 is 'g'\n"),
     ],
 )
-def test_no_hex(run: Run, text: str, error: str) -> None:
+def test_rejects_text_that_is_no_hex(run: Run, text: str, error: str) -> None:
     result = run("decode", "DescribeTransactionsRequest", text)
     assert (result.code, result.out, result.err) == (1, b"", error)
 
 
-def test_files_are_raw_and_hex_overrides(run: Run, tmp_path: Path) -> None:
+def test_files_are_raw_unless_hex_is_given(run: Run, tmp_path: Path) -> None:
     raw, text = tmp_path / "0100", tmp_path / "text"
     raw.write_bytes(BYTES)
     text.write_text(BYTES.hex(":") + "\n")
@@ -65,7 +65,7 @@ def test_files_are_raw_and_hex_overrides(run: Run, tmp_path: Path) -> None:
     assert (result.code, result.err) == (1, f"error: {raw}: not hex: character 1 is '\\x03'\n")
 
 
-def test_standard_input(run: Run) -> None:
+def test_decodes_standard_input(run: Run) -> None:
     wanted = {"transactionalIds": ["a", "b"]}
     for arguments in (["-"], []):
         assert json.loads(run("decode", "DescribeTransactionsRequest", *arguments, stdin=BYTES).out) == wanted
@@ -73,16 +73,16 @@ def test_standard_input(run: Run) -> None:
     assert json.loads(run("decode", "DescribeTransactionsRequest", "-", "--hex", stdin=hexed).out) == wanted
 
 
-def test_folders_are_no_input(run: Run, tmp_path: Path) -> None:
+def test_rejects_folders(run: Run, tmp_path: Path) -> None:
     assert run("decode", "DescribeTransactionsRequest", tmp_path).code == 1
 
 
-def test_json_is_indented_or_compact(run: Run) -> None:
+def test_prints_indented_or_compact_json(run: Run) -> None:
     assert run("decode", "DescribeTransactionsRequest", "0100").out == b'{\n  "transactionalIds": []\n}\n'
     assert run("decode", "DescribeTransactionsRequest", "0100", "--compact").out == b'{"transactionalIds":[]}\n'
 
 
-def test_unknown_tagged_fields_and_bytes_that_are_no_utf_8(run: Run) -> None:
+def test_prints_unknown_tagged_fields_and_escapes_invalid_utf_8(run: Run) -> None:
     result = run("decode", "DescribeTransactionsRequest", "--compact", "02 03 ff1b 01 63 01 aa")
     assert result.text == '{"transactionalIds":["\\udcff\\u001b"],"_unknownTaggedFields":[[99,"qg=="]]}\n'
 
@@ -105,7 +105,7 @@ def test_unknown_tagged_fields_and_bytes_that_are_no_utf_8(run: Run) -> None:
         ([], 2, "NAME"),
     ],
 )  # fmt: skip
-def test_errors(run: Run, arguments: list[str], code: int, error: str) -> None:
+def test_errors_have_exit_code_and_place(run: Run, arguments: list[str], code: int, error: str) -> None:
     result = run("decode", *arguments)
     assert result.code == code
     assert result.out == b""
@@ -114,12 +114,12 @@ def test_errors(run: Run, arguments: list[str], code: int, error: str) -> None:
     assert result.err.count("\n") == 1
 
 
-def test_older_names_are_understood(run: Run) -> None:
+def test_accepts_earlier_message_names(run: Run) -> None:
     assert kafkawire.lookup("AlterIsrRequest").spec.name == "AlterPartitionRequest"
     assert run("decode", "AlterIsrRequest", "--version", "0", "ff").code == 1
 
 
-def test_strict(run: Run) -> None:
+def test_strict_rejects_bytes_that_are_not_canonical(run: Run) -> None:
     loose = "8100 00"  # a count in two bytes where one is enough
     assert run("decode", "DescribeTransactionsRequest", loose).code == 0
     result = run("decode", "DescribeTransactionsRequest", loose, "--strict")
@@ -127,7 +127,7 @@ def test_strict(run: Run) -> None:
     assert "at byte 0" in result.err
 
 
-def test_prefixed(run: Run) -> None:
+def test_prefixed_reads_the_version_from_the_bytes(run: Run) -> None:
     value = TransactionLogValue(producer_id=7, transaction_status=1, transaction_partitions=())
     key = TransactionLogKey(transactional_id="x")
     for name, message, version in (
@@ -140,7 +140,7 @@ def test_prefixed(run: Run) -> None:
         assert json.loads(result.out) == kafkawire.to_json(message, version)
 
 
-def test_drafts(run: Run) -> None:
+def test_decodes_drafts(run: Run) -> None:
     from kafkawire.drafts.kip_360 import DescribeTransactionStateRequest
     from kafkawire.drafts.kip_664_draft import WriteTxnMarkersRequest
 
@@ -153,7 +153,7 @@ def test_drafts(run: Run) -> None:
         assert json.loads(result.out) == kafkawire.to_json(message, version)
 
 
-def test_schemas_of_one_s_own(run: Run, tmp_path: Path) -> None:
+def test_decodes_with_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
     schema = {"name": "Mine", "type": "data", "validVersions": "0-1", "flexibleVersions": "none", "fields": [
         {"name": "Count", "type": "int32", "versions": "0+"},
     ]}  # fmt: skip
@@ -172,7 +172,7 @@ def test_schemas_of_one_s_own(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 4])
-def test_request_frames(run: Run, size: int) -> None:
+def test_decodes_request_frames(run: Run, size: int) -> None:
     frame = frames.encode_request(REQUEST, version=0, correlation_id=7, client_id="me")[4 - size :]
     assert json.loads(run("decode", "--frame", frame.hex()).out) == {
         "name": "DescribeTransactionsRequest",
@@ -184,7 +184,7 @@ def test_request_frames(run: Run, size: int) -> None:
 
 
 @pytest.mark.parametrize("named", [["DescribeTransactionsResponse"], ["--api-key", "65"]])
-def test_response_frames(run: Run, named: list[str]) -> None:
+def test_decodes_response_frames(run: Run, named: list[str]) -> None:
     frame = frames.encode_response(DescribeTransactionsResponse(throttle_time_ms=5), version=0, correlation_id=-1)
     assert json.loads(run("decode", "--frame", "--version", 0, *named, frame.hex()).out) == {
         "name": "DescribeTransactionsResponse",
@@ -194,7 +194,7 @@ def test_response_frames(run: Run, named: list[str]) -> None:
     }
 
 
-def test_a_broker_that_does_not_know_the_version_answers_in_version_0(run: Run) -> None:
+def test_decodes_the_version_0_answer_to_an_unsupported_version(run: Run) -> None:
     frame = frames.encode_response(ApiVersionsResponse(error_code=35), version=0, correlation_id=1)
     shown = json.loads(run("decode", "--frame", "ApiVersionsResponse", "--version", 4, frame.hex()).out)
     assert (shown["version"], shown["body"]["errorCode"]) == (0, 35)
@@ -218,14 +218,14 @@ def test_a_broker_that_does_not_know_the_version_answers_in_version_0(run: Run) 
         (["--frame", "--prefixed", "00"], 2, "--frame goes without"),
     ],
 )
-def test_frame_errors(run: Run, arguments: list[str], code: int, error: str) -> None:
+def test_rejects_malformed_frames(run: Run, arguments: list[str], code: int, error: str) -> None:
     result = run("decode", *arguments)
     assert (result.code, result.out) == (code, b"")
     assert error in result.err
     assert result.err.count("\n") == 1
 
 
-def test_a_frame_s_first_bytes_are_a_size_only_where_they_are_its_size(run: Run) -> None:
+def test_size_prefix_is_skipped_only_where_it_equals_the_size(run: Run) -> None:
     frame = frames.encode_request(ApiVersionsRequest(), version=0, correlation_id=1)[4:]
     assert int.from_bytes(frame[:4], "big") != len(frame) - 4
     assert json.loads(run("decode", "--frame", frame.hex()).out)["name"] == "ApiVersionsRequest"
@@ -237,7 +237,7 @@ def test_a_frame_s_first_bytes_are_a_size_only_where_they_are_its_size(run: Run)
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60), st.sampled_from(["--frame", "FetchResponse", "TransactionLogValue"]))
-def test_any_bytes_give_json_or_one_line(run: Run, data: bytes, how: str) -> None:
+def test_any_bytes_give_json_or_a_one_line_error(run: Run, data: bytes, how: str) -> None:
     result = run("decode", how, "-", *(["--version", 1] if how != "--frame" else []), stdin=data)
     if result.code == 0:
         json.loads(result.out)
@@ -252,19 +252,19 @@ def test_any_bytes_give_json_or_one_line(run: Run, data: bytes, how: str) -> Non
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
 @pytest.mark.parametrize("arguments", [(), ("--hex",), ("--prefixed",)])
-def test_input_without_an_end_is_bounded(run: Run, arguments: tuple[str, ...]) -> None:
+def test_endless_input_is_bounded(run: Run, arguments: tuple[str, ...]) -> None:
     version = () if "--prefixed" in arguments else ("--version", "0")
     result = run("decode", "TransactionLogValue", "/dev/zero", *version, *arguments, "--max-message-size", "1000000")
     assert (result.code, result.out) == (1, b"")
     assert result.err == "error: /dev/zero: more than 1000000 bytes (--max-message-size)\n"
 
 
-def test_the_bound_without_the_option(run: Run) -> None:
+def test_bounds_input_by_default(run: Run) -> None:
     result = run("decode", "TransactionLogValue", "--version", "0", "/dev/zero")
     assert result.err == f"error: /dev/zero: more than {100 << 20} bytes (--max-message-size)\n"
 
 
-def test_the_bound_of_frames_and_of_standard_input(run: Run) -> None:
+def test_bounds_frames_and_standard_input(run: Run) -> None:
     result = run("decode", "--frame", "-", "--max-message-size", "8", stdin=bytes(9))
     assert (result.code, result.err) == (1, "error: standard input: more than 8 bytes (--max-message-size)\n")
     result = run("decode", "AbortedTxn", "--version", "0", "-", "--max-message-size", "32", stdin=bytes(32))

@@ -53,7 +53,7 @@ def of_kind(rows: list[dict[str, Any]], kind: str, *fields: str) -> list[Any]:
     return [tuple(row[field] for field in fields) for row in rows if row["kind"] == kind]
 
 
-def test_batches_and_small_files(run: Run, logs: Path) -> None:
+def test_prints_batches_and_small_files(run: Run, logs: Path) -> None:
     found = rows(run, logs)
     assert of_kind(found, "batch", "topic", "partition", "base_offset", "last_offset", "codec", "control") == [
         ("__transaction_state", 0, 0, 0, "none", None),
@@ -66,7 +66,7 @@ def test_batches_and_small_files(run: Run, logs: Path) -> None:
     assert not of_kind(found, "record")
 
 
-def test_records_without_payloads(run: Run, logs: Path) -> None:
+def test_deep_no_payloads_omits_payloads(run: Run, logs: Path) -> None:
     for flags in (["--deep-iteration"], ["--print-data-log", "--no-payloads"]):
         found = rows(run, logs / "orders-1", *flags)
         assert of_kind(found, "record", "offset", "control", "key_size", "value_size", "timestamp") == [
@@ -77,7 +77,7 @@ def test_records_without_payloads(run: Run, logs: Path) -> None:
         assert not any("value" in row or "decoded" in row or "headers" in row for row in found)
 
 
-def test_records_with_payloads(run: Run, logs: Path) -> None:
+def test_deep_prints_payloads(run: Run, logs: Path) -> None:
     found = rows(run, logs, "--print-data-log")
     assert of_kind(found, "record", "topic", "key", "value", "value_base64")[1:3] == [
         ("orders", "k\x1b[31m", "[bold]=cmd", None),
@@ -101,7 +101,7 @@ def test_every_format_is_harmless(run: Run, logs: Path, format: str) -> None:
     assert r"k\x1b[31m" in result.text or r"k\u001b[31m" in result.text
 
 
-def test_csv_columns_are_those_that_were_asked_for(run: Run, logs: Path) -> None:
+def test_csv_has_the_columns_of_the_options(run: Run, logs: Path) -> None:
     def columns(*flags: str) -> set[str]:
         lines = list(csv.DictReader(io.StringIO(run("dump", logs, "--format", "csv", *flags).text)))
         assert all(None not in line and None not in line.values() for line in lines)
@@ -114,18 +114,18 @@ def test_csv_columns_are_those_that_were_asked_for(run: Run, logs: Path) -> None
     assert {"value", "headers", "decoded"} <= columns("--print-data-log")
 
 
-def test_output_file(run: Run, logs: Path, tmp_path: Path) -> None:
+def test_writes_an_output_file(run: Run, logs: Path, tmp_path: Path) -> None:
     assert run("dump", logs, "-o", tmp_path / "x.jsonl").out == b""
     assert (tmp_path / "x.jsonl").read_bytes() == run("dump", logs).out
 
 
-def test_several_paths_and_single_files(run: Run, logs: Path) -> None:
+def test_reads_several_paths_and_single_files(run: Run, logs: Path) -> None:
     file = logs / "orders-1" / f"{0:020}.log"
     assert len(rows(run, file)) == 2
     assert len(rows(run, file, logs / "orders-1/leader-epoch-checkpoint")) == 3
 
 
-def test_damage_is_a_row_and_exit_code_4(run: Run, logs: Path) -> None:
+def test_damage_is_a_row_and_exits_with_4(run: Run, logs: Path) -> None:
     path = logs / "orders-1" / f"{0:020}.log"
     path.write_bytes(BATCHES[:60] + b"\xff" * 30 + BATCHES)
     result = run("dump", logs)
@@ -156,13 +156,13 @@ def test_reports_a_log_that_is_truncated_while_it_is_read(
         assert "preallocated" not in result.text
 
 
-def test_a_preallocated_tail_is_no_damage(run: Run, logs: Path) -> None:
+def test_preallocated_tail_is_no_damage(run: Run, logs: Path) -> None:
     path = logs / "orders-1" / f"{0:020}.log"
     path.write_bytes(BATCHES + bytes(4096))
     assert len(of_kind(rows(run, path), "batch")) == 2
 
 
-def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
+def test_exits_with_1_when_nothing_can_be_read(run: Run, tmp_path: Path) -> None:
     path = tmp_path / f"{0:020}.log"
     path.write_bytes(b"\xff" * 200)
     result = run("dump", path)
@@ -171,7 +171,7 @@ def test_nothing_that_can_be_read(run: Run, tmp_path: Path) -> None:
     assert [json.loads(line)["kind"] for line in result.out.splitlines()] == ["damage"]
 
 
-def test_paths_that_are_none(run: Run, tmp_path: Path) -> None:
+def test_rejects_missing_paths(run: Run, tmp_path: Path) -> None:
     assert run("dump", tmp_path / "none").err == f"error: {tmp_path / 'none'}: No such file or directory\n"
     (tmp_path / "notes.txt").write_text("x")
     for path in (tmp_path, tmp_path / "notes.txt"):
@@ -180,14 +180,14 @@ def test_paths_that_are_none(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_files_that_may_not_be_read(run: Run, logs: Path) -> None:
+def test_reports_files_without_permission(run: Run, logs: Path) -> None:
     path = logs / "orders-1" / f"{0:020}.log"
     path.chmod(0)
     found = rows(run, logs, code=4)
     assert of_kind(found, "damage", "file", "reason") == [(str(path), "unreadable")]
 
 
-def test_files_that_cannot_be_opened(run: Run, logs: Path) -> None:
+def test_reports_files_that_cannot_be_opened(run: Run, logs: Path) -> None:
     path = logs / "orders-1" / f"{5:020}.log"
     path.symlink_to(logs / "gone")
     found = rows(run, logs, code=4)
@@ -197,7 +197,7 @@ def test_files_that_cannot_be_opened(run: Run, logs: Path) -> None:
     assert len(of_kind(found, "batch")) == 3
 
 
-def test_uris(run: Run) -> None:
+def test_reads_uris(run: Run) -> None:
     """Directories in other stores are named by URIs; file:// is one that is here."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     broker = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
@@ -209,7 +209,7 @@ def test_uris(run: Run) -> None:
     assert done.err.count("\n") == 1
 
 
-def test_a_message_size_that_no_batch_has_is_a_usage_error(run: Run, logs: Path) -> None:
+def test_rejects_a_message_size_out_of_range(run: Run, logs: Path) -> None:
     for number in (str(1 << 31), "9" * 30, "9" * 5000):
         result = run("dump", logs, f"--max-message-size={number}")
         assert (result.code, "unexpected" in result.err) == (2, False)

@@ -60,13 +60,13 @@ SEEN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEEN)
 @pytest.mark.parametrize("format", ["table", "jsonl", "csv"])
-def test_what_a_reader_sees(run: Run, broker: Path, name: str, format: str) -> None:
+def test_tables_match_golden_files(run: Run, broker: Path, name: str, format: str) -> None:
     result = run("dump", *SEEN[name], "--format", format)
     assert result.code == 0
     golden.check(f"cli/dump/{name}.{format}.txt", result.text)
 
 
-def test_damage_as_a_reader_sees_it(run: Run, broker: Path) -> None:
+def test_tables_of_damage_match_golden_files(run: Run, broker: Path) -> None:
     log = broker / "orders-0" / f"{0:020}.log"
     data = bytearray(log.read_bytes())
     data[400:420] = b"\x1b[31m" * 4
@@ -81,7 +81,7 @@ def test_damage_as_a_reader_sees_it(run: Run, broker: Path) -> None:
 
 
 @pytest.mark.slow
-def test_filters(run: Run, broker: Path) -> None:
+def test_filters_select_rows(run: Run, broker: Path) -> None:
     def offsets(*arguments: str) -> list[int]:
         found = lines(run, "logs/orders-0", "--deep-iteration", *arguments)
         return [row["offset"] for row in found if row["kind"] == "record"]
@@ -102,7 +102,7 @@ def test_filters(run: Run, broker: Path) -> None:
     assert offsets("--time", "1795241506736..", "--offset", "..8", "--no-control") == [6, 7]
 
 
-def test_what_a_filter_cannot_speak_of_is_left_out(run: Run, broker: Path) -> None:
+def test_rows_without_the_filtered_field_are_left_out(run: Run, broker: Path) -> None:
     assert kinds(lines(run, "logs")) >= {"batch", "checkpoint", "metadata", "epoch", "snapshot", "txnindex"}
     assert kinds(lines(run, "logs", "--producer-id", "0")) == {"batch", "snapshot", "txnindex"}
     assert kinds(lines(run, "logs", "--offset", "0..5")) == {"batch", "timeindex", "txnindex"}
@@ -118,7 +118,7 @@ def test_what_a_filter_cannot_speak_of_is_left_out(run: Run, broker: Path) -> No
         ["--max-bytes", "-1"], ["--format", "parquet"], ["logs/no-*"],
     ],
 )  # fmt: skip
-def test_usage(run: Run, broker: Path, arguments: list[str]) -> None:
+def test_invalid_options_are_usage_errors(run: Run, broker: Path, arguments: list[str]) -> None:
     result = run("dump", "logs", *arguments)
     assert result.code == 2
     assert result.err.startswith("error: ")
@@ -126,7 +126,7 @@ def test_usage(run: Run, broker: Path, arguments: list[str]) -> None:
     assert result.out == b""
 
 
-def test_globs_and_lists(run: Run, broker: Path) -> None:
+def test_accepts_globs_and_lists_of_paths(run: Run, broker: Path) -> None:
     by_glob = lines(run, "logs/orders-*/*.log")
     assert {row["partition"] for row in by_glob} == {0, 1}
     files = sorted(str(path) for path in broker.glob("orders-*/*.log"))
@@ -140,7 +140,7 @@ def test_globs_and_lists(run: Run, broker: Path) -> None:
 # Decoders ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_away_from_its_topic_is_decoded_when_asked(run: Run, broker: Path, tmp_path: Path) -> None:
+def test_decoder_option_decodes_a_file_outside_its_topic(run: Run, broker: Path, tmp_path: Path) -> None:
     moved = tmp_path / f"{0:020}.log"
     (broker / "__transaction_state-0" / f"{0:020}.log").rename(moved)
     plain = [row for row in lines(run, moved, "--print-data-log") if row["kind"] == "record"]
@@ -154,7 +154,7 @@ def framed(message: Any) -> bytes:
     return b"".join(map(uvarint, (1, message.spec.api_key, 0))) + message.encode(version=0)
 
 
-def test_secrets_are_hidden(run: Run, tmp_path: Path) -> None:
+def test_hides_secrets_by_default(run: Run, tmp_path: Path) -> None:
     hidden = [
         UserScramCredentialRecord(name="alice", mechanism=1, salt=b"SALT!", stored_key=b"STORED", server_key=b"SERVER"),
         DelegationTokenRecord(owner="User:alice", token_id="TOKENID"),
@@ -188,7 +188,7 @@ def in_base64(secret: bytes) -> list[str]:
     return [b64encode(bytes(shift) + secret).decode()[(shift * 4 + 2) // 3 : -4] for shift in range(3)]
 
 
-def test_tombstones_and_unknown_versions_keep_their_bytes(run: Run, tmp_path: Path) -> None:
+def test_keeps_bytes_of_tombstones_and_unknown_versions(run: Run, tmp_path: Path) -> None:
     key = TransactionLogKey(transactional_id="t").encode_prefixed(0)
     value = TransactionLogValue(producer_id=1).encode_prefixed(1)
     log = tmp_path / "__transaction_state-0" / f"{0:020}.log"
@@ -204,7 +204,7 @@ def test_tombstones_and_unknown_versions_keep_their_bytes(run: Run, tmp_path: Pa
 # Checks, statistics --------------------------------------------------------------------------------------------------
 
 
-def test_checks_of_indexes(run: Run, broker: Path) -> None:
+def test_checks_indexes(run: Run, broker: Path) -> None:
     found = lines(run, "logs", "--index-sanity-check")
     assert kinds(found) == {"check"}
     assert all(row["passed"] for row in found)
@@ -218,7 +218,7 @@ def test_checks_of_indexes(run: Run, broker: Path) -> None:
     ]
 
 
-def test_stats(run: Run, tmp_path: Path) -> None:
+def test_stats_prints_a_row_for_each_partition(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "t-3"
     folder.mkdir()
     data = build(
@@ -245,7 +245,7 @@ def test_stats(run: Run, tmp_path: Path) -> None:
 # Limits, formats, progress -------------------------------------------------------------------------------------------
 
 
-def test_limits(run: Run, broker: Path) -> None:
+def test_max_message_size_and_max_bytes_limit_reading(run: Run, broker: Path) -> None:
     log = broker / "orders-0" / f"{0:020}.log"
     first = lines(run, log)[0]
     assert lines(run, log, "--max-bytes", first["size"]) == [first]
@@ -255,7 +255,7 @@ def test_limits(run: Run, broker: Path) -> None:
 
 
 @pytest.mark.slow
-def test_parquet(run: Run, broker: Path) -> None:
+def test_writes_parquet(run: Run, broker: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     assert run("dump", "logs", "--print-data-log", "-o", "rows.parquet").out == b""
     table = parquet.read_table("rows.parquet")
@@ -268,14 +268,14 @@ def test_parquet(run: Run, broker: Path) -> None:
     assert {str(table.schema.field(name).type) for name in ("offset", "timestamp", "producer_id")} == {"int64"}
 
 
-def test_parquet_needs_its_extra(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parquet_without_pyarrow_names_the_extra(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("dump", "logs", "-o", "rows.parquet")
     assert result.code == 1
     assert result.err == 'error: Parquet needs the "arrow" extra: pip install "kafkawire[arrow]"\n'
 
 
-def test_parquet_of_damage_says_so(run: Run, broker: Path) -> None:
+def test_damage_in_parquet_output_exits_with_4(run: Run, broker: Path) -> None:
     pytest.importorskip("pyarrow")
     log = broker / "orders-0" / f"{0:020}.log"
     log.write_bytes(log.read_bytes()[:-1])
@@ -283,7 +283,7 @@ def test_parquet_of_damage_says_so(run: Run, broker: Path) -> None:
     assert Path("x").read_bytes().startswith(b"PAR1")
 
 
-def test_progress_adds_up(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_sums_to_the_total(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However rows go by, the bar ends where the files do."""
     from contextlib import contextmanager
 
@@ -303,7 +303,7 @@ def test_progress_adds_up(run: Run, broker: Path, monkeypatch: pytest.MonkeyPatc
     assert totals == [sum(told)] == [size]
 
 
-def test_files_are_only_read(run: Run, broker: Path) -> None:
+def test_leaves_files_unchanged(run: Run, broker: Path) -> None:
     def state() -> dict[Path, tuple[int, bytes]]:
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in broker.rglob("*") if path.is_file()}
 
@@ -316,7 +316,7 @@ def test_files_are_only_read(run: Run, broker: Path) -> None:
 # What is damaged or long ---------------------------------------------------------------------------------------------
 
 
-def test_a_line_of_zero_bytes_is_counted_in_what_people_read(run: Run, broker: Path) -> None:
+def test_table_counts_repeated_escapes(run: Run, broker: Path) -> None:
     checkpoint = broker / "orders-1" / "leader-epoch-checkpoint"
     checkpoint.write_bytes(b"0\n1\n" + b"\x00" * 470 + b"\n")
     result = run("dump", checkpoint)
@@ -325,7 +325,7 @@ def test_a_line_of_zero_bytes_is_counted_in_what_people_read(run: Run, broker: P
 
 
 @pytest.mark.slow
-def test_a_long_key_on_a_terminal(tmp_path: Path) -> None:
+def test_shortens_a_long_key_on_a_terminal(tmp_path: Path) -> None:
     folder = tmp_path / "orders-0"
     folder.mkdir()
     batch = build([Record(offset=0, timestamp=0, key=b"k" * (1 << 20), value=b"v")])

@@ -17,7 +17,7 @@ TEXT = '{"transactionalIds": ["a", "\\udcff", "é"]}'
 BYTES = DescribeTransactionsRequest(transactional_ids=("a", "\udcff", "é")).encode(version=0)
 
 
-def test_json_from_everywhere(run: Run, tmp_path: Path) -> None:
+def test_reads_json_from_argument_file_and_standard_input(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "message.json"
     path.write_text("\ufeff" + TEXT, "utf-8")
     wanted = BYTES.hex().encode() + b"\n"
@@ -28,19 +28,19 @@ def test_json_from_everywhere(run: Run, tmp_path: Path) -> None:
     assert run("encode", NAME, "--raw", TEXT).out == BYTES
 
 
-def test_what_decode_prints_is_what_encode_reads(run: Run) -> None:
+def test_encodes_what_decode_prints(run: Run) -> None:
     data = BYTES[:-1] + bytes.fromhex("016301aa")
     assert bytes.fromhex(run("encode", NAME, "-", stdin=run("decode", NAME, data.hex()).out).text) == data
 
 
-def test_prefixed(run: Run) -> None:
+def test_prefixed_writes_the_version(run: Run) -> None:
     value = TransactionLogValue(producer_id=7)
     shown = run("decode", "TransactionLogValue", "--prefixed", value.encode_prefixed(1).hex()).out
     result = run("encode", "TransactionLogValue", "--version", 1, "--prefixed", "-", stdin=shown)
     assert bytes.fromhex(result.text) == value.encode_prefixed(1)
 
 
-def test_frames(run: Run) -> None:
+def test_frame_writes_a_whole_request(run: Run) -> None:
     request = DescribeTransactionsRequest(transactional_ids=("a", "\udcff", "é"))
     wanted = frames.encode_request(request, version=0, correlation_id=9, client_id="me")
     result = run("encode", NAME, TEXT, "--frame", "--correlation-id", 9, "--client-id", "me")
@@ -76,7 +76,7 @@ def test_frames(run: Run) -> None:
         (["Foo", "{}"], 2, "no message is named 'Foo'"),
     ],
 )  # fmt: skip
-def test_errors(run: Run, arguments: list[str], code: int, error: str) -> None:
+def test_errors_have_exit_code_and_place(run: Run, arguments: list[str], code: int, error: str) -> None:
     result = run("encode", *arguments)
     assert (result.code, result.out) == (code, b"")
     assert error in result.err
@@ -84,19 +84,19 @@ def test_errors(run: Run, arguments: list[str], code: int, error: str) -> None:
     assert result.err.count("\n") == 1
 
 
-def test_files_that_are_no_utf_8(run: Run, tmp_path: Path) -> None:
+def test_rejects_files_that_are_no_utf_8(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(b'{"a": "\xff"}')
     assert run("encode", NAME, path).err == f"error: {path}: not UTF-8 at byte 7\n"
 
 
-def test_raw_bytes_are_not_for_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_raw_bytes_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     result = run("encode", NAME, "--raw", json.dumps({"transactionalIds": []}))
     assert (result.code, result.out) == (2, b"")
 
 
-def test_input_without_an_end_is_bounded(run: Run) -> None:
+def test_endless_input_is_bounded(run: Run) -> None:
     arguments = ("encode", "AbortedTxn", "--version", "0", "--max-message-size", "1000000")
     result = run(*arguments, "/dev/zero")
     assert (result.code, result.err) == (1, "error: /dev/zero: more than 1000000 bytes (--max-message-size)\n")

@@ -163,7 +163,7 @@ FILES = {
 }
 
 
-def test_the_table_of_errors(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_match_the_golden_table(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)

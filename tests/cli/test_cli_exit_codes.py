@@ -30,7 +30,7 @@ def test_help_has_every_exit_code_of_a_verdict(module: str) -> None:
     assert re.search(rf"\b{INCOMPLETE}\b.*\b{FOUND_INCOMPLETE}\b", said)
 
 
-def test_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+def test_outcome_determines_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     clear = ReadOutcome()
     clear.end()
     clear.read()

@@ -32,12 +32,12 @@ values = st.recursive(
         ({"a": {}, "b": [1, None, True]}, b'{"a":{},"b":[1,null,true]}'),
     ],
 )
-def test_json(value: object, shown: bytes) -> None:
+def test_writes_values_as_json(value: object, shown: bytes) -> None:
     assert json_bytes(value) == shown
 
 
 @given(values, st.sampled_from([None, 2]), st.booleans())
-def test_json_is_harmless_and_loses_nothing(value: object, indent: int | None, ascii_only: bool) -> None:
+def test_json_escapes_control_characters_without_loss(value: object, indent: int | None, ascii_only: bool) -> None:
     encoded = json_bytes(value, indent=indent, ascii_only=ascii_only)
     text = encoded.decode()
     assert json.loads(text) == value
@@ -47,7 +47,7 @@ def test_json_is_harmless_and_loses_nothing(value: object, indent: int | None, a
 
 
 @given(anything)
-def test_structs_are_json_like_dicts(text: str) -> None:
+def test_writes_structs_like_dicts(text: str) -> None:
     class Row(msgspec.Struct):
         name: str
         gone: str | msgspec.UnsetType = msgspec.UNSET

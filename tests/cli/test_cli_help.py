@@ -30,7 +30,7 @@ COMMANDS = list(leaves(get_command(app)))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_examples(run: Run, words: tuple[str, ...]) -> None:
+def test_help_examples_are_valid_commands(run: Run, words: tuple[str, ...]) -> None:
     shown = run(*words, "--help")
     assert shown.code == 0
     description = shown.text.partition("\nArguments:\n")[0].partition("\nOptions:\n")[0]
@@ -41,13 +41,13 @@ def test_examples(run: Run, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("group", ["", "txn", "schema"])
-def test_a_command_s_line_is_a_sentence(run: Run, group: str) -> None:
+def test_summary_of_a_command_is_a_sentence(run: Run, group: str) -> None:
     lines = run(*group.split(), "--help").text.partition("\nCommands:\n")[2].splitlines()
     assert len(lines) >= 7
     assert all(re.fullmatch(r"  [a-z-]+ +[A-Z].{20,}[^.][.?]", line) for line in lines), lines
 
 
-def test_there_are_commands() -> None:
+def test_lists_commands() -> None:
     assert ("txn", "abort") in COMMANDS
     assert ("schema", "show") in COMMANDS
     assert len(COMMANDS) >= 19

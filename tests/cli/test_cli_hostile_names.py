@@ -198,7 +198,7 @@ READ = {"--command-config", "--files", "--schemas", "files", "paths", "inputs", 
 WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen"}
 
 
-def test_every_option_that_names_a_file_is_known() -> None:
+def test_every_file_option_has_a_case() -> None:
     found = {
         parameter.opts[0]
         for command in COMMANDS.values()
@@ -250,7 +250,7 @@ def formats(case: Case) -> Sequence[Format | None]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.command)
-def test_in_a_pipe(run: Run, world: World, case: Case) -> None:
+def test_output_in_a_pipe_is_harmless(run: Run, world: World, case: Case) -> None:
     for format in formats(case):
         if format is Format.parquet:
             continue
@@ -261,7 +261,7 @@ def test_in_a_pipe(run: Run, world: World, case: Case) -> None:
         assert missing(case.names, [*told, result.err]) == [], format
 
 
-def test_on_a_terminal(world: World, tmp_path: Path) -> None:
+def test_output_on_a_terminal_is_harmless(world: World, tmp_path: Path) -> None:
     """A real one: with colours, progress bars, and tables as wide as it is."""
     shown = many_on_a_terminal([case.line(world) for case in CASES], tmp_path, columns=4000)
     for case, text in zip(CASES, shown, strict=True):
@@ -278,7 +278,7 @@ def test_on_a_terminal(world: World, tmp_path: Path) -> None:
     [case for case in CASES if "--output" in options(case.command) and "--format" in options(case.command)],
     ids=lambda case: case.command,
 )
-def test_parquet_holds_the_very_texts(run: Run, world: World, tmp_path: Path, case: Case) -> None:
+def test_parquet_keeps_texts_unchanged(run: Run, world: World, tmp_path: Path, case: Case) -> None:
     """But for bytes that are no UTF-8, which Arrow's text cannot hold."""
     parquet = pytest.importorskip("pyarrow.parquet")
     file = tmp_path / f"{as_file(ALL)[:60]}.parquet"
@@ -297,7 +297,7 @@ def _plain(value: Any) -> Any:
     return list(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
-def test_the_report(run: Run, world: World, tmp_path: Path) -> None:
+def test_report_is_harmless(run: Run, world: World, tmp_path: Path) -> None:
     for output in ("-", tmp_path / f"{as_file(ALL)[:60]}.html"):
         result = run("audit", world.path("logs"), "--txn-partitions", 3, "--report", output)
         assert result.code == FOUND
@@ -309,7 +309,7 @@ def test_the_report(run: Run, world: World, tmp_path: Path) -> None:
         assert missing(FILE_NAMES, [unescape(html)]) == []
 
 
-def test_frames_are_in_files_that_strangers_do_not_name(run: Run, world: World, tmp_path: Path) -> None:
+def test_frame_file_names_are_harmless(run: Run, world: World, tmp_path: Path) -> None:
     frames = tmp_path / as_file(ALL)[:100]
     assert run("capture", world.path("trace.pcap"), "--frames-out", frames, "-o", tmp_path / "rows").code == 0
     found = [file.name for file in frames.iterdir()]
@@ -317,7 +317,7 @@ def test_frames_are_in_files_that_strangers_do_not_name(run: Run, world: World, 
     assert all(re.fullmatch(r"\d{6}-\w+-v\d+\.(req|resp)\.(bin|withheld)", name) for name in found)
 
 
-def test_the_record_of_what_was_done(run: Run, tmp_path: Path) -> None:
+def test_audit_log_is_harmless(run: Run, tmp_path: Path) -> None:
     path = tmp_path / as_file(ALL)[:120]
     given = ("--yes", "--force", ALL, "--audit-log", str(path), *QUICK)
     with in_thread(HostileBroker()) as broker:
@@ -335,7 +335,7 @@ def test_the_record_of_what_was_done(run: Run, tmp_path: Path) -> None:
     ]
 
 
-def test_metrics(run: Run, world: World, tmp_path: Path) -> None:
+def test_metrics_are_harmless(run: Run, world: World, tmp_path: Path) -> None:
     prometheus = pytest.importorskip("prometheus_client.parser")
     file = tmp_path / as_file(f"{TEXTS['escape']}.prom")
     result = run(*Case("txn watch", txn(*QUICK, "--once", "--textfile", str(file))).line(world))
@@ -355,7 +355,7 @@ def test_metrics(run: Run, world: World, tmp_path: Path) -> None:
 # What others say of errors --------------------------------------------------------------------------------------------
 
 
-def test_a_broker_that_says_why(run: Run, tmp_path: Path) -> None:
+def test_error_messages_of_brokers_are_harmless(run: Run, tmp_path: Path) -> None:
     """Text of a broker's own, that it sends before somebody is logged in."""
     broker = ScriptedBroker()
     broker.versions |= {17: (0, 1), 36: (0, 2)}
@@ -375,7 +375,7 @@ def test_a_broker_that_says_why(run: Run, tmp_path: Path) -> None:
     assert missing(NAMES, [result.err]) == []
 
 
-def test_states_that_kafka_does_not_have(run: Run) -> None:
+def test_unknown_states_are_harmless(run: Run) -> None:
     with in_thread(HostileBroker()) as broker:
         assert isinstance(broker, HostileBroker)
         broker.state = ""
@@ -407,7 +407,7 @@ def nowhere(host: Any, *rest: Any, **options: Any) -> Any:
 _LOOK_UP = socket.getaddrinfo
 
 
-def test_brokers_whose_addresses_are_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_broker_addresses_are_harmless(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", nowhere)
     broker = HostileBroker()
     names = (*NAMES, ALL, "", "a" * 70, "...", "é" * 300)
@@ -423,7 +423,7 @@ def test_brokers_whose_addresses_are_none(run: Run, monkeypatch: pytest.MonkeyPa
     assert missing(names, gaps) == []
 
 
-def test_tracebacks(world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any) -> None:
+def test_tracebacks_are_harmless(world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary: Any) -> None:
     monkeypatch.setenv("KAFKAWIRE_DEBUG", "1")
     assert main(["txn", "abort", *txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1")(world)]) == WRONG
     text = capsysbinary.readouterr().err.decode()
@@ -432,7 +432,7 @@ def test_tracebacks(world: World, monkeypatch: pytest.MonkeyPatch, capsysbinary:
     assert missing(NAMES, [text]) == []
 
 
-def test_commands_to_be_run_are_commands(run: Run, world: World) -> None:
+def test_suggested_commands_are_quoted(run: Run, world: World) -> None:
     """What an operator copies: a shell reads every name in it as one word, and runs nothing else."""
     result = run("txn", "find-hanging", *txn(*QUICK, "--all")(world), "--format", "json")
     actions = [finding["action"] for finding in json.loads(result.text)["findings"]]
@@ -442,6 +442,6 @@ def test_commands_to_be_run_are_commands(run: Run, world: World) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help(run: Run, command: str) -> None:
+def test_help_is_harmless(run: Run, command: str) -> None:
     text = run(*command.split(), "--help").text
     check_lines(text)

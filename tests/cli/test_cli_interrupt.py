@@ -75,7 +75,7 @@ def check(process: subprocess.Popen[bytes], file: str) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fdinfo"), reason="needs /proc: how far a file has been read")
-def test_a_file_that_is_followed(tmp_path: Path) -> None:
+def test_first_ctrl_c_ends_a_followed_file(tmp_path: Path) -> None:
     path = tmp_path / "growing.pcap"
     path.write_bytes(waits_for_an_answer())
     with capture("--follow", str(path)) as process:
@@ -95,7 +95,7 @@ def test_a_file_that_is_followed(tmp_path: Path) -> None:
         check(process, str(path))
 
 
-def test_a_pipe_whose_writer_ends_as_well() -> None:
+def test_first_ctrl_c_ends_a_pipe_and_its_writer() -> None:
     with capture("-") as process:
         assert process.stdin is not None
         process.stdin.write(waits_for_an_answer())
@@ -111,7 +111,7 @@ def test_a_pipe_whose_writer_ends_as_well() -> None:
         check(process, "-")  # closes the pipe first
 
 
-def test_a_second_ctrl_c_ends_at_once() -> None:
+def test_second_ctrl_c_ends_at_once() -> None:
     with ending_input(wanted=True) as ended:
         assert not ended()
         os.kill(os.getpid(), signal.SIGINT)
@@ -120,7 +120,7 @@ def test_a_second_ctrl_c_ends_at_once() -> None:
             interrupted()
 
 
-def test_input_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_that_continues_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupt, "_GRACE_S", 0.01)
     with ending_input(wanted=True) as ended:
         with pytest.raises(KeyboardInterrupt):
@@ -128,7 +128,7 @@ def test_input_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ended()
 
 
-def test_work_after_the_end_of_the_input_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_after_the_input_has_no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interrupt, "_GRACE_S", 3600.0)
     with ending_input(wanted=True) as ended:
         os.kill(os.getpid(), signal.SIGINT)
@@ -137,7 +137,7 @@ def test_work_after_the_end_of_the_input_has_no_time_limit(monkeypatch: pytest.M
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_nothing_is_left_behind() -> None:
+def test_restores_the_signal_handler() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     with ending_input(wanted=True):
         os.kill(os.getpid(), signal.SIGINT)
@@ -145,14 +145,14 @@ def test_nothing_is_left_behind() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
-def test_where_it_is_not_wanted() -> None:
+def test_leaves_ctrl_c_alone_when_not_wanted() -> None:
     with ending_input(wanted=False) as ended:
         with pytest.raises(KeyboardInterrupt):
             interrupted()
         assert not ended()
 
 
-def test_where_ctrl_c_is_ignored() -> None:
+def test_leaves_an_ignored_ctrl_c_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with ending_input(wanted=True) as ended:
@@ -162,7 +162,7 @@ def test_where_ctrl_c_is_ignored() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_in_another_thread() -> None:
+def test_does_nothing_outside_the_main_thread() -> None:
     found: list[bool] = []
 
     def work() -> None:

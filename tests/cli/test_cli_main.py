@@ -55,23 +55,27 @@ def failing(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseExceptio
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_errors(failing: Callable[[BaseException], Any], error: BaseException, code: int, line: str) -> None:
+def test_errors_print_one_line_and_set_the_exit_code(
+    failing: Callable[[BaseException], Any], error: BaseException, code: int, line: str
+) -> None:
     result = failing(error)
     assert (result.code, result.out, result.err.replace(" (kafkawire decode --help)", "")) == (code, b"before\n", line)
 
 
-def test_a_traceback_when_asked_for(failing: Callable[[BaseException], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_variable_prints_a_traceback(
+    failing: Callable[[BaseException], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KAFKAWIRE_DEBUG", "1")
     with pytest.raises(AssertionError, match="Traceback"):
         failing(ZeroDivisionError())
 
 
-def test_version(run: Run) -> None:
+def test_version_is_printed(run: Run) -> None:
     assert run("--version").text == f"kafkawire {kafkawire.__version__} ({kafkawire.backend} backend)\n"
 
 
 @pytest.mark.slow
-def test_help(run: Run) -> None:
+def test_help_lists_the_commands(run: Run) -> None:
     text = run("--help").text
     assert all(f"\n  {command} " in text for command in COMMANDS)
     for command in COMMANDS:
@@ -80,7 +84,7 @@ def test_help(run: Run) -> None:
 
 
 @pytest.mark.parametrize("group", [[], ["schema"]])
-def test_a_group_alone_prints_its_help_as_a_usage_error(run: Run, group: list[str]) -> None:
+def test_group_without_command_prints_help_as_a_usage_error(run: Run, group: list[str]) -> None:
     result = run(*group)
     assert (result.code, result.out) == (2, b"")
     assert result.err.startswith("Usage: kafkawire")
@@ -90,7 +94,7 @@ def test_a_group_alone_prints_its_help_as_a_usage_error(run: Run, group: list[st
     "arguments",
     [["nonsense"], ["--nonsense"], ["decode", "--nonsense"], ["schema", "x\x1b"], ["decode", "a", "b", "c"]],
 )
-def test_usage(run: Run, arguments: list[str]) -> None:
+def test_invalid_arguments_are_usage_errors(run: Run, arguments: list[str]) -> None:
     result = run(*arguments)
     assert (result.code, result.out) == (2, b"")
     assert result.err.startswith("error: ")
@@ -98,9 +102,7 @@ def test_usage(run: Run, arguments: list[str]) -> None:
     assert "\x1b" not in result.err
 
 
-def test_main_takes_the_process_s_arguments(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_main_uses_sys_argv(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["kafkawire", "--version"])
     assert main() == 0
     assert capsys.readouterr().out.startswith("kafkawire ")

@@ -34,14 +34,14 @@ def headers(answer: HTTPResponse) -> dict[str, str]:
     return {name: value for name, value in answer.getheaders() if name != "Date"}
 
 
-def test_get(port: int) -> None:
+def test_get_returns_the_metrics(port: int) -> None:
     answer, body = ask(port, "GET")
     assert (answer.status, int(answer.getheader("Content-Length", ""))) == (200, len(body))
     assert b"\nsome 5.0\n" in body
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_head_has_the_headers_of_get_and_no_body(port: int, encoding: str) -> None:
+def test_head_returns_the_headers_of_get_without_body(port: int, encoding: str) -> None:
     got, body = ask(port, "GET", **{"Accept-Encoding": encoding})
     with socket.create_connection(("127.0.0.1", port), 20) as raw:
         raw.sendall(f"HEAD /metrics HTTP/1.0\r\nAccept-Encoding: {encoding}\r\n\r\n".encode())
@@ -55,17 +55,17 @@ def test_head_has_the_headers_of_get_and_no_body(port: int, encoding: str) -> No
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "NONSENSE"])
-def test_other_methods_are_not_allowed(port: int, method: str) -> None:
+def test_rejects_other_methods(port: int, method: str) -> None:
     answer, body = ask(port, method)
     assert (answer.status, answer.getheader("Allow"), body) == (405, "GET, HEAD", b"")
 
 
-def test_an_address_that_is_taken_is_named(port: int) -> None:
+def test_address_in_use_is_reported_with_the_option(port: int) -> None:
     with pytest.raises(OSError, match=f"^--listen 127.0.0.1:{port}: "), serving(CollectorRegistry(), "127.0.0.1", port):
         pass
 
 
-def test_the_port_is_free_afterwards() -> None:
+def test_port_is_free_afterwards() -> None:
     with serving(CollectorRegistry(), "127.0.0.1", 0) as port:
         pass
     with serving(CollectorRegistry(), "127.0.0.1", port) as again:

@@ -103,17 +103,17 @@ def printed(
 
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_hostile_rows(format: Format) -> None:
+def test_every_format_escapes_hostile_rows(format: Format) -> None:
     golden.check(f"cli/hostile_rows.{format.value}.txt", printed(THINGS, format))
 
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_no_rows(format: Format) -> None:
+def test_every_format_writes_no_rows(format: Format) -> None:
     header = "kind,file,name,count,ratio,flag,tags,errors,body,offset\n"
     assert printed([], format) == {"table": "", "json": "[]\n", "jsonl": "", "csv": header}[format.value]
 
 
-def test_csv_has_a_column_for_every_field_but_unset_ones() -> None:
+def test_csv_has_a_column_for_every_field_except_unset_ones() -> None:
     text = printed([Thing(name="a"), Other(offset=1)], Format.csv, unset=["body"])
     rows = list(csv.DictReader(io.StringIO(text)))
     assert list(rows[0]) == ["kind", "file", "name", "count", "ratio", "flag", "tags", "errors", "offset"]
@@ -126,7 +126,7 @@ things = st.builds(Thing, name=texts, count=st.none() | st.integers(-(1 << 63), 
 
 
 @given(st.lists(things, max_size=5))
-def test_json_lines_lose_nothing(rows: list[Thing]) -> None:
+def test_json_lines_are_lossless(rows: list[Thing]) -> None:
     lines = printed(rows, Format.jsonl).split("\n")
     assert lines.pop() == ""
     assert [json.loads(line) for line in lines] == [json.loads(json.dumps(msgspec.to_builtins(row))) for row in rows]
@@ -134,7 +134,7 @@ def test_json_lines_lose_nothing(rows: list[Thing]) -> None:
 
 
 @given(st.lists(things, max_size=5))
-def test_csv_cells_are_no_formulas_and_numbers_stay_numbers(rows: list[Thing]) -> None:
+def test_csv_escapes_formulas_and_keeps_numbers(rows: list[Thing]) -> None:
     text = printed(rows, Format.csv)
     assert harmless(text)
     assert text.count("\n") == len(rows) + 1
@@ -148,7 +148,7 @@ cunning = st.text(st.sampled_from(""";,"'=+-@＝ \t\u3000\na\\1"""), max_size=12
 
 
 @given(st.lists(st.builds(Thing, name=cunning, tags=st.lists(cunning, max_size=3).map(tuple)), max_size=4))
-def test_csv_cells_are_no_formulas_where_semicolons_separate_them(rows: list[Thing]) -> None:
+def test_csv_escapes_formulas_after_semicolons(rows: list[Thing]) -> None:
     """Whatever a spreadsheet makes of quotes that do not begin a cell: taken for quotes, for text, or passed over."""
     text = printed(rows, Format.csv)
     cells = [cell for line in csv.reader(io.StringIO(text), delimiter=";") for cell in line]
@@ -165,7 +165,7 @@ CELL_IN_JSON = re.compile(rf";(?={FORMULA})")
 
 
 @given(cunning)
-def test_csv_guards_what_patterns_that_backtrack_find(text: str) -> None:
+def test_csv_escapes_the_same_cells_as_a_backtracking_pattern(text: str) -> None:
     read = list(csv.DictReader(io.StringIO(printed([Thing(name=text, tags=(text,))], Format.csv))))
     assert read[0]["name"] == CELL.sub(r"\g<0>'", printable(text))
     assert read[0]["tags"] == CELL_IN_JSON.sub(r"\\u003b", msgspec.json.encode([text]).decode())
@@ -173,7 +173,7 @@ def test_csv_guards_what_patterns_that_backtrack_find(text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_rows_take_time_in_proportion_to_their_text(format: Format) -> None:
+def test_csv_work_grows_linearly_with_the_text(format: Format) -> None:
     def work(text: str) -> None:
         printed([Thing(name=text, tags=(text,))], format, terminal=True)
 
@@ -183,21 +183,21 @@ def test_rows_take_time_in_proportion_to_their_text(format: Format) -> None:
         doubling.assert_linear_in_text(work, 1000)
 
 
-def test_honest_text_is_left_alone_in_csv() -> None:
+def test_csv_keeps_harmless_text_unchanged() -> None:
     honest = ["a;b", "x=1; y=2;z", "a-b;c+d@e", "1;2;3", "'", "(-1)", "a, -1", "text/html;q=0.9,*/*;q=0.8"]
     lines = list(csv.DictReader(io.StringIO(printed([Thing(name=text) for text in honest], Format.csv))))
     assert [line["name"] for line in lines] == honest
 
 
 @given(st.lists(things, max_size=5), st.sampled_from(TEXT_FORMATS), st.sampled_from(["utf-8", "latin-1", "ascii"]))
-def test_a_terminal_gets_nothing_that_acts(rows: list[Thing], format: Format, encoding: str) -> None:
+def test_terminal_output_has_no_control_characters(rows: list[Thing], format: Format, encoding: str) -> None:
     text = printed(rows, format, terminal=True, encoding=encoding)
     for styling in ("\x1b[1m", "\x1b[0m"):  # rich's own, around the header
         text = text.replace(styling, "") if format is Format.table else text
     assert harmless(text)
 
 
-def test_a_terminal_gets_a_table_and_a_pipe_json_lines() -> None:
+def test_default_is_a_table_on_a_terminal_and_jsonl_in_a_pipe() -> None:
     rows = [Other(offset=1)]
     assert printed(rows, None, terminal=True).count("\n") == 3
     assert json.loads(printed(rows, None)) == {"kind": "other", "file": None, "offset": 1}
@@ -206,11 +206,11 @@ def test_a_terminal_gets_a_table_and_a_pipe_json_lines() -> None:
 @pytest.mark.parametrize(
     ("name", "begins"), [("x.csv", "kind,file"), ("x.json", "[\n"), ("x.jsonl", "{"), ("x", "{"), ("x.table", "{")]
 )
-def test_a_file_s_ending_tells_the_format(tmp_path: Path, name: str, begins: str) -> None:
+def test_suffix_of_the_output_selects_the_format(tmp_path: Path, name: str, begins: str) -> None:
     print_rows([Other(offset=1)], [Other], output=str(tmp_path / name))
     assert (tmp_path / name).read_text().startswith(begins)
 
 
-def test_the_format_that_is_asked_for_wins(tmp_path: Path) -> None:
+def test_format_option_overrides_the_suffix(tmp_path: Path) -> None:
     print_rows([Other(offset=1)], [Other], output=str(tmp_path / "x.csv"), format=Format.table)
     assert set((tmp_path / "x.csv").read_text()) <= set(string.ascii_letters + string.digits + " \n─")

@@ -119,7 +119,7 @@ WRITING = {
 }
 
 
-def test_every_command_that_writes_a_file_is_looked_at() -> None:
+def test_every_command_that_writes_a_file_has_a_case() -> None:
     def options(command: object, name: str) -> Iterator[str]:
         group = getattr(command, "list_commands", None)
         if group is None:
@@ -141,7 +141,7 @@ def test_every_command_that_writes_a_file_is_looked_at() -> None:
 
 
 @pytest.mark.slow
-def test_frames_replace_no_capture(inputs: Path, run: Run) -> None:
+def test_frames_out_does_not_replace_the_capture(inputs: Path, run: Run) -> None:
     assert run("capture", "c.pcap", "--frames-out", "frames").code == 4
     name = next(path.name for path in sorted(Path("frames").iterdir()))
     Path("other").mkdir()
@@ -156,7 +156,7 @@ def test_frames_replace_no_capture(inputs: Path, run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_standard_streams_are_files_too(inputs: Path) -> None:
+def test_rejects_redirected_output_that_is_an_input(inputs: Path) -> None:
     line = "{python} -m kafkawire capture {arguments}"
     for arguments, named in {
         "- -o c.pcap < c.pcap": "the input -",
@@ -204,7 +204,7 @@ def test_rejects_generated_files_that_are_no_regular_files(inputs: Path, run: Ru
     assert (result.code, "codecs/aborted_txn.py is a FIFO" in result.err) == (2, True)
 
 
-def test_accepts_output_beside_inputs(inputs: Path, run: Run) -> None:
+def test_accepts_output_next_to_inputs(inputs: Path, run: Run) -> None:
     segment = f"logs/orders-1/{NAME}.log"
     assert run("dump", segment, "-o", "rows.jsonl").code == 0
     assert run("dump", segment, "-o", "rows.jsonl").code == 0, "a former output is replaced"
@@ -215,7 +215,7 @@ def test_accepts_output_beside_inputs(inputs: Path, run: Run) -> None:
     assert not list(inputs.glob(".*"))
 
 
-def test_stores_without_inodes_and_missing_inputs_are_passed_over(inputs: Path) -> None:
+def test_skips_stores_without_inodes_and_missing_inputs(inputs: Path) -> None:
     check_log_output("new", ["s3://bucket/logs", "missing", "logs/orders-1"])
     check_output("L.log", [None, "s3://bucket/L.log", "-"])
     check_output("-", ["L.log"])
@@ -261,7 +261,7 @@ def test_an_error_leaves_the_former_file(tmp_path: Path, capsys: pytest.CaptureF
     assert second == f"note: nothing was written to {target}: the former file is unchanged"
 
 
-def test_permissions_are_those_of_the_former_file(tmp_path: Path) -> None:
+def test_keeps_the_permissions_of_the_former_file(tmp_path: Path) -> None:
     target = tmp_path / "rows"
     mask = os.umask(0o027)
     try:
@@ -277,7 +277,7 @@ def test_permissions_are_those_of_the_former_file(tmp_path: Path) -> None:
         os.umask(mask)
 
 
-def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_to_replace_a_read_only_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, how: how != os.W_OK)  # root may write to every file
     target = tmp_path / "rows"
     target.write_bytes(FORMER)
@@ -287,7 +287,7 @@ def test_a_read_only_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     assert target.read_bytes() == FORMER
 
 
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
+def test_keeps_a_link_and_writes_its_target(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     target, link = tmp_path / "inner" / "rows", tmp_path / "link"
     link.symlink_to("inner/rows")
@@ -298,7 +298,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "inner").iterdir()] == ["rows"]
 
 
-def test_links_that_lead_to_each_other_stay(tmp_path: Path) -> None:
+def test_circular_links_stay_unchanged(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     with pytest.raises(OSError, match="Too many levels of symbolic links") as caught:
@@ -307,13 +307,13 @@ def test_links_that_lead_to_each_other_stay(tmp_path: Path) -> None:
     assert (tmp_path / "a").is_symlink()
 
 
-def test_long_names(tmp_path: Path) -> None:
+def test_accepts_names_of_the_greatest_length(tmp_path: Path) -> None:
     target = tmp_path / ("大" * 85)
     write(str(target), b"new")
     assert target.read_bytes() == b"new"
 
 
-def test_errors_name_the_file_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_file_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError) as missing:
         write("missing/rows", b"")
@@ -400,7 +400,7 @@ def test_an_interrupted_audit_leaves_the_former_report(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
-def test_a_disk_that_is_full_leaves_the_former_file(inputs: Path, name: str) -> None:
+def test_a_full_disk_leaves_the_former_file(inputs: Path, name: str) -> None:
     """A limit of the size of files fails as a full disk does, in the middle of writing."""
     import resource
 
@@ -463,7 +463,7 @@ def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(t
 
 
 @pytest.mark.slow
-def test_a_redirected_capture_is_no_live_one(inputs: Path) -> None:
+def test_a_redirected_capture_is_not_live(inputs: Path) -> None:
     """Its rows are complete or not there, as those of a named file are."""
     Path("rows.jsonl").write_bytes(FORMER)
     before = Path("rows.jsonl").stat().st_ino

@@ -31,7 +31,7 @@ def kafkawire(*arguments: str, **options: Any) -> subprocess.CompletedProcess[by
     return subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, **options)
 
 
-def test_exit_codes_and_streams() -> None:
+def test_exit_codes_and_streams_of_the_process() -> None:
     good = kafkawire("decode", "DescribeTransactionsRequest", "0100")
     assert (good.returncode, json.loads(good.stdout), good.stderr) == (0, {"transactionalIds": []}, b"")
     bad = kafkawire("decode", "DescribeTransactionsRequest", "05")
@@ -52,7 +52,7 @@ def test_exit_codes_and_streams() -> None:
     ],
     ids=" ".join,
 )
-def test_a_closed_pipe(arguments: list[str]) -> None:
+def test_closed_pipe_ends_without_an_error(arguments: list[str]) -> None:
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
@@ -61,7 +61,7 @@ def test_a_closed_pipe(arguments: list[str]) -> None:
     assert process.wait(60) == 141
 
 
-def test_head() -> None:
+def test_head_ends_the_command() -> None:
     line = f"{sys.executable} -m kafkawire schema list | head -1"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert json.loads(result.stdout)["name"] == "AbortTransactionRecord"
@@ -69,13 +69,13 @@ def test_head() -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk() -> None:
+def test_full_disk_exits_with_1() -> None:
     with open("/dev/full", "wb") as full:
         result = subprocess.run([*COMMAND, "schema", "list"], stdout=full, stderr=subprocess.PIPE, timeout=60)
     assert (result.returncode, result.stderr) == (1, b"error: standard output: No space left on device\n")
 
 
-def test_ctrl_c() -> None:
+def test_ctrl_c_exits_with_130() -> None:
     process = subprocess.Popen(
         [*COMMAND, "decode", "DescribeTransactionsRequest", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -93,7 +93,7 @@ def test_ctrl_c() -> None:
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_a_terminal_gets_tables_and_nothing_that_acts(tmp_path: Path) -> None:
+def test_terminal_gets_tables_without_control_characters(tmp_path: Path) -> None:
     text = on_a_terminal("schema", "list", "--family", "transaction").replace("\x1b[1m", "").replace("\x1b[0m", "")
     assert text.splitlines()[0].split() == ["name", "kind", "family", "api_key", "versions", "flexible"]
     assert harmless(text)
@@ -110,38 +110,38 @@ def test_a_terminal_gets_tables_and_nothing_that_acts(tmp_path: Path) -> None:
     assert harmless(text)
 
 
-def test_a_terminal_that_does_not_read_utf_8() -> None:
+def test_terminal_without_utf_8_gets_escapes() -> None:
     hexed = kafkawire("encode", "DescribeTransactionsRequest", json.dumps(HOSTILE)).stdout.decode().strip()
     text = on_a_terminal("decode", "DescribeTransactionsRequest", hexed, PYTHONIOENCODING="latin-1")
     assert text.isascii()
     assert json.loads(text) == HOSTILE
 
 
-def test_tables_on_a_terminal_that_does_not_read_utf_8() -> None:
+def test_terminal_without_utf_8_gets_ascii_tables() -> None:
     text = on_a_terminal("schema", "list", "--family", "transaction", PYTHONIOENCODING="ascii")
     assert set(text.splitlines()[1].replace("\x1b[0m", "")) == {"-", "+"}
 
 
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-def test_closed_streams(redirection: str) -> None:
+def test_closed_streams_are_no_error(redirection: str) -> None:
     line = f"{sys.executable} -m kafkawire decode DescribeTransactionsRequest 0100 {redirection}"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_no_standard_input_is_no_bytes() -> None:
+def test_closed_standard_input_is_empty() -> None:
     line = f"{sys.executable} -m kafkawire decode DescribeTransactionsRequest - <&-"
     result = subprocess.run(["sh", "-c", line], capture_output=True, timeout=60)
     assert (result.returncode, b"at byte 0" in result.stderr) == (1, True)
 
 
-def test_paths_that_the_terminal_cannot_show(tmp_path: Path) -> None:
+def test_paths_that_the_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     result = kafkawire("schema", "export", "AbortedTxn", "-o", str(tmp_path / "大"), env=env)
     assert (result.returncode, result.stdout.endswith(b"\\u5927/common/AbortedTxn.json\n")) == (0, True)
 
 
-def test_no_input_on_a_terminal_is_a_usage_error() -> None:
+def test_missing_input_on_a_terminal_is_a_usage_error() -> None:
     reader, writer = pty.openpty()
     result = subprocess.run(
         [*COMMAND, "decode", "DescribeTransactionsRequest"], stdin=writer, capture_output=True, timeout=60
@@ -164,7 +164,7 @@ def test_no_input_on_a_terminal_is_a_usage_error() -> None:
     ],
     ids=" ".join,
 )
-def test_start_up_is_light(arguments: list[str]) -> None:
+def test_startup_imports_no_heavy_module(arguments: list[str]) -> None:
     code = f"import sys; from kafkawire.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).stderr.decode().split()
     assert "kafkawire.cli" in modules
@@ -172,7 +172,7 @@ def test_start_up_is_light(arguments: list[str]) -> None:
     assert sum(name.startswith("kafkawire.messages.") for name in modules) <= 1
 
 
-def test_the_client_is_light() -> None:
+def test_client_imports_no_heavy_module() -> None:
     """It judges what is live, and reads no log directories: operators wait for its start."""
     code = "import sys, kafkawire.client; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).stdout.decode().split()
@@ -181,13 +181,13 @@ def test_the_client_is_light() -> None:
     assert "kafkawire.logdir" not in modules
 
 
-def test_shell_completion() -> None:
+def test_completes_in_a_shell() -> None:
     env = {**os.environ, "_KAFKAWIRE_COMPLETE": "complete_bash", "COMP_WORDS": "kafkawire sch", "COMP_CWORD": "1"}
     result = kafkawire(env=env)
     assert result.stdout.split() == [b"schema"]
 
 
-def test_every_backend_that_is_asked_for_is_there_or_an_error() -> None:
+def test_requested_backend_is_loaded_or_an_error() -> None:
     result = kafkawire("decode", "DescribeTransactionsRequest", "0100", env={**os.environ, "KAFKAWIRE_BACKEND": "x"})
     assert result.returncode in (0, 1)
     result = kafkawire("--version", env={**os.environ, "KAFKAWIRE_BACKEND": "x"})

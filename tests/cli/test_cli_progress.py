@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
         return self.terminal
 
 
-def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bar_is_shown_on_a_terminal_without_other_output(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = Terminal(), Terminal()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
@@ -35,7 +35,7 @@ def test_the_bar_is_shown_where_it_disturbs_nothing(monkeypatch: pytest.MonkeyPa
     assert not progress.watched(None)
 
 
-def test_the_tasks_of_a_job_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shows_the_tasks_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     err = Terminal()
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setenv("TERM", "xterm")
@@ -59,6 +59,6 @@ class File:
         return self._size
 
 
-def test_files_that_cannot_be_looked_at_count_nothing() -> None:
+def test_inaccessible_files_count_as_0() -> None:
     assert progress.total_size([File(5), File(None), File(7)]) == 12
     assert progress.total_size([]) == 0

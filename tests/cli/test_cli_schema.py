@@ -36,7 +36,7 @@ def write(folder: Path, *schemas: dict[str, object]) -> Path:
 # list ----------------------------------------------------------------------------------------------------------------
 
 
-def test_list(run: Run) -> None:
+def test_list_prints_a_row_for_each_message(run: Run) -> None:
     rows = [json.loads(line) for line in run("schema", "list").out.splitlines()]
     assert [row["name"] for row in rows] == [entry.name for entry in REGISTRY]
     row = next(row for row in rows if row["name"] == "ListOffsetsRequest")
@@ -58,7 +58,7 @@ def test_list(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_list_filters(run: Run) -> None:
+def test_list_filters_by_family_kind_and_key(run: Run) -> None:
     def names(*arguments: object) -> list[str]:
         return [json.loads(line)["name"] for line in run("schema", "list", *arguments).out.splitlines()]
 
@@ -87,7 +87,7 @@ def test_list_in_every_format(run: Run) -> None:
         (["--format", "xml"], "--format"),
     ],
 )
-def test_list_errors(run: Run, arguments: list[str], error: str) -> None:
+def test_list_rejects_unknown_filters(run: Run, arguments: list[str], error: str) -> None:
     result = run("schema", "list", *arguments)
     assert (result.code, result.out) == (2, b"")
     assert error in result.err
@@ -107,12 +107,12 @@ def test_list_errors(run: Run, arguments: list[str], error: str) -> None:
     ],
     ids="-".join,
 )
-def test_show(run: Run, arguments: list[str]) -> None:
+def test_show_prints_fields_and_versions(run: Run, arguments: list[str]) -> None:
     name = "-".join(arguments).replace(":", "-").replace("--version-", "v")
     golden.check(f"cli/show-{name}.txt", run("schema", "show", *arguments).text)
 
 
-def test_show_for_tools(run: Run, tmp_path: Path) -> None:
+def test_show_prints_fields_in_every_format(run: Run, tmp_path: Path) -> None:
     rows = json.loads(run("schema", "show", "AbortedTxn", "--version", 0, "--format", "json").out)
     assert [(row["field"], row["type"], row["bytes"]) for row in rows] == [
         ("producerId", "int64", "8"),
@@ -124,7 +124,7 @@ def test_show_for_tools(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "x.csv").read_text().startswith("field,type,versions,")
 
 
-def test_show_a_schema_of_one_s_own(run: Run, tmp_path: Path) -> None:
+def test_show_reads_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
     text = run("schema", "show", "--schemas", write(tmp_path / "s", MINE), "Mine").text
     assert "Mine: data" in text
     assert "How many." in text
@@ -132,7 +132,7 @@ def test_show_a_schema_of_one_s_own(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_every_layout_can_be_shown_and_its_fixed_sizes_are_those_of_its_bytes() -> None:
+def test_show_states_the_fixed_sizes_of_every_layout() -> None:
     checked = 0
     for name in kafkawire.messages.__all__:
         message = kafkawire.lookup(name)
@@ -150,7 +150,7 @@ def test_every_layout_can_be_shown_and_its_fixed_sizes_are_those_of_its_bytes() 
 # export --------------------------------------------------------------------------------------------------------------
 
 
-def test_export_one(run: Run, tmp_path: Path) -> None:
+def test_export_writes_one_schema(run: Run, tmp_path: Path) -> None:
     wanted = (SHIPPED / "kafka/rpc/DescribeProducersResponse.json").read_bytes()
     assert run("schema", "export", "DescribeProducersResponse").out == wanted
     path = tmp_path / "deep/er/rpc/DescribeProducersResponse.json"
@@ -162,7 +162,7 @@ def test_export_one(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_export_all_and_generate_them(run: Run, tmp_path: Path) -> None:
+def test_exported_schemas_can_be_generated(run: Run, tmp_path: Path) -> None:
     run("schema", "export", "--all", "-o", tmp_path / "kafka")
     exported = sorted(path.relative_to(tmp_path / "kafka") for path in (tmp_path / "kafka").rglob("*.json"))
     assert exported == sorted(path.relative_to(SHIPPED / "kafka") for path in (SHIPPED / "kafka").rglob("*.json"))
@@ -184,14 +184,14 @@ def test_export_does_not_overwrite_edited_schemas(run: Run, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("arguments", [[], ["AbortedTxn", "--all"], ["--all"], ["Foo"], ["--all", "--namespace", ".."]])
-def test_export_usage(run: Run, arguments: list[str]) -> None:
+def test_export_rejects_invalid_options(run: Run, arguments: list[str]) -> None:
     assert run("schema", "export", *arguments).code == 2
 
 
 # generate, check -----------------------------------------------------------------------------------------------------
 
 
-def test_generate_and_check(run: Run, tmp_path: Path) -> None:
+def test_generate_writes_and_checks_a_package(run: Run, tmp_path: Path) -> None:
     schemas, out = write(tmp_path / "s", MINE, {**MINE, "name": "Other"}), tmp_path / "my_codecs"
     options = ["--schemas", schemas, "--output", out]
     result = run("schema", "check", *options)
@@ -218,13 +218,13 @@ def test_generate_and_check(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_generated_package_works_and_needs_only_kafkawire(run: Run, tmp_path: Path) -> None:
+def test_generated_package_works_with_kafkawire_alone(run: Run, tmp_path: Path) -> None:
     run("schema", "generate", "--schemas", write(tmp_path / "s", MINE), "--output", tmp_path / "my_codecs")
     code = "from my_codecs import Mine; print(Mine.decode(Mine(count=7).encode(1), 1).count)"
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True).stdout == b"7\n"
 
 
-def test_files_that_were_not_generated_are_not_touched(run: Run, tmp_path: Path) -> None:
+def test_generate_leaves_other_files_unchanged(run: Run, tmp_path: Path) -> None:
     options = ["--schemas", write(tmp_path / "s", MINE), "--output", tmp_path / "out"]
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine.py").write_text("print('mine')\n")
@@ -236,14 +236,14 @@ def test_files_that_were_not_generated_are_not_touched(run: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", ["Of mine.", 'Ends in "', '""" + evil() + """', "\\", "a\nb"])
-def test_package_docstrings(run: Run, tmp_path: Path, text: str) -> None:
+def test_generated_packages_have_docstrings(run: Run, tmp_path: Path, text: str) -> None:
     run("schema", "generate", "--schemas", write(tmp_path / "s", MINE), "-o", tmp_path / "out", "--package-doc", text)
     docstring = ast.get_docstring(ast.parse((tmp_path / "out/__init__.py").read_text()))
     assert docstring
     assert docstring.startswith(" ".join(text.split()))
 
 
-def test_all_mistakes_are_told_one_a_line(run: Run, tmp_path: Path) -> None:
+def test_reports_all_mistakes_one_a_line(run: Run, tmp_path: Path) -> None:
     fields = [{"name": "A", "type": "int3", "versions": "0+"}, {"name": "b\x1b", "type": "int32", "versions": "x"}]
     schemas = write(tmp_path / "s", MINE, {**MINE, "name": "Bad", "fields": fields, "kind": 1})
     (schemas / "None.json").write_text("not json")
@@ -257,7 +257,7 @@ def test_all_mistakes_are_told_one_a_line(run: Run, tmp_path: Path) -> None:
     assert "\x1b" not in "".join(lines)
 
 
-def test_no_schemas(run: Run, tmp_path: Path) -> None:
+def test_rejects_a_folder_without_schemas(run: Run, tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "none"):
         for command in ("generate", "check"):
             result = run("schema", command, "--schemas", folder, "--output", tmp_path / "out")
@@ -266,7 +266,7 @@ def test_no_schemas(run: Run, tmp_path: Path) -> None:
     assert run("schema", "generate").code == 2
 
 
-def test_check_of_schemas_alone(run: Run, tmp_path: Path) -> None:
+def test_check_validates_schemas_without_a_package(run: Run, tmp_path: Path) -> None:
     (tmp_path / "Foo.json").write_text(
         '{"name": "Foo", "type": "data", "validVersions": "0", "flexibleVersions": "none", "fields": []}'
     )
@@ -277,7 +277,7 @@ def test_check_of_schemas_alone(run: Run, tmp_path: Path) -> None:
     assert "Bar.json" in result.err
 
 
-def test_structs_that_use_one_another_twice_are_shown_once(run: Run, tmp_path: Path) -> None:
+def test_shared_structs_are_shown_once(run: Run, tmp_path: Path) -> None:
     depth = 25
     kinds = [*(f"S{number}" for number in range(1, depth)), "int32"]
     structs = [

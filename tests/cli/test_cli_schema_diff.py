@@ -32,7 +32,7 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     return jar(tmp_path / "kafka-raft-1.0.jar", old, schema("Gone")), tmp_path / "new"
 
 
-def test_every_format(run: Run, sides: tuple[Path, Path]) -> None:
+def test_prints_changes_in_every_format(run: Run, sides: tuple[Path, Path]) -> None:
     results = {name: run("schema", "diff", *sides, "--format", name) for name in ("table", "json", "jsonl", "csv")}
     assert {result.code for result in results.values()} == {3}
     golden.check("cli/schema-diff.txt", results["table"].text)
@@ -42,24 +42,24 @@ def test_every_format(run: Run, sides: tuple[Path, Path]) -> None:
     assert list(rows[0]) == ["message", "change", "versions", "field", "old", "new", "compatible", "why"]
 
 
-def test_only_what_is_not_compatible(run: Run, sides: tuple[Path, Path]) -> None:
+def test_incompatible_prints_incompatible_changes_alone(run: Run, sides: tuple[Path, Path]) -> None:
     rows = [json.loads(line) for line in run("schema", "diff", *sides, "--incompatible").out.splitlines()]
     assert [(row["message"], row["change"]) for row in rows] == [("A", "nullable"), ("Gone", "message removed")]
 
 
-def test_no_change_that_hurts_is_0(run: Run, sides: tuple[Path, Path]) -> None:
+def test_exits_with_0_for_compatible_changes(run: Run, sides: tuple[Path, Path]) -> None:
     assert run("schema", "diff", sides[0], sides[0]).out == b""
     assert run("schema", "diff", "kip-360", "kip-360", "--format", "json").text == "[]\n"
 
 
-def test_namespaces(run: Run) -> None:
+def test_compares_namespaces(run: Run) -> None:
     result = run("schema", "diff", "kip-664-draft", "kip-664-adopted", "--format", "table")
     assert result.code == 3
     golden.check("cli/schema-diff-drafts.txt", result.text)
 
 
 @pytest.mark.slow
-def test_what_is_neither(run: Run, tmp_path: Path) -> None:
+def test_rejects_inputs_that_are_neither_path_nor_namespace(run: Run, tmp_path: Path) -> None:
     result = run("schema", "diff", "kafka", tmp_path / "x")
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "is no file, no folder, and no namespace (kafka, kip-360" in result.err
@@ -83,7 +83,7 @@ def messages(release: str) -> list[MessageModel]:
 @pytest.mark.parametrize(
     ("old", "new"), [("2.4.1", "3.6.2"), ("3.6.2", "3.9.1"), ("3.9.1", "4.4.0"), ("4.3.1", "4.4.0")]
 )
-def test_what_is_said_of_bytes_is_what_the_bytes_say(old: str, new: str) -> None:
+def test_reported_byte_changes_match_encoded_bytes(old: str, new: str) -> None:
     """The versions with another layout, found field by field, are those whose shapes differ, and no others."""
     before, after = messages(old), messages(new)
     found = list(compare(before, after, new_name))
@@ -106,7 +106,7 @@ def numbers(change: SchemaChange) -> list[int]:
 
 
 @pytest.mark.slow
-def test_the_preview_that_changed_its_layout() -> None:
+def test_reports_a_preview_version_that_changed_its_layout() -> None:
     found = [change for change in compare(messages("3.6.2"), messages("3.9.1")) if of_bytes(change)]
     assert {change.message for change in found} == {"ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse"}
     assert {change.versions for change in found} == {"0"}

@@ -11,7 +11,7 @@ from tests.cli.runner import Run
 
 
 @pytest.mark.slow
-def test_a_plugin_of_kafkas_messages(run: Run, tmp_path: Path) -> None:
+def test_emits_a_plugin_of_kafkas_messages(run: Run, tmp_path: Path) -> None:
     plugin = tmp_path / "kafkawire.lua"
     done = run("schema", "emit", "wireshark", "-o", str(plugin))
     assert done.code == 0, done.err
@@ -23,7 +23,7 @@ def test_a_plugin_of_kafkas_messages(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_plugin_of_your_own_messages(run: Run, tmp_path: Path) -> None:
+def test_emits_a_plugin_of_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "rpc").mkdir()
     schema = {"name": "PingRequest", "type": "request", "apiKey": 200, "validVersions": "0", "flexibleVersions": "0+"}
     (tmp_path / "rpc" / "PingRequest.json").write_text(json.dumps(schema | {"fields": []}))
@@ -35,7 +35,7 @@ def test_a_plugin_of_your_own_messages(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_mistakes(run: Run, tmp_path: Path) -> None:
+def test_rejects_invalid_options(run: Run, tmp_path: Path) -> None:
     assert run("schema", "emit", "perl").code == 2
     done = run("schema", "emit", "wireshark", "-o", str(tmp_path / "no" / "folder.lua"))
     assert done.code == 1

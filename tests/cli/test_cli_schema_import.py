@@ -72,7 +72,7 @@ def round_trips(package: Path) -> dict[tuple[str, int], str]:
     ("artifact", "release", "messages"),
     [("kafka-group-coordinator", "4.2.0", 44), ("kafka-clients", "2.4.1", 98), ("kafka-clients", "3.6.2", 146)],
 )
-def test_a_release_that_nobody_has_tried(run: Run, tmp_path: Path, artifact: str, release: str, messages: int) -> None:
+def test_imports_an_unknown_release(run: Run, tmp_path: Path, artifact: str, release: str, messages: int) -> None:
     result = run("schema", "import", kafka_jar(artifact, release), "-o", tmp_path / "schemas")
     assert result.code == 0
     assert result.text.splitlines()[-1].endswith(f"message-versions, of {release}")
@@ -85,20 +85,20 @@ def test_a_release_that_nobody_has_tried(run: Run, tmp_path: Path, artifact: str
             assert kafkawire.lookup(name)().encode(version=version).hex() == data, name
 
 
-def test_several_releases_at_once(run: Run, tmp_path: Path) -> None:
+def test_imports_several_releases_at_once(run: Run, tmp_path: Path) -> None:
     given = [kafka_jar("kafka-clients", release) for release in ("2.4.1", "3.6.2", "3.4.1")]
     assert run("schema", "import", *given, "-o", tmp_path / "out").text.endswith("of 3.6.2, 3.4.1, 2.4.1\n")
     fields = json.loads((tmp_path / "out" / "rpc" / "FetchRequest.json").read_bytes())["fields"]
     assert ["MaxWait"] in [field.get("aliases") for field in fields]
 
 
-def test_our_own_schemas_come_out_as_they_went_in(run: Run, tmp_path: Path) -> None:
+def test_importing_our_schemas_changes_nothing(run: Run, tmp_path: Path) -> None:
     assert run("schema", "import", SHIPPED / "kafka", "-o", tmp_path).code == 0
     assert files(tmp_path) == files(SHIPPED / "kafka")
     assert all((tmp_path / file).read_bytes() == (SHIPPED / "kafka" / file).read_bytes() for file in files(tmp_path))
 
 
-def test_what_is_said(run: Run, tmp_path: Path) -> None:
+def test_prints_each_file_and_its_outcome(run: Run, tmp_path: Path) -> None:
     new = jar(
         tmp_path / "kafka-raft-2.0.jar", schema("A", "1"), {"name": "Gone", "type": "data", "validVersions": "none"}
     )
@@ -116,7 +116,7 @@ def test_what_is_said(run: Run, tmp_path: Path) -> None:
     assert files(out) == {"raft/A.json", "raft/Own.json"}
 
 
-def test_a_file_that_was_edited_is_kept_unless_forced(run: Run, tmp_path: Path) -> None:
+def test_keeps_an_edited_file_unless_forced(run: Run, tmp_path: Path) -> None:
     given, out = jar(tmp_path / "kafka-raft-1.0.jar", schema("A"), schema("B")), tmp_path / "out"
     run("schema", "import", given, "-o", out)
     (out / "raft" / "A.json").write_text("mine")
@@ -131,7 +131,7 @@ def test_a_file_that_was_edited_is_kept_unless_forced(run: Run, tmp_path: Path) 
     ]
 
 
-def test_releases_that_disagree_need_a_word(run: Run, tmp_path: Path) -> None:
+def test_rejects_conflicting_releases_without_newest_wins(run: Run, tmp_path: Path) -> None:
     new = jar(tmp_path / "kafka-raft-2.0.jar", schema("A", "0", {"name": "F", "type": "int8", "versions": "0"}))
     old = jar(tmp_path / "kafka-raft-1.0.jar", schema("A", "0", {"name": "F", "type": "int16", "versions": "0"}))
     refused = run("schema", "import", old, new, "-o", tmp_path / "out")
@@ -144,7 +144,7 @@ def test_releases_that_disagree_need_a_word(run: Run, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "raft" / "A.json").read_bytes())["fields"][0]["type"] == "int8"
 
 
-def test_a_family_of_ones_own(run: Run, tmp_path: Path) -> None:
+def test_imports_into_a_family_of_its_own(run: Run, tmp_path: Path) -> None:
     given = jar(tmp_path / "kafka-raft-1.0.jar", schema("A"))
     run("schema", "import", given, "-o", tmp_path / "out", "--family", "mine")
     assert files(tmp_path / "out") == {"mine/A.json"}
@@ -155,7 +155,7 @@ def test_a_family_of_ones_own(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"), [("../../x", "will not do as a name"), ("A" * 300, "too long"), ("a/b", "will not do")]
 )
-def test_nothing_is_written_outside_of_the_folder(run: Run, tmp_path: Path, name: str, says: str) -> None:
+def test_writes_nothing_outside_the_folder(run: Run, tmp_path: Path, name: str, says: str) -> None:
     with zipfile.ZipFile(tmp_path / "x.jar", "w") as archive:
         archive.writestr("message/A.json", json.dumps(schema(name)))
     before = files(tmp_path)
@@ -166,7 +166,7 @@ def test_nothing_is_written_outside_of_the_folder(run: Run, tmp_path: Path, name
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04" + b"\0" * 100, b"PK\x05\x06" + b"\xff" * 18])
-def test_what_is_no_jar_ends_in_one_line(run: Run, tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_jar_is_a_one_line_error(run: Run, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.jar").write_bytes(content)
     for given in ("x.jar", "missing.jar", "."):
         refused = run("schema", "import", tmp_path / given, "-o", tmp_path / "out")
@@ -175,7 +175,7 @@ def test_what_is_no_jar_ends_in_one_line(run: Run, tmp_path: Path, content: byte
         assert refused.err.count("\n") == 1
 
 
-def test_schemas_that_no_one_can_unite_end_in_one_line(run: Run, tmp_path: Path) -> None:
+def test_schemas_that_cannot_be_merged_are_a_one_line_error(run: Run, tmp_path: Path) -> None:
     new, old = (jar(tmp_path / f"kafka-raft-{at}.0.jar", schema("A", at)) for at in ("5", "1"))
     refused = run("schema", "import", old, new, "-o", tmp_path / "out")
     assert (refused.code, refused.err) == (1, "error: A: versions 1, 5 have a gap\n")

@@ -31,7 +31,7 @@ def widest(text: str) -> int:
     return max(cell_len(line) for line in plain(text).splitlines() if not line.startswith("Narrow: "))
 
 
-def test_tables_of_several_kinds_and_files() -> None:
+def test_prints_a_table_for_each_kind_and_file() -> None:
     rows = [
         Thing(name="a", file="one"),
         Thing(name="b", file="one"),
@@ -42,12 +42,12 @@ def test_tables_of_several_kinds_and_files() -> None:
     golden.check("cli/tables.txt", printed(rows, Format.table, heading="Heading."))
 
 
-def test_what_is_shown_can_be_chosen() -> None:
+def test_view_selects_the_columns() -> None:
     text = printed([Thing(name="a", count=1)], Format.table, views={Thing: View(("count", "kind", "tags"))})
     assert text.split("\n")[0].split() == ["count", "kind"]
 
 
-def test_a_long_table_comes_in_pieces() -> None:
+def test_prints_a_long_table_in_pieces() -> None:
     def rows() -> Any:
         for i in range(1200):
             taken.append(i)
@@ -59,7 +59,7 @@ def test_a_long_table_comes_in_pieces() -> None:
     assert text.count("offset") == 3
 
 
-def test_columns_that_say_nothing_are_left_out() -> None:
+def test_leaves_out_empty_columns() -> None:
     assert printed([Thing(name="a"), Thing(name="b")], Format.table).split("\n")[0] == "name"
 
 
@@ -88,9 +88,7 @@ def test_times_are_iso_8601_in_tables_and_milliseconds_elsewhere() -> None:
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("width", [40, 79])
-def test_columns_is_honoured_with_and_without_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, *, terminal: bool, width: int
-) -> None:
+def test_columns_variable_sets_the_width(monkeypatch: pytest.MonkeyPatch, *, terminal: bool, width: int) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     text = printed([Thing(name="abcdefghij" * 10, count=5)], Format.table, terminal=terminal)
     assert widest(text) <= width
@@ -100,13 +98,13 @@ def test_columns_is_honoured_with_and_without_a_terminal(
 
 
 @pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "1e3"])
-def test_columns_that_is_no_width_is_none(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_invalid_columns_variable_is_ignored(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     assert "abcdefghij" * 40 in printed([Thing(name="abcdefghij" * 40)], Format.table)
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_wide_shows_everything_in_one_line(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
+def test_wide_shows_all_columns_in_one_line(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> None:
     monkeypatch.setenv("COLUMNS", "30")
     name = "abcdefghij" * 1000
     text = plain(printed([Thing(name=name, count=5, ratio=0.5)], Format.table, terminal=terminal, wide=True))
@@ -186,7 +184,7 @@ def test_prose_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch) -> None
     assert [word for word in told if word in text.split()][-len(text.split()) :] == text.split()
 
 
-def test_a_terminal_that_is_hardly_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fits_very_narrow_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1")
     assert printed([Line()], Format.table, views={Line: LINES})
     assert printed([Line()], Format.table, views={Line: LINES}, terminal=True, encoding="ascii")
@@ -247,7 +245,7 @@ PRODUCERS = [
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_tables_of_txn(
+def test_txn_tables_match_golden_files(
     width: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     """Reviewed by eye: one line a row, and at each width what is needed to act."""
@@ -281,7 +279,7 @@ def test_the_tables_of_txn(
         ("stats", ["dump", "examples/kafka-logs/three-nodes/broker-1", "--stats"]),
     ],
 )
-def test_the_tables_of_files(
+def test_file_tables_match_golden_files(
     name: str, arguments: list[str], width: int, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reviewed by eye."""
@@ -298,7 +296,7 @@ def test_the_tables_of_files(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [Thing(name="n" * (1 << 20)), Thing(name="x", tags=("n" * (1 << 20),))])
-def test_a_value_of_a_megabyte_is_cut_and_its_length_shown(monkeypatch: pytest.MonkeyPatch, value: Thing) -> None:
+def test_cuts_long_values_and_shows_their_length(monkeypatch: pytest.MonkeyPatch, value: Thing) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     length = "1,048,576" if not value.tags else "1,048,580"  # with the brackets of JSON
     for more in ({}, {"wide": True}):
@@ -313,6 +311,6 @@ def test_a_value_of_a_megabyte_is_cut_and_its_length_shown(monkeypatch: pytest.M
         assert "n" * (1 << 20) in text
 
 
-def test_runs_of_one_escape_are_counted() -> None:
+def test_counts_repeated_escapes() -> None:
     assert r"\x00{470 times}" in printed([Thing(name="\x00" * 470)], Format.table, wide=True)
     assert r"\x00" * 470 in printed([Thing(name="\x00" * 470)], Format.table, no_cut=True)

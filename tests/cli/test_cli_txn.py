@@ -61,7 +61,7 @@ def txn(run: Run, made: Made) -> Any:
     return runner
 
 
-def test_list(txn: Any, made: Made) -> None:
+def test_list_prints_a_row_for_each_transactional_id(txn: Any, made: Made) -> None:
     result = txn("list", "--transactional-id-pattern", "txn-cli-.*", "--format", "csv")
     assert result.code == 0
     found = rows(result.text)
@@ -93,7 +93,7 @@ def test_states_in_any_case_and_in_lists() -> None:
     assert txn_list.state_names(given) == ["Ongoing", "PrepareCommit", "Empty", "Suspended"]
 
 
-def test_list_of_a_broker_that_does_not_exist(txn: Any) -> None:
+def test_list_rejects_an_unknown_broker(txn: Any) -> None:
     result = txn("list", "--broker-id", 9)
     assert (result.code, result.text) == (1, "")
     assert "no broker 9 now; its brokers are 1" in result.err
@@ -103,14 +103,14 @@ def test_list_of_a_broker_that_does_not_exist(txn: Any) -> None:
     assert result.err.startswith("incomplete: broker 9: ")
 
 
-def test_names_do_not_act_on_terminals(txn: Any) -> None:
+def test_names_are_harmless_on_terminals(txn: Any) -> None:
     for format in ("table", "json", "jsonl", "csv"):
         text = txn("list", "--state", "Empty", "--format", format).text
         assert "[red]" in text
         assert harmless(text)
 
 
-def test_describe(txn: Any, made: Made) -> None:
+def test_describe_prints_state_and_partitions(txn: Any, made: Made) -> None:
     result = txn("describe", "--transactional-id", "txn-cli-live", "--format", "csv")
     (mine,), (theirs,) = (
         rows(result.text),
@@ -122,7 +122,7 @@ def test_describe(txn: Any, made: Made) -> None:
     assert mine["TopicPartitions"] == "txn-cli-1"
 
 
-def test_describe_some_that_are_not_there(txn: Any) -> None:
+def test_describe_reports_unknown_ids(txn: Any) -> None:
     result = txn("describe", "--transactional-id", "nobody", "--transactional-id", "txn-cli-hang", "--format", "json")
     assert result.code == 4
     (row,) = json.loads(result.text)
@@ -131,7 +131,7 @@ def test_describe_some_that_are_not_there(txn: Any) -> None:
     assert txn("describe", "--transactional-id", "nobody").code == 1
 
 
-def test_describe_what_is_open(txn: Any, made: Made) -> None:
+def test_describe_prints_open_transactions_of_topics(txn: Any, made: Made) -> None:
     """As the draft of KIP-664 has it: `--describe --topic foo --partition 0`."""
     result = txn("describe", "--topic", TOPIC, "--format", "json")
     assert [row["CurrentTransactionStartOffset"] for row in json.loads(result.text)] == [made.hanging, made.live]
@@ -142,7 +142,7 @@ def test_describe_what_is_open(txn: Any, made: Made) -> None:
     assert txn("describe", "--partition", 1, "--transactional-id", "a").code == 2
 
 
-def test_describe_producers(txn: Any, made: Made) -> None:
+def test_describe_producers_prints_a_row_for_each_producer(txn: Any, made: Made) -> None:
     arguments = ("--topic", TOPIC, "--partition", "0")
     result = txn("describe-producers", *arguments, "--format", "csv")
     (mine,), (theirs,) = rows(result.text), kafka(made.cluster.bootstrap, "describe-producers", *arguments)
@@ -152,7 +152,7 @@ def test_describe_producers(txn: Any, made: Made) -> None:
     assert int(mine["Duration(min)"]) >= 180
 
 
-def test_what_a_coordinator_epoch_of_minus_1_means_is_below_the_table(txn: Any) -> None:
+def test_table_is_followed_by_a_note_on_coordinator_epoch_minus_1(txn: Any) -> None:
     arguments = ("--topic", TOPIC, "--partition", "0")
     note = "LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0."
     for command in ("describe", "describe-producers"):
@@ -160,7 +160,7 @@ def test_what_a_coordinator_epoch_of_minus_1_means_is_below_the_table(txn: Any) 
         assert note not in txn(command, *arguments, "--format", "jsonl").text
 
 
-def test_describe_producers_of_many_partitions(txn: Any) -> None:
+def test_describe_producers_reads_many_partitions(txn: Any) -> None:
     both = txn("describe-producers", "--topic", TOPIC, "--all-replicas", "--format", "json")
     assert [row["Partition"] for row in json.loads(both.text)] == [0, 1]
     result = txn("describe-producers", "--topic", TOPIC, "--topic", "nowhere", "--partition", 1, "--partition", 7)
@@ -170,7 +170,7 @@ def test_describe_producers_of_many_partitions(txn: Any) -> None:
     assert txn("describe-producers", "--topic", TOPIC, "--all-replicas", "--broker-id", 1).code == 2
 
 
-def test_find_hanging(txn: Any, made: Made) -> None:
+def test_find_hanging_prints_findings_with_actions(txn: Any, made: Made) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--confirm-after", "0.05", "--format", "json")
     assert result.code == 3
     audit = json.loads(result.text)
@@ -181,7 +181,7 @@ def test_find_hanging(txn: Any, made: Made) -> None:
     assert (audit["read"]["partitions"], audit["read"]["complete"]) == (3, True)
 
 
-def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
+def test_find_hanging_has_the_columns_of_kafkas_tool(txn: Any, made: Made) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--confirm-after", "0.05", "--format", "table")
     (theirs,) = kafka(made.cluster.bootstrap, "find-hanging", "--topic", TOPIC)
     head, _, line, *_ = result.text.splitlines()
@@ -193,7 +193,7 @@ def test_find_hanging_has_what_kafkas_tool_says(txn: Any, made: Made) -> None:
     assert "1 transaction more live or too young" in result.text
 
 
-def test_what_blocks_a_group(txn: Any, made: Made) -> None:
+def test_find_hanging_selects_what_blocks_a_group(txn: Any, made: Made) -> None:
     """Partitions where it waits, and the transaction that its own offsets are in."""
     group = "txn-cli-group"
 
@@ -228,7 +228,7 @@ def test_what_blocks_a_group(txn: Any, made: Made) -> None:
     assert txn("find-hanging", "--group", group, "--topic", TOPIC).code == 2
 
 
-def test_find_hanging_where_none_hangs(txn: Any) -> None:
+def test_find_hanging_exits_with_0_when_none_hangs(txn: Any) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--partition", 2, "--format", "table")
     assert (result.code, result.text.splitlines()[0]) == (0, "No transaction hangs.")
     result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--all", "--format", "jsonl")
@@ -247,7 +247,7 @@ def test_find_hanging_where_none_hangs(txn: Any) -> None:
         (["--partition", 1], 2, "--partition needs --topic"),
     ],
 )
-def test_find_hanging_refuses(txn: Any, arguments: list[object], code: int, text: str) -> None:
+def test_find_hanging_rejects_invalid_options(txn: Any, arguments: list[object], code: int, text: str) -> None:
     """Kafka's tool waits a minute, or gives a false all-clear."""
     result = txn("find-hanging", *arguments)
     assert (result.code, result.text) == (code, "")
@@ -258,13 +258,13 @@ def test_find_hanging_refuses(txn: Any, arguments: list[object], code: int, text
 # Without a cluster ----------------------------------------------------------------------------------------------------
 
 
-def test_nobody_there(run: Run) -> None:
+def test_refused_connection_exits_with_1(run: Run) -> None:
     for command in (["list"], ["find-hanging"], ["describe", "--transactional-id", "a"]):
         result = run("txn", *command, "--bootstrap-server", "127.0.0.1:1")
         assert (result.code, result.err) == (1, "error: 127.0.0.1:1: connection refused: nothing listens there\n")
 
 
-def test_usage(run: Run, tmp_path: Any) -> None:
+def test_invalid_options_are_usage_errors(run: Run, tmp_path: Any) -> None:
     assert run("txn").code == 2
     assert run("txn", "list").code == 2
     result = run("txn", "list", "--bootstrap-server", "nowhere")
@@ -276,7 +276,7 @@ def test_usage(run: Run, tmp_path: Any) -> None:
     assert "Kerberos (GSSAPI) is not supported" in result.err
 
 
-def test_what_find_hanging_prints(capsysbinary: Any) -> None:
+def test_find_hanging_matches_golden_files(capsysbinary: Any) -> None:
     """Reviewed by eye: the table, what blocks whom, why, and the command to run."""
     finding = rows_of.Finding(
         verdict="hanging",

@@ -180,7 +180,7 @@ def test_a_transaction_that_was_committed_is_an_error(run: Run, partition: Parti
     assert f"already committed: COMMIT marker at offset {END} of orders-0" in result.err
 
 
-def test_all_hanging_reports_one_that_was_aborted_meanwhile(run: Run, three: PartitionBroker) -> None:
+def test_all_hanging_reports_one_that_was_aborted_elsewhere(run: Run, three: PartitionBroker) -> None:
     write = three.write_markers
 
     def and_another(request: WriteTxnMarkersRequest) -> Any:

@@ -85,7 +85,7 @@ def told(run: Run, broker: ScriptedBroker, command: str, config: Path) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_strangers(run: Run, config: Path, stranger: str, command: str) -> None:
+def test_servers_that_are_no_brokers_are_reported(run: Run, config: Path, stranger: str, command: str) -> None:
     said, text = STRANGERS[stranger]
     with in_thread(Stranger(said)) as broker:
         line = told(run, broker, command, config)
@@ -122,7 +122,9 @@ def failing(request: pytest.FixtureRequest) -> Iterator[tuple[ScriptedBroker, st
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "list"])
-def test_brokers_that_fail(run: Run, config: Path, failing: tuple[ScriptedBroker, str], command: str) -> None:
+def test_failing_brokers_are_reported(
+    run: Run, config: Path, failing: tuple[ScriptedBroker, str], command: str
+) -> None:
     broker, how = failing
     line = told(run, broker, command, config)
     if how == "denies":
@@ -150,7 +152,7 @@ def test_commands_report_on_standard_error_and_refuse_before_they_connect(run: R
 
 
 @pytest.mark.parametrize("command", ["find-hanging", "watch", "abort", "force-terminate"])
-def test_a_limit_that_no_broker_can_have_is_refused(run: Run, command: str) -> None:
+def test_rejects_a_limit_that_no_broker_can_have(run: Run, command: str) -> None:
     given = COMMANDS.get(command, (command,))
     result = run("txn", *given, "--bootstrap-server", "127.0.0.1:1", "--max-transaction-timeout", 900_000)
     assert (result.code, result.text) == (2, "")
@@ -161,7 +163,7 @@ def test_a_limit_that_no_broker_can_have_is_refused(run: Run, command: str) -> N
 
 
 @pytest.mark.parametrize(("minutes", "warned"), [(30, False), (61, True), (35_791, True)])
-def test_a_limit_above_that_of_the_brokers_is_reported(run: Run, minutes: int, warned: bool) -> None:
+def test_warns_of_a_limit_above_the_brokers(run: Run, minutes: int, warned: bool) -> None:
     broker = ScriptedBroker({"orders": {0: 1}, "__transaction_state": {0: 1}})
     broker.versions[32] = (1, 4)
     broker.on[DescribeProducersRequest] = producers(start=-1)

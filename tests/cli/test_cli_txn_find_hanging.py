@@ -95,7 +95,7 @@ def test_incomplete_answer_is_no_all_clear(find: Find) -> None:
     assert result.err == f"incomplete: orders-1, orders-3 were not read: {DENIED}\n"
 
 
-def test_of_thousands_the_first_are_named(find: Find) -> None:
+def test_unread_partitions_are_cut_after_the_first(find: Find) -> None:
     with in_thread(nothing_found(3000, *range(1, 3000))) as broker:
         text = find(broker, "--topic", "orders", "--format", "table").text
         full = json.loads(find(broker, "--topic", "orders", "--format", "json").text)
@@ -104,7 +104,7 @@ def test_of_thousands_the_first_are_named(find: Find) -> None:
     assert [one["partition"] for one in full["unread"]] == list(range(1, 3000))
 
 
-def test_many_reasons_are_cut_too(find: Find) -> None:
+def test_reasons_are_cut_after_the_first(find: Find) -> None:
     broker = nothing_found(1)
     broker.topics |= {f"topic-{n}": {0: -1} for n in range(50)}
     with in_thread(broker):
@@ -134,7 +134,7 @@ def test_abort_of_all_names_what_could_not_be_judged(find: Find) -> None:
     )
 
 
-def test_force_terminate_names_where_it_could_not_look(find: Find) -> None:
+def test_force_terminate_names_unread_partitions(find: Find) -> None:
     broker = Coordinator("Empty")
     broker.topics["headless"] = {0: -1}
     with in_thread(broker):
@@ -146,7 +146,7 @@ def test_force_terminate_names_where_it_could_not_look(find: Find) -> None:
 # Found ----------------------------------------------------------------------------------------------------------------
 
 
-def test_found_and_complete_is_3(find: Find) -> None:
+def test_exits_with_3_for_findings_in_complete_data(find: Find) -> None:
     with in_thread(Guarded(4)) as broker:
         result = find(broker, "--topic", "orders", "--format", "json")
     assert result.code == 3
@@ -155,7 +155,7 @@ def test_found_and_complete_is_3(find: Find) -> None:
     assert (audit["unread"], audit["read"]["partitions_chosen"]) == ([], 4)
 
 
-def test_found_and_incomplete_is_5(find: Find) -> None:
+def test_exits_with_5_for_findings_in_incomplete_data(find: Find) -> None:
     missing = f"orders-1, orders-3 were not read: {DENIED}"
     unread = [{"kind": "unread", "topic": "orders", "partition": p, "broker_id": 1, "reason": DENIED} for p in (1, 3)]
     outcome = {"kind": "outcome", "found": True, "complete": False, "missing": [missing]}
@@ -181,7 +181,7 @@ def test_found_and_incomplete_is_5(find: Find) -> None:
     )
 
 
-def test_watch_ends_the_same_way(find: Find) -> None:
+def test_watch_once_has_the_same_exit_codes(find: Find) -> None:
     def once(broker: Any) -> int:
         with in_thread(broker):
             return find(broker, "--topic", "orders", "--once", command="watch").code
@@ -197,7 +197,7 @@ def test_watch_ends_the_same_way(find: Find) -> None:
 # Groups ---------------------------------------------------------------------------------------------------------------
 
 
-def test_group_without_commits(find: Find) -> None:
+def test_reports_the_partitions_of_a_group_without_commits(find: Find) -> None:
     """It was "No transaction hangs.", exit 0, where it had commits elsewhere, and an error where it had none."""
     broker = GroupBroker()
     broker.described = {"classic": classic(assigned(0, 1))}

@@ -101,7 +101,7 @@ def test_commands_name_what_they_wait_for_and_read_the_rest(run: Run, lost: Runn
     assert audit["read"]["settings"] == [limit]
 
 
-def test_watch_shows_who_does_not_answer_and_goes_on_when_they_are_back(three: RunningCluster, tmp_path: Path) -> None:
+def test_watch_shows_lost_brokers_and_continues_when_they_return(three: RunningCluster, tmp_path: Path) -> None:
     pytest.importorskip("prometheus_client")
     command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--topic", TOPIC, *given(three, tmp_path)]
     command += ["--interval", "5", "--confirm-after", "0.1", "--listen", "0", "--every-poll"]

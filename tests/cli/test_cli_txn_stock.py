@@ -104,7 +104,7 @@ def _printed(finding: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def test_it_finds_what_kafkas_tool_finds_on_a_broker(txn: Any, made: Made) -> None:
+def test_finds_the_same_as_kafkas_tool(txn: Any, made: Made) -> None:
     """Of all topics there, whatever other tests have left."""
     result = txn("find-hanging", "--broker-id", 1, "--confirm-after", 0.05, "--format", "json")
     found = [one for one in json.loads(result.text)["findings"] if one["verdict"] == "hanging"]
@@ -119,7 +119,7 @@ def test_it_finds_what_kafkas_tool_finds_on_a_broker(txn: Any, made: Made) -> No
     assert all(0 <= theirs[one] - ours[one] <= 1 for one in theirs)  # a moment later
 
 
-def test_filters_of_list(txn: Any, made: Made) -> None:
+def test_list_filters_as_kafkas_tool(txn: Any, made: Made) -> None:
     """Brokers take ids without a transaction for open since 1969: Kafka's tool shows them, and we do not."""
     filters = ("--transactional-id-pattern", f"{TOPIC}-.*", "--duration-filter", 1)
     ours, theirs = rows(txn("list", *filters, "--format", "csv").text), kafka(made.address, "list", *filters)
@@ -129,7 +129,7 @@ def test_filters_of_list(txn: Any, made: Made) -> None:
     assert ours
 
 
-def test_refusals(txn: Any, made: Made) -> None:
+def test_refuses_what_kafkas_tool_refuses(txn: Any, made: Made) -> None:
     """What is not there: both exit with 1, and name partition and offset."""
     where = ("--topic", TOPIC, "--partition", OURS)
     theirs = kafka_refuses(made.address, "abort", *where, "--start-offset", 777)
@@ -140,7 +140,7 @@ def test_refusals(txn: Any, made: Made) -> None:
         assert text in ours.err
 
 
-def test_the_same_marker_by_start_offset(txn: Any, made: Made) -> None:
+def test_abort_by_start_offset_writes_the_same_marker(txn: Any, made: Made) -> None:
     """Kafka's tool prints nothing; the marker that it writes is ours, bit for bit."""
     theirs = ("--topic", TOPIC, "--partition", THEIRS, "--start-offset", made.starts[THEIRS])
     assert kafka(made.address, "abort", *theirs) == []
@@ -151,7 +151,7 @@ def test_the_same_marker_by_start_offset(txn: Any, made: Made) -> None:
     assert json.loads(result.text)["MarkerOffset"] == batch_of_marker(made, OURS).base_offset
 
 
-def test_the_same_marker_by_epochs(txn: Any, made: Made) -> None:
+def test_abort_by_epochs_writes_the_same_marker(txn: Any, made: Made) -> None:
     """Where no coordinator has ended a transaction of the producer yet, its epoch is taken for 0."""
 
     def epochs(partition: int) -> tuple[object, ...]:
@@ -167,7 +167,7 @@ def test_the_same_marker_by_epochs(txn: Any, made: Made) -> None:
     assert meaning(batch_of_marker(made, OURS_BY_EPOCHS)) == meaning(batch_of_marker(made, THEIRS_BY_EPOCHS))
 
 
-def test_the_same_end_through_the_coordinator(txn: Any, made: Made) -> None:
+def test_force_terminate_ends_like_kafkas_tool(txn: Any, made: Made) -> None:
     ours, theirs = f"{TOPIC}-{OURS_ENDS}", f"{TOPIC}-{THEIRS_ENDS}"
     assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []
     result = txn("forceTerminateTransaction", "--transactionalId", ours, "--yes")
@@ -184,7 +184,7 @@ def test_the_same_end_through_the_coordinator(txn: Any, made: Made) -> None:
     assert meaning(batch_of_marker(made, OURS_ENDS)) == meaning(batch_of_marker(made, THEIRS_ENDS))
 
 
-def test_an_id_that_does_not_exist(txn: Any, made: Made) -> None:
+def test_force_terminate_does_not_create_an_unknown_id(txn: Any, made: Made) -> None:
     """Kafka's tool creates it, and says nothing."""
     ours, theirs = f"{TOPIC}-nobody-of-ours", f"{TOPIC}-nobody-of-theirs"
     assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []

@@ -61,7 +61,7 @@ def process(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         started.communicate()
 
 
-def test_once(run: Run, watched: str, tmp_path: Path) -> None:
+def test_once_polls_once_and_exits(run: Run, watched: str, tmp_path: Path) -> None:
     """As find-hanging, for cron: 3 where one hangs; the metrics for node_exporter."""
     file = tmp_path / "kafka.prom"
     given = ("--bootstrap-server", watched, "--topic", TOPIC, "--confirm-after", "0.05")
@@ -77,7 +77,7 @@ def test_once(run: Run, watched: str, tmp_path: Path) -> None:
     assert (result.code, len(result.text.splitlines())) == (0, 1)
 
 
-def test_once_where_nothing_or_not_all_can_be_read(run: Run, watched: str) -> None:
+def test_once_exit_codes_for_unread_data(run: Run, watched: str) -> None:
     result = run("txn", "watch", "--bootstrap-server", "127.0.0.1:1", "--once")
     assert (result.code, result.err) == (1, "error: 127.0.0.1:1: connection refused: nothing listens there\n")
     (poll,) = map(json.loads, result.text.splitlines())
@@ -91,7 +91,7 @@ def test_once_where_nothing_or_not_all_can_be_read(run: Run, watched: str) -> No
 
 
 @pytest.mark.parametrize(("signal_", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_process(watched: str, signal_: signal.Signals, code: int) -> None:
+def test_process_serves_metrics_until_a_signal(watched: str, signal_: signal.Signals, code: int) -> None:
     """It serves, prints, and ends when it is told to, with nothing more to say."""
     given = ("--bootstrap-server", watched, "--topic", TOPIC, "--confirm-after", "0.05", "--interval", "1")
     with process(*given, "--listen", "0", "--every-poll") as watching:
@@ -112,7 +112,7 @@ def test_the_process(watched: str, signal_: signal.Signals, code: int) -> None:
     assert all(json.loads(line)["kind"] == "poll" for line in out.splitlines())
 
 
-def test_a_pipe_that_is_closed(watched: str) -> None:
+def test_closed_pipe_ends_the_watch(watched: str) -> None:
     with process("--bootstrap-server", watched, "--topic", TOPIC, "--interval", "1", "--every-poll") as watching:
         assert watching.stdout is not None
         watching.stdout.readline()
@@ -135,17 +135,17 @@ def test_a_pipe_that_is_closed(watched: str) -> None:
         ("metrics.example:1", ("metrics.example", 1)),
     ],
 )
-def test_addresses(text: str, address: tuple[str, int]) -> None:
+def test_parses_addresses(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
 
 
 @pytest.mark.parametrize("text", ["", ":9100", "host", "host:", "::1:9100", "[::1]", "host:65536", "host:-1", "1:²"])
-def test_no_addresses(text: str) -> None:
+def test_rejects_invalid_addresses(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"is not of the form \[HOST:\]PORT"):
         parse_address(text)
 
 
-def test_usage(run: Run) -> None:
+def test_invalid_options_are_usage_errors(run: Run) -> None:
     assert run("txn", "watch").code == 2
     there = ("txn", "watch", "--bootstrap-server", "127.0.0.1:1")
     assert run(*there, "--interval", "0").code == 2
@@ -153,7 +153,7 @@ def test_usage(run: Run) -> None:
     assert run(*there, "--listen", "0", "--once").code == 2
 
 
-def test_a_port_that_is_taken(run: Run) -> None:
+def test_port_in_use_is_reported(run: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -163,7 +163,7 @@ def test_a_port_that_is_taken(run: Run) -> None:
     assert result.err == f"error: --listen 127.0.0.1:{port}: Address already in use\n"
 
 
-def test_without_prometheus_client(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_prometheus_client_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     result = run("txn", "watch", "--bootstrap-server", "127.0.0.1:1", "--listen", "0")
     assert (result.code, result.err) == (
@@ -172,7 +172,7 @@ def test_without_prometheus_client(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def test_a_broker_that_will_never_do(run: Run, tmp_path: Any) -> None:
+def test_unsupported_configuration_ends_the_watch_at_once(run: Run, tmp_path: Any) -> None:
     """A mistake in the configuration ends it at once; what may come is waited for (test_client_watch)."""
     config = tmp_path / "client.properties"
     config.write_text("security.protocol=SASL_SSL\nsasl.mechanism=GSSAPI\n")

@@ -34,7 +34,7 @@ def ours(file: logdir.LogFile, decoder: str | None) -> list[Said]:
 
 
 @pytest.mark.parametrize("decoder", [None, *DECODERS])
-def test_what_brokers_wrote(decoder: str | None) -> None:
+def test_rows_match_kafkas_dump_log(decoder: str | None) -> None:
     files: dict[str, logdir.LogFile] = {}
     for directory in DIRECTORIES:
         files |= readable(directory, decoder)

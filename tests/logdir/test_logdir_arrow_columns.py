@@ -62,7 +62,7 @@ def both(file: Any, options: logdir.Options) -> tuple[list[dict[str, Any]], int]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
-def test_examples(options: logdir.Options) -> None:
+def test_columns_equal_rows_for_examples(options: logdir.Options) -> None:
     total = 0
     for file in logdir.open(EXAMPLES).files:
         total += both(file, options)[1]
@@ -77,24 +77,28 @@ def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @given(segments(), st.sampled_from(WAYS))
-def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+def test_columns_equal_rows_for_built_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options
+) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
 @pytest.mark.slow
 @given(mutated_segments(), st.sampled_from(WAYS))
-def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+def test_columns_equal_rows_for_mutated_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options
+) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
-def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
+def test_columns_equal_rows_for_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
     for name, data in mutated_examples():
         both(segment(tmp_path, data, name), options)
 
 
-def test_markers_are_columns_too(tmp_path: Path) -> None:
+def test_markers_are_in_columns(tmp_path: Path) -> None:
     ids: dict[str, Any] = {"producer_id": 7, "producer_epoch": 1}
     data = b"".join(
         build([Record(b"k", b"v")] * 2, base_offset=3 * i, transactional=True, base_sequence=2 * i, **ids)
@@ -106,7 +110,7 @@ def test_markers_are_columns_too(tmp_path: Path) -> None:
     assert [row["control"] for row in found if "control" in row][::2] == ["ABORT", "COMMIT"] * 50
 
 
-def test_batches_that_cannot_be_read_stand_between(tmp_path: Path) -> None:
+def test_unreadable_batches_are_rows_between_columns(tmp_path: Path) -> None:
     data = [build([Record(b"k", b"v")] * 3, base_offset=10 * i, codec=codec) for i, codec in enumerate(CODECS)]
     broken = bytearray(build([Record(b"k", b"v" * 99)] * 3, base_offset=90, codec="lz4"))
     broken[61] ^= 1
@@ -127,7 +131,7 @@ def test_batches_that_cannot_be_read_stand_between(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
+def test_large_batches_are_rows(tmp_path: Path) -> None:
     """They are better not held several times."""
     for codec in ("zstd", "none"):
         large = build([Record(value=bytes(1 << 20))] * 20, codec=codec)
@@ -145,7 +149,7 @@ def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
         ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
     ],
 )
-def test_what_is_picked_or_decoded_goes_the_slow_way(tmp_path: Path, topic: str, options: logdir.Options) -> None:
+def test_selected_or_decoded_batches_are_rows(tmp_path: Path, topic: str, options: logdir.Options) -> None:
     file = segment(tmp_path, build([Record(b"k", b"v")]), topic)
     assert both(file, options)[1] == 0
 
@@ -161,6 +165,6 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     assert max(sizes) < 8 << 20
 
 
-def test_a_field_that_has_no_maker_leaves_all_to_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(arrow_columns.MAKERS, "codec")
     assert both(segment(tmp_path, build([Record(b"k", b"v")])), WAYS[-1])[1] == 0

@@ -51,7 +51,7 @@ def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, i
 
 
 @given(segments() | mutated_segments(), st.integers(1, 3), st.lists(st.booleans(), max_size=5), st.booleans())
-def test_every_batch_and_all_damage_in_its_place(
+def test_yields_every_batch_and_all_damage_in_order(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, most: int, refused: list[bool], check_crc: bool
 ) -> None:
     file = segment(tmp_path_factory.mktemp("log"), data)
@@ -64,7 +64,7 @@ def test_every_batch_and_all_damage_in_its_place(
     assert [item for item in found if item[0] == "batch"] == [item for item in wanted if item[0] == "batch"]
 
 
-def test_what_is_refused_comes_as_rows(tmp_path: Any) -> None:
+def test_refused_batches_come_as_rows(tmp_path: Any) -> None:
     data = [build([Record(b"k")], base_offset=number) for number in range(4)]
     found = list(runs_of(segment(tmp_path, b"".join(data)), logdir.Options(), Writer(9, [False, True])))
     assert [type(item).__name__ for item in found] == ["Batch", "Taken"]
@@ -83,7 +83,7 @@ def test_what_is_refused_comes_as_rows(tmp_path: Any) -> None:
         ("__consumer_offsets-0", logdir.Options(deep=True, payloads=True), False),
     ],
 )
-def test_which_files_come_in_runs(tmp_path: Any, name: str, options: logdir.Options, in_runs: bool) -> None:
+def test_only_plain_log_files_come_in_runs(tmp_path: Any, name: str, options: logdir.Options, in_runs: bool) -> None:
     """Batches that are picked, or decoded one by one, do not."""
     fields = fields_of(segment(tmp_path, b"", name), options)
     assert (fields is not None) == in_runs

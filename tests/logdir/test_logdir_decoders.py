@@ -132,7 +132,7 @@ def compared(path: Path, topic: str) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("topic", COORDINATOR_TOPICS)
-def test_coordinators(tmp_path: Path, topic: str) -> None:
+def test_decodes_records_of_coordinators(tmp_path: Path, topic: str) -> None:
     named = [*coordinator_records(COORDINATOR_TOPICS[topic])]
     if topic == "__consumer_offsets":
         named += group_metadata()
@@ -140,7 +140,7 @@ def test_coordinators(tmp_path: Path, topic: str) -> None:
     assert judged(named, theirs, ours, "key") == NEWER.get(topic, [])
 
 
-def test_cluster_metadata(tmp_path: Path) -> None:
+def test_decodes_cluster_metadata(tmp_path: Path) -> None:
     topic = "__cluster_metadata"
     named = [*metadata_records("metadata"), ("unknown type", Record(None, b"\x01\x7e\x00"))]
     theirs, ours = compared(written(tmp_path, topic, [record for _, record in named]), topic)
@@ -161,7 +161,7 @@ def judged(named: list[tuple[str, Record]], theirs: list[Any], ours: list[Any], 
     return newer
 
 
-def test_remote_log_metadata(tmp_path: Path) -> None:
+def test_decodes_remote_log_metadata(tmp_path: Path) -> None:
     """The tool prints these as the `toString` of Kafka's classes: ours are put in the same words."""
     topic = "__remote_log_metadata"
     named = [*metadata_records("storage"), ("unknown type", Record(None, b"\x01\x7e\x00"))]

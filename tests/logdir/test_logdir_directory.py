@@ -21,7 +21,7 @@ def found(directory: logdir.LogDirectory) -> list[tuple[str, int, int | None]]:
 BOTH = [("__transaction_state", 0), ("orders-v-2", 0)]
 
 
-def test_a_folder_of_brokers(logs: Path) -> None:
+def test_opens_a_folder_of_log_directories(logs: Path) -> None:
     directory = logdir.open(logs)
     assert found(directory) == [(*names, broker) for broker in (1, 2) for names in BOTH]
     assert len(directory.files) == 28
@@ -34,19 +34,19 @@ def test_a_folder_of_brokers(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["", "/"])
-def test_one_broker(logs: Path, ending: str) -> None:
+def test_opens_one_log_directory(logs: Path, ending: str) -> None:
     directory = logdir.open(f"{logs}/broker-2{ending}")
     assert found(directory) == [(*names, 2) for names in BOTH]
     assert not any("//" in file.path for file in directory.files)
 
 
-def test_one_partition(logs: Path) -> None:
+def test_opens_one_partition(logs: Path) -> None:
     (partition,) = logdir.open(logs / "broker-1" / "orders-v-2-0").partitions
     assert (partition.topic, partition.partition, partition.broker.node_id) == ("orders-v-2", 0, 1)
     assert (partition.high_watermark, partition.log_start_offset) == (3, 1)
 
 
-def test_the_current_directory(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opens_the_current_directory(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs / "broker-1" / "orders-v-2-0")
     for path in (".", f"{NAME}.log", f"./{NAME}.log"):
         (partition,) = logdir.open(path).partitions
@@ -56,7 +56,7 @@ def test_the_current_directory(logs: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert logdir.open("orders-v-2-0").partitions[0].high_watermark == 3
 
 
-def test_one_file(logs: Path, tmp_path: Path) -> None:
+def test_opens_one_file(logs: Path, tmp_path: Path) -> None:
     (file,) = logdir.open(logs / "broker-1" / "orders-v-2-0" / f"{NAME}.log").files
     assert (file.kind, file.topic, file.partition, file.offset) == ("log", "orders-v-2", 0, 0)
     (alone,) = logdir.open(write(tmp_path / "elsewhere" / f"{NAME}.log", build([Record()]))).files
@@ -64,18 +64,18 @@ def test_one_file(logs: Path, tmp_path: Path) -> None:
     assert [type(item) for item in alone.batches()] == [Batch]
 
 
-def test_several_paths_are_read_once(logs: Path) -> None:
+def test_overlapping_paths_are_read_once(logs: Path) -> None:
     directory = logdir.open(logs / "broker-1", logs / "broker-1" / "orders-v-2-0")
     assert found(directory) == [(*names, 1) for names in BOTH]
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_missing_paths_are_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         logdir.open(tmp_path / "nothing")
     assert logdir.open(tmp_path).files == ()
 
 
-def test_a_partition(logs: Path) -> None:
+def test_partition_gives_batches_and_offsets(logs: Path) -> None:
     partition = logdir.open(logs / "broker-1").partitions[1]
     assert [file.offset for file in partition.segments] == [0, 3]
     assert [file.offset for file in partition.snapshots] == [2]
@@ -89,14 +89,14 @@ def test_a_partition(logs: Path) -> None:
     assert (latest[0].offset, latest[1][0].producer.producer_id) == (2, 4001)  # type: ignore[union-attr]
 
 
-def test_a_partition_without_checkpoints(tmp_path: Path) -> None:
+def test_partition_without_checkpoints_has_no_high_watermark(tmp_path: Path) -> None:
     write(tmp_path / "t-0" / "00000000000000000005.log", build([Record()], base_offset=5))
     (partition,) = logdir.open(tmp_path).partitions
     assert (partition.high_watermark, partition.log_start_offset, partition.broker.node_id) == (None, 5, None)
     assert partition.latest_snapshot() is None
 
 
-def test_too_large_a_snapshot_is_damage(logs: Path) -> None:
+def test_oversized_snapshot_is_damage(logs: Path) -> None:
     path = logs / "broker-1" / "orders-v-2-0" / "00000000000000000002.snapshot"
     with path.open("r+b") as file:
         file.truncate(1 << 40)  # sparse
@@ -107,7 +107,7 @@ def test_too_large_a_snapshot_is_damage(logs: Path) -> None:
     assert (latest[0].path, damage.reason) == (str(path), "too_large")
 
 
-def test_a_directory_that_may_not_be_listed_is_told(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unlistable_directory_is_reported(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scandir = os.scandir
 
     def refused(path: str) -> Any:
@@ -122,6 +122,6 @@ def test_a_directory_that_may_not_be_listed_is_told(logs: Path, monkeypatch: pyt
     assert (unreadable.path, unreadable.reason) == (str(logs / "broker-1" / "orders-v-2-0"), "Permission denied")
 
 
-def test_a_partition_says_what_it_is(logs: Path) -> None:
+def test_repr_of_a_partition_names_it(logs: Path) -> None:
     (partition,) = logdir.open(logs / "broker-1" / "orders-v-2-0").partitions
     assert repr(partition) == f"Partition(orders-v-2-0, 2 segments, {partition.path!r})"

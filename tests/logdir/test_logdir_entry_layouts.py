@@ -24,7 +24,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 @given(data=st.data())
-def test_both_read_the_same(name: str, data: Any) -> None:
+def test_construct_and_numpy_read_the_same(name: str, data: Any) -> None:
     layout = getattr(entry_layouts, name)
     kind = entry_layouts.dtype_of(layout)
     assert kind.itemsize == layout.sizeof() == ENTRIES[name]
@@ -36,7 +36,7 @@ def test_both_read_the_same(name: str, data: Any) -> None:
     assert b"".join(map(layout.build, parsed)) == read.tobytes() == raw
 
 
-def test_they_are_those_of_kafkas_schemas() -> None:
+def test_layouts_equal_kafkas_schemas() -> None:
     entry = ProducerSnapshot.spec.field("ProducerEntries").struct
     assert [field.name for field in entry_layouts.PRODUCER_ENTRY.subcons] == [
         field.attribute for field in entry.spec.fields
@@ -46,7 +46,7 @@ def test_they_are_those_of_kafkas_schemas() -> None:
 
 
 @given(st.tuples(*[st.integers(-(1 << 63), (1 << 63) - 1)] * 4))
-def test_aborted_entries_are_the_codecs_bytes(numbers: tuple[int, ...]) -> None:
+def test_aborted_entries_equal_the_codecs_bytes(numbers: tuple[int, ...]) -> None:
     names = [field.attribute for field in AbortedTxn.spec.fields]
     values = dict(zip(names, numbers, strict=True))
     assert entry_layouts.ABORTED_ENTRY.build({"version": 0, **values}) == AbortedTxn(**values).encode_prefixed(0)

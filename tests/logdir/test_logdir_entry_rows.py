@@ -52,14 +52,14 @@ CASES: list[tuple[str, bytes | str, list[dict[str, Any]]]] = [
 
 
 @pytest.mark.parametrize(("kind", "data", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_entries_of_indexes(tmp_path: Path, kind: str, data: bytes, expected: list[dict[str, Any]]) -> None:
+def test_index_entries_become_rows(tmp_path: Path, kind: str, data: bytes, expected: list[dict[str, Any]]) -> None:
     write(tmp_path / "orders-3" / f"{BASE:020}.log", build([Record(b"k")] * 4, base_offset=BASE))
     path = write(tmp_path / "orders-3" / f"{BASE:020}.{kind}", data)
     found = [row for row in all_rows(logdir.open(path)) if row["kind"] != "damage"]
     assert found == [row | {"file": str(path), "topic": "orders", "partition": 3} for row in expected]
 
 
-def test_producers_of_a_snapshot(tmp_path: Path) -> None:
+def test_snapshot_producers_become_rows(tmp_path: Path) -> None:
     """The file's name says before which offset the state is."""
     path = write(tmp_path / "orders-3" / f"{BASE + 1:020}.snapshot", SNAPSHOT)
     (row,) = all_rows(logdir.open(path))
@@ -94,7 +94,7 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "text", "expected"), LINES, ids=[case[0] for case in LINES])
-def test_lines_and_properties(tmp_path: Path, name: str, text: str, expected: dict[str, Any]) -> None:
+def test_lines_and_properties_become_rows(tmp_path: Path, name: str, text: str, expected: dict[str, Any]) -> None:
     path = write(tmp_path / name, text)
     assert all_rows(logdir.open(path))[-1] == expected | {"file": str(path)}
 

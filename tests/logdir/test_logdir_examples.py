@@ -31,7 +31,7 @@ def leaders(directory: LogDirectory, truth: dict[str, Any]) -> dict[tuple[str, i
     }
 
 
-def test_everything_decodes(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
+def test_every_example_file_decodes(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
     directory, _ = cluster
     found = [row for file in directory.files for row in logdir.rows_of(file, logdir.Options(deep=True, payloads=True))]
     assert [row for row in found if isinstance(row, rows.Damage) and not row.harmless] == []
@@ -41,14 +41,14 @@ def test_everything_decodes(cluster: tuple[LogDirectory, dict[str, Any]]) -> Non
     assert {file.name for file in directory.files if file.kind == "unknown"} <= {"README.md"}
 
 
-def test_brokers_say_who_they_are(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
+def test_brokers_have_their_ids(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
     directory, _ = cluster
     assert [f"broker-{broker.node_id}" for broker in directory.brokers] == [
         Path(broker.root).name for broker in directory.brokers
     ]
 
 
-def test_offsets_are_what_the_broker_said(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
+def test_offsets_equal_the_brokers_answer(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
     directory, truth = cluster
     found = leaders(directory, truth)
     assert truth["offsets"]
@@ -60,7 +60,7 @@ def test_offsets_are_what_the_broker_said(cluster: tuple[LogDirectory, dict[str,
         assert last.last_offset + 1 >= offsets["high_watermark"]
 
 
-def test_producers_are_what_the_broker_said(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
+def test_producers_equal_the_brokers_answer(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
     """Each producer's last batch, and first offset of its open transaction, by walking over headers alone."""
     directory, truth = cluster
     found = leaders(directory, truth)

@@ -7,7 +7,7 @@ from logged import NAME
 from kafkawire.logdir.file_names import FileName, PartitionName, file_name, partition_name
 
 
-def test_names() -> None:
+def test_parses_names_of_files_and_directories() -> None:
     assert partition_name("a-b-12") == PartitionName("a-b", 12, "")
     assert partition_name("t-0." + "a" * 32 + "-delete") == PartitionName("t", 0, "delete")
     assert [partition_name(n) for n in ("kafka-logs", "t", "-1", "t-", "t-1x", "t-٣")] == [None] * 6

@@ -13,7 +13,7 @@ from kafkawire.records import Damage, Record, build, read
 
 
 @pytest.mark.parametrize("window", [1, 100, 4096])
-def test_windows(tmp_path: Path, window: int) -> None:
+def test_reads_across_windows(tmp_path: Path, window: int) -> None:
     """However small the windows, the same batches."""
     data = b"".join(build([Record(b"x" * 37 * i)], base_offset=i, codec="gzip") for i in range(40))
     path = write(tmp_path / "a.log", data[:300] + b"junk" + data[300:] + bytes(5000))
@@ -22,7 +22,7 @@ def test_windows(tmp_path: Path, window: int) -> None:
         assert list(read(logdir.FileSource(file, window))) == list(read(whole))
 
 
-def test_a_file_that_is_truncated_meanwhile(tmp_path: Path) -> None:
+def test_read_of_a_truncated_file_returns_fewer_bytes(tmp_path: Path) -> None:
     one = build([Record(b"x" * 1000)])
     path = write(tmp_path / "t-0" / f"{NAME}.log", one * 10_000)  # several windows
     (file,) = logdir.open(path).files
@@ -37,7 +37,7 @@ def test_a_file_that_is_truncated_meanwhile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("window", [1, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("cut", [0, 1, 17, 100])
-def test_reports_where_a_file_ended_that_is_truncated_between_windows(tmp_path: Path, window: int, cut: int) -> None:
+def test_reports_the_end_of_a_file_truncated_between_windows(tmp_path: Path, window: int, cut: int) -> None:
     """`cut` bytes of a batch are left; none are where the file ends with a batch, as a follower's does."""
     one = build([Record(b"x" * 1000)])
     path = write(tmp_path / "a.log", one * 5000)

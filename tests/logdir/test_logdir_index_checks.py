@@ -57,7 +57,7 @@ def damage(file: logdir.LogFile, **options: str) -> list[tuple[int | None, str]]
 
 
 @pytest.mark.parametrize("tail", [0, 8, 800, 96_000])
-def test_good_indexes(segment: Path, tail: int) -> None:
+def test_valid_indexes_have_no_damage(segment: Path, tail: int) -> None:
     assert damage(offset_index(segment, GOOD, tail)) == []
     assert damage(time_index(segment, GOOD_TIMES, tail * 3 // 2)) == []
 
@@ -77,7 +77,9 @@ def test_good_indexes(segment: Path, tail: int) -> None:
         ([(10, SIZE), (50, 5 * SIZE)], []),
     ],
 )
-def test_offset_indexes(segment: Path, entries: list[tuple[int, int]], wrong: list[tuple[int, str]]) -> None:
+def test_finds_damage_of_offset_indexes(
+    segment: Path, entries: list[tuple[int, int]], wrong: list[tuple[int, str]]
+) -> None:
     assert damage(offset_index(segment, entries)) == wrong
 
 
@@ -91,7 +93,7 @@ def test_offset_indexes(segment: Path, entries: list[tuple[int, int]], wrong: li
     ],
 )
 @pytest.mark.parametrize("indexed", [False, True])
-def test_time_indexes(
+def test_finds_damage_of_time_indexes(
     segment: Path, entries: list[tuple[int, int]], wrong: list[tuple[int, str]], indexed: bool
 ) -> None:
     if indexed:
@@ -99,12 +101,12 @@ def test_time_indexes(
     assert damage(time_index(segment, entries)) == wrong
 
 
-def test_a_wrong_offset_index_does_not_mislead_the_time_index(segment: Path) -> None:
+def test_wrong_offset_index_does_not_affect_the_time_index(segment: Path) -> None:
     offset_index(segment, [(19, 3), (59, 9 * SIZE)])
     assert damage(time_index(segment, GOOD_TIMES)) == []
 
 
-def test_damaged_logs_are_not_blamed_on_their_time_index(segment: Path) -> None:
+def test_damaged_log_is_not_reported_for_its_time_index(segment: Path) -> None:
     log = segment / f"{STEM}.log"
     data = bytearray(log.read_bytes())
     data[SIZE : SIZE + 40] = b"\xff" * 40
@@ -112,7 +114,7 @@ def test_damaged_logs_are_not_blamed_on_their_time_index(segment: Path) -> None:
     assert damage(time_index(segment, GOOD_TIMES)) == []
 
 
-def test_txnindex(tmp_path: Path) -> None:
+def test_finds_damage_of_transaction_indexes(tmp_path: Path) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()
     log = build([Record(b"a")], base_offset=0, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
@@ -124,13 +126,13 @@ def test_txnindex(tmp_path: Path) -> None:
     assert damage(logdir.open(path).files[0]) == [(0, "index_mismatch"), (68, "index_mismatch")]
 
 
-def test_an_index_without_its_log(segment: Path) -> None:
+def test_index_without_its_log_is_not_checked(segment: Path) -> None:
     (segment / f"{STEM}.log").unlink()
     assert damage(offset_index(segment, [(1, 1), (2, 99)])) == []
     assert damage(time_index(segment, [(5, 1)])) == []
 
 
-def test_only_checks(segment: Path) -> None:
+def test_verify_index_only_prints_checks_alone(segment: Path) -> None:
     found = list(logdir.rows_of(offset_index(segment, GOOD, 80), logdir.Options(indexes="verify")))
     assert [rows.to_dict(row) for row in found] == [
         {
@@ -163,7 +165,7 @@ SANITY = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "change", "passes"), SANITY)
-def test_sanity_is_what_brokers_look_at(segment: Path, kind: str, change: object, passes: bool) -> None:
+def test_sanity_check_equals_the_brokers(segment: Path, kind: str, change: object, passes: bool) -> None:
     offset_index(segment, GOOD)
     time_index(segment, GOOD_TIMES)
     path = segment / f"{STEM}.{kind}"
@@ -179,7 +181,7 @@ def test_sanity_is_what_brokers_look_at(segment: Path, kind: str, change: object
     assert ("passed sanity check" in said) == passes
 
 
-def test_a_crafted_index_does_not_make_the_log_be_read_again_and_again(segment: Path) -> None:
+def test_crafted_index_causes_a_bounded_number_of_reads(segment: Path) -> None:
     """Every entry leads to the first batch and names the last offset: reading ends at a bound."""
     entries = [(i, 0) for i in range(90, 100)] * 2000
     found = damage(offset_index(segment, entries))

@@ -42,7 +42,7 @@ ENTRY = bytes.fromhex("00000000000000000fa10000000000000005000000000000000900000
 ABORTED = AbortedTxn(producer_id=4001, first_offset=5, last_offset=9, last_stable_offset=10)
 
 
-def test_aborted_transactions() -> None:
+def test_reads_aborted_transactions() -> None:
     assert len(ENTRY) == 34
     assert list(aborted_transactions(ENTRY * 2)) == [
         AbortedEntry(0, 0, ABORTED),
@@ -52,13 +52,13 @@ def test_aborted_transactions() -> None:
 
 
 @pytest.mark.parametrize("cut", range(1, 34))
-def test_a_torn_txnindex(cut: int) -> None:
+def test_torn_transaction_index_is_damage(cut: int) -> None:
     items = list(aborted_transactions(ENTRY + ENTRY[:cut]))
     assert items[0] == AbortedEntry(0, 0, ABORTED)
     assert reasons(iter(items)) == [("truncated", 34)]
 
 
-def test_a_bad_entry_costs_itself_only() -> None:
+def test_invalid_entry_is_damage_and_reading_continues() -> None:
     items = list(aborted_transactions(ENTRY + b"\0\5" + ENTRY[2:] + ENTRY))
     assert [type(item).__name__ for item in items] == ["AbortedEntry", "Damage", "AbortedEntry"]
     assert isinstance(items[1], Damage)
@@ -74,7 +74,7 @@ PRODUCERS = struct.pack(">i", 2) + b"".join(
 SNAPSHOT = struct.pack(">hI", 1, crc32c.crc32c(PRODUCERS)) + PRODUCERS
 
 
-def test_producer_snapshot() -> None:
+def test_reads_producer_snapshots() -> None:
     first, second = indexes.producer_snapshot(SNAPSHOT)
     assert first == SnapshotEntry(10, ProducerEntry(4000, 3, 7, 99, 2, 1700000000000, -1, -1))
     assert isinstance(second, SnapshotEntry)
@@ -93,14 +93,14 @@ def test_producer_snapshot() -> None:
         (SNAPSHOT[:6] + b"\x7f\xff\xff\xff", ("bad_snapshot", 0)),
     ],
 )
-def test_damaged_snapshots(data: bytes, expected: tuple[str, int]) -> None:
+def test_damaged_snapshots_have_no_entries(data: bytes, expected: tuple[str, int]) -> None:
     assert reasons(indexes.producer_snapshot(data)) == [expected]
 
 
 # .index and .timeindex -----------------------------------------------------------------------------------------------
 
 
-def test_indexes_and_their_preallocated_tails() -> None:
+def test_reads_indexes_without_their_preallocated_tails() -> None:
     index = struct.pack(">iiii", 10, 4096, 256, 8192)
     entries = [OffsetEntry(0, 10, 4096), OffsetEntry(8, 256, 8192)]
     for tail in (0, 8, 1 << 16):
@@ -112,7 +112,7 @@ def test_indexes_and_their_preallocated_tails() -> None:
     assert list(time_index(bytes(1200))) == []
 
 
-def test_a_torn_index() -> None:
+def test_torn_index_is_damage() -> None:
     assert reasons(offset_index(struct.pack(">iii", 10, 4096, 256))) == [("truncated", 8)]
     assert reasons(time_index(struct.pack(">qiq", 17, 4, 256))) == [("truncated", 12)]
 
@@ -134,12 +134,12 @@ ALL = [
 
 @pytest.mark.parametrize("reader", ALL)
 @given(data=st.binary(max_size=200) | st.text("0123 \n-=:x#\\", max_size=80).map(str.encode))
-def test_any_bytes(reader: Callable[[bytes], Iterator[Any]], data: bytes) -> None:
+def test_any_bytes_give_entries_or_damage(reader: Callable[[bytes], Iterator[Any]], data: bytes) -> None:
     for item in reader(data):
         assert 0 <= item.position <= len(data)
 
 
-def test_a_first_entry_of_zeros() -> None:
+def test_reads_a_first_entry_of_zeros() -> None:
     """Alone in a file that was cut to its entries, it is one; in front of another, too."""
     assert list(offset_index(bytes(8))) == [OffsetEntry(0, 0, 0)]
     assert list(offset_index(bytes(8) + struct.pack(">ii", 5, 70))) == [OffsetEntry(0, 0, 0), OffsetEntry(8, 5, 70)]

@@ -61,7 +61,7 @@ def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
-def test_examples(options: logdir.Options) -> None:
+def test_lines_equal_rows_for_examples(options: logdir.Options) -> None:
     total = 0
     for file in logdir.open(EXAMPLES).files:
         total += both(file, options)[1]
@@ -121,18 +121,22 @@ def mutated_segments(draw: st.DrawFn) -> bytes:
 
 @pytest.mark.slow
 @given(segments(), st.sampled_from(WAYS))
-def test_built_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+def test_lines_equal_rows_for_built_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options
+) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
 @pytest.mark.slow
 @given(mutated_segments(), st.sampled_from(WAYS))
-def test_mutated_segments(tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options) -> None:
+def test_lines_equal_rows_for_mutated_segments(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options
+) -> None:
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
 @pytest.mark.parametrize("options", WAYS)
-def test_wrappers_of_old_brokers(options: logdir.Options) -> None:
+def test_lines_equal_rows_for_old_message_formats(options: logdir.Options) -> None:
     """Compressed message sets, whose first offset and count are only known inside, whether checksums count or not."""
     for path in sorted(unpacked("kafka-2.8.2").glob("data/magic[01]-*")):
         for file in logdir.open(path).files:
@@ -152,7 +156,7 @@ def mutated_examples() -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", WAYS)
-def test_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
+def test_lines_equal_rows_for_mutated_examples(tmp_path: Path, options: logdir.Options) -> None:
     for name, data in mutated_examples():
         both(segment(tmp_path, data, name), options)
 
@@ -176,14 +180,14 @@ def test_plain_batches_are_written_as_lines(tmp_path: Path) -> None:
     assert found[3].position == found[1].position + len(odd)  # type: ignore[union-attr, operator]
 
 
-def test_offsets_that_go_back_have_their_damage(tmp_path: Path) -> None:
+def test_descending_offsets_have_a_line_of_damage(tmp_path: Path) -> None:
     data = b"".join(build([Record(b"k")] * 2, base_offset=offset) for offset in (10, 4, 6, 5, 20))
     lines, written = both(segment(tmp_path, data), logdir.Options(deep=True))
     assert lines.count(b"offset_backwards") == 2
     assert written
 
 
-def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
+def test_large_batches_are_rows(tmp_path: Path) -> None:
     """Their lines are made one by one: never all of them at once."""
     large = build([Record(value=bytes(1 << 20))] * 20, codec="zstd")
     found = lines_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes, printable=printable_characters)
@@ -201,7 +205,7 @@ def test_large_batches_go_the_slow_way(tmp_path: Path) -> None:
         ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
     ],
 )
-def test_what_needs_python_goes_the_slow_way(tmp_path: Path, topic: str, options: logdir.Options) -> None:
+def test_batches_that_need_python_are_rows(tmp_path: Path, topic: str, options: logdir.Options) -> None:
     file = segment(tmp_path, build([Record(b"k", b"v")]), topic)
     assert both(file, options)[1] == 0
 
@@ -217,9 +221,7 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     assert max(sizes) < 3 << 20
 
 
-def test_a_field_that_the_engine_does_not_know_leaves_all_to_the_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "fields_of", lambda file, options: Fields(("a field of tomorrow",), ()))
     file = segment(tmp_path, build([Record(b"k", b"v")]))
     assert writer_of(file, WAYS[0], json_bytes, printable_characters) is None

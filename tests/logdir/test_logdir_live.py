@@ -38,7 +38,7 @@ def large(path: Path, batches: int, value: bytes = b"v" * 200, **options: Any) -
 
 
 @pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
-def test_a_log_that_is_truncated_while_it_is_read(partition: Path, options: Options) -> None:
+def test_reports_a_log_truncated_while_it_is_read(partition: Path, options: Options) -> None:
     path = partition / f"{NAME}.log"
     size = large(path, 1000)
     (file,) = logdir.open(path).files
@@ -53,7 +53,7 @@ def test_a_log_that_is_truncated_while_it_is_read(partition: Path, options: Opti
     assert not any(isinstance(row, rows.Damage) for row in whole)
 
 
-def test_a_log_that_grows_while_it_is_read(partition: Path) -> None:
+def test_reads_a_growing_log(partition: Path) -> None:
     """What was there when it was opened is read, and nothing else: the end may be half written."""
     path = partition / f"{NAME}.log"
     large(path, 1000)
@@ -69,7 +69,7 @@ def test_a_log_that_grows_while_it_is_read(partition: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
-def test_an_index_that_is_truncated_while_it_is_read(partition: Path, kind: str) -> None:
+def test_reads_an_index_truncated_while_it_is_read(partition: Path, kind: str) -> None:
     path = partition / f"{NAME}.{kind}"
     path.write_bytes(bytes(2) + b"".join(bytes([1, *bytes(6), number % 256]) for number in range(100_000)))
     (file,) = logdir.open(path).files
@@ -86,7 +86,7 @@ _ENTRIES = {"index": (4, 4), "timeindex": (8, 4), "txnindex": (2, 8, 8, 8, 8)}
 
 @pytest.mark.parametrize("kind", _ENTRIES)
 @pytest.mark.parametrize("mode", ["show", "verify"])
-def test_reports_an_index_that_is_truncated_while_it_is_read(
+def test_reports_an_index_truncated_while_it_is_read(
     partition: Path, monkeypatch: pytest.MonkeyPatch, kind: str, mode: Any
 ) -> None:
     size = sum(_ENTRIES[kind])
@@ -106,7 +106,7 @@ def test_reports_an_index_that_is_truncated_while_it_is_read(
 
 
 @pytest.mark.parametrize("kind", ["index", "timeindex"])
-def test_reports_a_log_that_is_truncated_while_its_index_is_checked(
+def test_reports_a_log_truncated_while_its_index_is_checked(
     partition: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """It is no mismatch of the index, and the check has not passed."""
@@ -129,9 +129,7 @@ def test_reports_a_log_that_is_truncated_while_its_index_is_checked(
         assert len(damage) == 1
 
 
-def test_reports_small_files_that_are_truncated_while_they_are_read(
-    partition: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_small_files_truncated_while_they_are_read(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line that is gone must not look like one that was never there."""
     for name in ("leader-epoch-checkpoint", "partition.metadata", f"{NAME}.snapshot"):
         path = partition / name
@@ -151,9 +149,7 @@ def test_reports_small_files_that_are_truncated_while_they_are_read(
     assert [(item.reason, item.shortened) for item in found[1] if isinstance(item, Damage)] == [("truncated", True)]
 
 
-def test_does_not_pass_over_a_segment_whose_time_index_is_truncated(
-    partition: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reads_a_segment_with_a_truncated_time_index(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last entry would be the newest timestamp."""
     for base in (0, 100):
         log = partition / f"{base:020}.log"
@@ -166,7 +162,7 @@ def test_does_not_pass_over_a_segment_whose_time_index_is_truncated(
     assert [file.offset for file in found] == [0, 100]
 
 
-def test_reports_a_part_that_is_gone_since_the_log_was_split(partition: Path) -> None:
+def test_reports_a_part_truncated_after_the_split(partition: Path) -> None:
     """As where another process reads it, later."""
     path = partition / f"{NAME}.log"
     size = large(path, 200)
@@ -180,7 +176,7 @@ def test_reports_a_part_that_is_gone_since_the_log_was_split(partition: Path) ->
         assert damage.detail == f"ended at {size // 200}, was {end or start} when opened"
 
 
-def test_an_index_whose_log_goes_away(partition: Path) -> None:
+def test_index_check_survives_removal_of_the_log(partition: Path) -> None:
     log = partition / f"{NAME}.log"
     size = large(log, 200)
     index = partition / f"{NAME}.index"
@@ -193,7 +189,7 @@ def test_an_index_whose_log_goes_away(partition: Path) -> None:
     assert len(list(found)) == 199  # it is still open
 
 
-def test_a_file_that_is_gone_is_told(partition: Path) -> None:
+def test_removed_file_is_reported(partition: Path) -> None:
     path = partition / f"{NAME}.log"
     path.write_bytes(b"")
     (file,) = logdir.open(path).files
@@ -202,7 +198,7 @@ def test_a_file_that_is_gone_is_told(partition: Path) -> None:
         list(logdir.rows_of(file))
 
 
-def test_a_pipe_is_no_file(partition: Path) -> None:
+def test_refuses_a_pipe(partition: Path) -> None:
     """Opening one to read would wait for a writer for ever."""
     os.mkfifo(partition / f"{NAME}.log")
     os.mkfifo(partition / "leader-epoch-checkpoint")
@@ -218,7 +214,7 @@ def test_a_pipe_is_no_file(partition: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "lz4"])
 @pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
-def test_memory_is_flat(partition: Path, codec: str, options: Options) -> None:
+def test_memory_is_bounded(partition: Path, codec: str, options: Options) -> None:
     path = partition / f"{NAME}.log"
     batches = 40  # of 2 MB
     large(path, batches, b"v" * 20_000, codec=codec)
@@ -235,7 +231,7 @@ def test_memory_is_flat(partition: Path, codec: str, options: Options) -> None:
     assert peak < 20 << 20
 
 
-def test_headers_alone_cost_no_payload(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_read_without_payloads(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from kafkawire.records import batch
 
     def none(*_: object) -> object:
@@ -251,7 +247,7 @@ def test_headers_alone_cost_no_payload(partition: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_a_preallocated_log(partition: Path) -> None:
+def test_reads_a_preallocated_log(partition: Path) -> None:
     path = partition / f"{NAME}.log"
     size = large(path, 3)
     os.truncate(path, 100 << 20)
@@ -262,7 +258,7 @@ def test_a_preallocated_log(partition: Path) -> None:
     assert (tail.position, tail.reason, tail.harmless) == (size, "preallocated", True)
 
 
-def test_an_index_of_zeros_is_empty_however_large(partition: Path) -> None:
+def test_index_of_zeros_is_empty(partition: Path) -> None:
     for kind in ("index", "timeindex"):
         path = partition / f"{NAME}.{kind}"
         with path.open("wb") as file:
@@ -275,7 +271,7 @@ def test_an_index_of_zeros_is_empty_however_large(partition: Path) -> None:
     assert row.reason == "too_large"
 
 
-def test_indexes_of_tiered_storage(tmp_path: Path) -> None:
+def test_reads_indexes_of_tiered_storage(tmp_path: Path) -> None:
     cache = tmp_path / "remote-log-index-cache"
     cache.mkdir()
     path = cache / "23_0Q2rH1XuTrKMeE3vqs_3yA.index"

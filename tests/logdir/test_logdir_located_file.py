@@ -11,7 +11,7 @@ from kafkawire import logdir
 from kafkawire.records import Damage, Record, build
 
 
-def test_offsets_that_go_back_are_told(tmp_path: Path) -> None:
+def test_descending_offsets_are_damage(tmp_path: Path) -> None:
     path = write(
         tmp_path / "t-0" / "00000000000000000005.log",
         build([Record()], base_offset=4) + build([Record()], base_offset=9) + build([Record()], base_offset=6),
@@ -27,7 +27,7 @@ def test_offsets_that_go_back_are_told(tmp_path: Path) -> None:
     assert items[3].detail == "base offset 6 where 10 or more should follow"
 
 
-def test_too_large_a_small_file(tmp_path: Path) -> None:
+def test_oversized_small_file_is_damage(tmp_path: Path) -> None:
     path = tmp_path / "replication-offset-checkpoint"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # sparse
@@ -35,7 +35,7 @@ def test_too_large_a_small_file(tmp_path: Path) -> None:
     assert (damage["kind"], damage["reason"]) == ("damage", "too_large")
 
 
-def test_when_a_file_was_written_to(tmp_path: Path) -> None:
+def test_modified_is_the_time_of_the_last_write(tmp_path: Path) -> None:
     path = write(tmp_path / "t-0" / "leader-epoch-checkpoint", "0\n0\n")
     os.utime(path, (5, 1_700_000_000))
     (file,) = logdir.open(path).files

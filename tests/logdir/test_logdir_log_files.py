@@ -25,7 +25,7 @@ ORDERS = PartitionName("orders", 3, "")
         (f"../{NAME}.log", "../.."),
     ],
 )
-def test_a_partitions_file_belongs_to_the_directory_above(path: str, root: str) -> None:
+def test_file_of_a_partition_belongs_to_the_log_directory_above(path: str, root: str) -> None:
     """However it was reached: `.` has no parent in it."""
     file = log_file(path, ORDERS)
     assert (file.path, file.root) == (path, root)
@@ -40,18 +40,18 @@ def test_a_partitions_file_belongs_to_the_directory_above(path: str, root: str) 
         ("/logs/notes.txt", "/logs", "unknown"),
     ],
 )
-def test_a_file_of_the_broker_as_a_whole(path: str, root: str, kind: str) -> None:
+def test_file_of_a_broker_has_no_partition(path: str, root: str, kind: str) -> None:
     file = log_file(path)
     assert (file.root, file.kind, file.topic, file.partition) == (root, kind, None, None)
 
 
-def test_a_file_is_in_the_state_of_its_partition_unless_it_has_one_of_its_own() -> None:
+def test_file_has_its_own_state_or_its_partitions() -> None:
     going = PartitionName("orders", 3, "delete")
     assert log_file(f"/logs/x/{NAME}.log", going).state == "delete"
     assert log_file(f"/logs/x/{NAME}.log.swap", going).state == "swap"
 
 
-def test_a_directory_is_a_partition_by_its_name_and_by_what_is_in_it() -> None:
+def test_directory_is_a_partition_by_its_name_and_its_files() -> None:
     """A broker's log directory may be named alike."""
     assert partition_of("/data/broker-1", ["meta.properties", "recovery-point-offset-checkpoint"]) is None
     assert partition_of("/data/broker-1", []) is None
@@ -60,7 +60,7 @@ def test_a_directory_is_a_partition_by_its_name_and_by_what_is_in_it() -> None:
     assert partition_of("/data/orders", [f"{NAME}.log"]) is None
 
 
-def test_iterating_over_a_file_gives_its_rows(tmp_path: Path) -> None:
+def test_iterating_over_a_file_yields_its_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "orders-3" / f"{NAME}.log", build([Record(b"k", b"v")] * 2))
     (row,) = log_file(str(path), ORDERS)
     assert isinstance(row, rows.Batch)

@@ -21,7 +21,7 @@ def test_whole_numbers_are_bounded(text: str) -> None:
     assert whole_number(text, INT64) is None
 
 
-def test_whole_numbers_are_read_as_java_reads_them() -> None:
+def test_whole_numbers_are_parsed_as_in_java() -> None:
     for text, number in (("0", 0), ("000", 0), ("+7", 7), ("0" * 5000 + "9", 9), (str(INT64), INT64)):
         assert whole_number(text, INT64) == number
     assert whole_number(str(INT32), INT32) == INT32
@@ -31,7 +31,7 @@ def test_whole_numbers_are_read_as_java_reads_them() -> None:
 
 
 @pytest.mark.parametrize("number", [LONG, str(1 << 63), "\u0663"])
-def test_small_files_report_numbers_that_are_none(tmp_path: Path, number: str) -> None:
+def test_invalid_numbers_in_small_files_are_damage(tmp_path: Path, number: str) -> None:
     files = {
         "replication-offset-checkpoint": f"0\n2\nt 0 {number}\nt {number} 0\n",
         "t-0/leader-epoch-checkpoint": f"0\n2\n{number} 0\n0 {number}\n",
@@ -51,7 +51,7 @@ def test_small_files_report_numbers_that_are_none(tmp_path: Path, number: str) -
 
 @pytest.mark.parametrize("name", ["99999999999999999999.log", f"{1 << 63:020}.index", f"{(1 << 63) - 1:020}.snapshot",
                                   f"{1 << 63:020}-0000000001.checkpoint", f"{1 << 62:019}9.txnindex"])  # fmt: skip
-def test_offsets_that_no_log_has_make_no_segment(tmp_path: Path, name: str) -> None:
+def test_offset_out_of_range_is_no_segment(tmp_path: Path, name: str) -> None:
     whole = build([Record(value=b"v")])
     write(tmp_path / "t-0" / name, whole)
     write(tmp_path / "t-0" / f"{0:020}.log", whole)
@@ -60,7 +60,7 @@ def test_offsets_that_no_log_has_make_no_segment(tmp_path: Path, name: str) -> N
     assert [file.offset for file in partition.segments] == [0]
 
 
-def test_numbers_that_no_partition_has_make_no_partition(tmp_path: Path) -> None:
+def test_number_out_of_range_is_no_partition(tmp_path: Path) -> None:
     for number in ("2147483648", "9999999999", LONG[:200]):
         write(tmp_path / f"t-{number}" / f"{0:020}.log", b"")
     write(tmp_path / "t-2147483647" / f"{0:020}.log", b"")

@@ -26,13 +26,13 @@ def rows(path: str) -> Iterator[str]:
             yield str(row).replace("file://", "")
 
 
-def test_rows_are_those_of_the_same_files() -> None:
+def test_remote_rows_equal_local_rows() -> None:
     found = list(rows(URI))
     assert found == list(rows(str(EXAMPLE)))
     assert found
 
 
-def test_findings_are_the_same() -> None:
+def test_remote_findings_equal_local_findings() -> None:
     """The audit looks at checkpoints beside the partitions too."""
     there, here = (transactions.audit(logdir.open(path)) for path in (URI, str(EXAMPLE)))
     assert there.findings == here.findings
@@ -40,14 +40,14 @@ def test_findings_are_the_same() -> None:
     assert logdir.open(URI).brokers[0].node_id == 1
 
 
-def test_one_file() -> None:
+def test_opens_one_file() -> None:
     (file,) = logdir.open(f"{URI}/broker-1/orders-0/{0:020}.log").files
     assert (file.kind, file.topic, file.partition, file.offset) == ("log", "orders", 0, 0)
     assert file.size == (EXAMPLE / "broker-1" / "orders-0" / f"{0:020}.log").stat().st_size
     assert file.beside("index").path.endswith(".index")
 
 
-def test_files_travel() -> None:
+def test_remote_files_can_be_pickled() -> None:
     """Workers of a cluster open what a driver has listed."""
     files = logdir.open(URI).files
     sent = pickle.loads(pickle.dumps(files))
@@ -55,12 +55,12 @@ def test_files_travel() -> None:
     assert [list(file) for file in sent[:5]] == [list(file) for file in files[:5]]
 
 
-def test_what_is_not_there() -> None:
+def test_missing_paths_are_errors() -> None:
     with pytest.raises(FileNotFoundError):
         logdir.open(f"{URI}/nothing")
 
 
-def test_an_unknown_store() -> None:
+def test_unknown_store_is_an_error() -> None:
     with pytest.raises(OSError, match="cannot be opened"):
         logdir.open("s5://bucket/logs")
 
@@ -68,14 +68,14 @@ def test_an_unknown_store() -> None:
 @pytest.mark.parametrize(
     "uri", ["s3://user:secret@bucket/logs?region=x", "s3://user:secret@bucket/logs/", "hdfs://me@name:8020/logs"]
 )
-def test_no_secret_is_shown(uri: str) -> None:
+def test_paths_contain_no_secret(uri: str) -> None:
     shown = remote._shown(uri)
     assert "secret" not in shown
     assert "@" not in shown
     assert shown.endswith("/logs")
 
 
-def test_when_a_file_was_written_to_and_one_that_is_gone(tmp_path: Path) -> None:
+def test_reports_the_time_of_the_last_write_and_a_removed_file(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text("0\n0\n")
     (file,) = logdir.open(path.as_uri()).files
@@ -85,7 +85,7 @@ def test_when_a_file_was_written_to_and_one_that_is_gone(tmp_path: Path) -> None
         _ = file.size
 
 
-def test_without_pyarrow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"s3://bucket/logs.*arrow"):
         logdir.open("s3://bucket/logs?not=opened&before")

@@ -30,7 +30,7 @@ def test_segments_are_skipped_by_name_and_by_time_index(indexed: Path) -> None:
     assert left(times=(None, 10)) == bases  # old timestamps may be anywhere
 
 
-def test_reading_begins_where_the_index_says(indexed: Path) -> None:
+def test_reading_begins_at_the_index_position(indexed: Path) -> None:
     first = next(file for file in logdir.open(indexed).files if file.kind == "log")
     (end,) = [entry for entry in logdir.rows_of(first.beside("index")) if isinstance(entry, rows.Index)][-1:]
     assert start_position(first, Selection(offsets=(end.offset, None))) == end.log_position
@@ -41,7 +41,7 @@ def test_reading_begins_where_the_index_says(indexed: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", [(80, 1), (80, 1 << 30), (0, 61), (-1, -1)])
-def test_an_index_that_lies_is_not_believed(indexed: Path, tmp_path: Path, entry: tuple[int, int]) -> None:
+def test_wrong_index_is_ignored(indexed: Path, tmp_path: Path, entry: tuple[int, int]) -> None:
     log = tmp_path / "t-0" / f"{0:020}.log"
     log.parent.mkdir()
     log.write_bytes((indexed / log.name).read_bytes())
@@ -52,7 +52,7 @@ def test_an_index_that_lies_is_not_believed(indexed: Path, tmp_path: Path, entry
     assert [row.offset for row in found if isinstance(row, rows.Record)] == [86, 87]
 
 
-def test_files_without_an_offset_in_their_name_are_always_wanted(indexed: Path, tmp_path: Path) -> None:
+def test_files_without_an_offset_are_always_selected(indexed: Path, tmp_path: Path) -> None:
     write(tmp_path / "t-0" / "leader-epoch-checkpoint", "0\n0\n")
     write(tmp_path / "t-0" / f"{0:020}.log", b"")
     files = logdir.open(tmp_path).files

@@ -31,7 +31,7 @@ def within(wanted: Any, value: int) -> bool:
 
 @pytest.mark.slow
 @given(selection=selections)
-def test_records_that_are_asked_for_and_no_others(indexed: Path, selection: Selection) -> None:
+def test_selects_exactly_the_matching_records(indexed: Path, selection: Selection) -> None:
     everything = [
         row for file in logdir.open(indexed).files for row in logdir.rows_of(file, Options(deep=True, payloads=True))
     ]
@@ -54,7 +54,7 @@ def test_records_that_are_asked_for_and_no_others(indexed: Path, selection: Sele
         assert {row.position for row in found if isinstance(row, rows.Record)} == batches
 
 
-def test_small_files_are_selected_by_what_they_speak_of(tmp_path: Path) -> None:
+def test_selects_entries_by_the_fields_that_they_have(tmp_path: Path) -> None:
     from kafkawire.messages import AbortedTxn
 
     path = tmp_path / "t-0" / f"{0:020}.txnindex"
@@ -76,7 +76,7 @@ def test_small_files_are_selected_by_what_they_speak_of(tmp_path: Path) -> None:
     assert found(key=b"k") == found(control=True) == found(times=(0, 5)) == []
 
 
-def test_max_bytes(indexed: Path) -> None:
+def test_max_bytes_limits_reading(indexed: Path) -> None:
     (file, *_) = [file for file in logdir.open(indexed).files if file.kind == "log"]
     first, second, *_ = [row for row in logdir.rows_of(file) if isinstance(row, rows.Batch)]
     for most, expected in ((0, []), (first.size - 1, []), (first.size, [0]), (second.position + second.size, [0, 5])):
@@ -84,7 +84,7 @@ def test_max_bytes(indexed: Path) -> None:
         assert [getattr(row, "base_offset", row.kind) for row in found] == expected  # type: ignore[attr-defined]
 
 
-def test_records_that_cannot_be_read_may_hold_what_is_asked_for(tmp_path: Path) -> None:
+def test_unreadable_records_are_selected(tmp_path: Path) -> None:
     torn = bytearray(build([Record(b"k")] * 3, codec="lz4"))
     torn[61:70] = b"no frames"
     path = tmp_path / "t-0" / f"{0:020}.log"

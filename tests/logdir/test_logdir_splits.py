@@ -33,7 +33,7 @@ def flat(items: Iterable[Batches | Batch | Damage]) -> list[object]:
 
 @pytest.mark.slow
 @given(segments() | mutated_segments(), st.integers(1, 400), st.booleans())
-def test_parts_together_are_the_whole(
+def test_parts_together_equal_the_whole(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, size: int, check_crc: bool
 ) -> None:
     file = segment(tmp_path_factory.mktemp("log"), data)
@@ -45,7 +45,7 @@ def test_parts_together_are_the_whole(
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-def test_parts_are_of_the_size_that_is_asked_for(tmp_path: Path, indexed: bool) -> None:
+def test_parts_have_the_requested_size(tmp_path: Path, indexed: bool) -> None:
     file = segment(tmp_path, DATA)
     if indexed:
         entries = b"".join(struct.pack(">ii", 3 * number, SIZE * number) for number in range(1, 40, 3))
@@ -55,7 +55,7 @@ def test_parts_are_of_the_size_that_is_asked_for(tmp_path: Path, indexed: bool) 
     assert splits.ranges(file, len(DATA)) == [(0, None)]
 
 
-def test_an_index_that_lies_moves_no_part(tmp_path: Path) -> None:
+def test_wrong_index_moves_no_part(tmp_path: Path) -> None:
     file = segment(tmp_path, DATA)
     without = splits.ranges(file, 5 * SIZE)
     for entry in ((30, SIZE * 10 + 1), (1, SIZE * 10), (30, 1 << 30)):
@@ -67,7 +67,7 @@ OLD = [build([Record(b"k", bytes(20))], base_offset=number, magic=number % 2) fo
 NEW = [build([Record(b"k", bytes(20))], base_offset=number) for number in range(6, 9)]
 
 
-def test_parts_of_old_formats(tmp_path: Path) -> None:
+def test_splits_segments_of_old_formats(tmp_path: Path) -> None:
     """Message sets of magic 0 and 1, each a piece of its own, before batches of today: however they are cut."""
     file = segment(tmp_path, b"".join(OLD + NEW))
     whole = flat(splits.pieces(file))
@@ -79,7 +79,7 @@ def test_parts_of_old_formats(tmp_path: Path) -> None:
         assert first + flat(splits.pieces(file, bounds[cut])) == whole
 
 
-def test_what_is_not_written_to_its_end_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
+def test_incomplete_batch_is_no_damage_of_the_part_before(tmp_path: Path) -> None:
     file = segment(tmp_path, DATA + DATA[: SIZE - 1])
     whole = flat(splits.pieces(file, 0, splits.written(file).position))
     assert [type(item) for item in whole] == [tuple] * 40
@@ -89,7 +89,7 @@ def test_what_is_not_written_to_its_end_is_no_damage_of_the_part_before(tmp_path
     assert (told.position, told.reason) == (len(DATA), "truncated")
 
 
-def test_behind_damage_nothing_is_split(tmp_path: Path) -> None:
+def test_does_not_split_after_damage(tmp_path: Path) -> None:
     broken = bytearray(DATA)
     broken[12 * SIZE + 8 : 12 * SIZE + 12] = b"\xff" * 4  # a length
     assert splits.ranges(segment(tmp_path, bytes(broken)), 5 * SIZE) == [
@@ -98,7 +98,7 @@ def test_behind_damage_nothing_is_split(tmp_path: Path) -> None:
     ]
 
 
-def test_how_far_a_log_is_written(tmp_path: Path) -> None:
+def test_written_ends_with_the_last_whole_batch(tmp_path: Path) -> None:
     old = build([Record(b"k", b"v")], magic=1)
     for data, end in (
         (b"", 0),
@@ -113,7 +113,7 @@ def test_how_far_a_log_is_written(tmp_path: Path) -> None:
         assert splits.written(file, end) == (end, None)
 
 
-def test_a_log_is_written_no_further_than_is_asked_for(tmp_path: Path) -> None:
+def test_written_ends_at_the_given_offset(tmp_path: Path) -> None:
     """Up to the high watermark, say; in old formats too."""
     old = [build([Record(b"k", b"v")], base_offset=number, magic=1) for number in range(3)]
     for data, size, count in ((DATA, SIZE, 3), (b"".join(old), len(old[0]), 1)):

@@ -11,7 +11,7 @@ from kafkawire.logdir.stats import by_partition, stats_of
 from kafkawire.records import Record, build
 
 
-def test_segments_of_a_partition_stand_together_and_replaced_ones_do_not_count(tmp_path: Path) -> None:
+def test_groups_segments_by_partition_without_replaced_ones(tmp_path: Path) -> None:
     for name in ("t-0", "u-1"):
         for offset in (9, 0):
             write(tmp_path / name / f"{offset:020}.log", build([Record()], base_offset=offset))
@@ -25,7 +25,7 @@ def test_segments_of_a_partition_stand_together_and_replaced_ones_do_not_count(t
     assert (stats.compression_ratio, stats.producers, stats.codecs) == (None, 0, {"none": 2})
 
 
-def test_bytes_before_and_after_compression_and_records_that_do_not_decompress(tmp_path: Path) -> None:
+def test_counts_stored_and_decompressed_bytes_and_unreadable_records(tmp_path: Path) -> None:
     value = [Record(value=bytes(1000))] * 9
     data = [build(value, codec="gzip"), build(value, base_offset=9, codec="gzip", magic=1)]
     torn = bytearray(build(value, base_offset=18, codec="lz4"))

@@ -60,7 +60,7 @@ def once(case: BenchCase) -> Result:
 
 
 @pytest.mark.parametrize("key", CHOSEN)
-def test_contestants_have_one_result(inputs: Inputs, key: str) -> None:
+def test_equal_results_of_contestants_pass(inputs: Inputs, key: str) -> None:
     """`measure` compares before it measures, and raises where one of ours differs."""
     case = the_case(inputs, key)
     result = once(case)
@@ -74,14 +74,14 @@ def test_contestants_have_one_result(inputs: Inputs, key: str) -> None:
     assert len(result.memory) == (len(took_part) if key.startswith("decode/") else 0)
 
 
-def test_another_result_of_ours_is_an_error(inputs: Inputs) -> None:
+def test_different_result_of_ours_is_an_error(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
     with pytest.raises(BenchError, match="kafkawire python has another result"):
         once(replace(only(case, *ours), check="0" * 64))
 
 
-def test_another_result_of_a_peer_is_told(inputs: Inputs) -> None:
+def test_different_result_of_a_peer_is_reported(inputs: Inputs) -> None:
     pytest.importorskip("kio")
     case = the_case(inputs, "decode/ProduceRequest")
     kio = [entrant for entrant in case.entrants if entrant.name == "kio"]
@@ -90,7 +90,7 @@ def test_another_result_of_a_peer_is_told(inputs: Inputs) -> None:
     assert result.timings == ()
 
 
-def test_memory_of_a_message(inputs: Inputs) -> None:
+def test_measures_memory_of_a_message(inputs: Inputs) -> None:
     """A message, its tuple of three topics, each with a name and a tuple of partitions: some hundred bytes each."""
     case = the_case(inputs, "decode/TransactionLogValue")
     ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
@@ -101,14 +101,14 @@ def test_memory_of_a_message(inputs: Inputs) -> None:
 
 
 @pytest.mark.skipif(not instruction_counts.available(), reason="valgrind is not installed")
-def test_instructions_of_a_message(inputs: Inputs) -> None:
+def test_counts_instructions_of_a_message(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     ours = [entrant for entrant in case.entrants if entrant.name == "kafkawire python"]
     (count,) = instruction_counts.instructions(only(case, *ours), once(only(case, *ours)))
     assert 5_000 < count.instructions < 500_000
 
 
-def test_a_library_that_is_not_installed_is_named(inputs: Inputs, tmp_path: Path) -> None:
+def test_missing_library_is_reported(inputs: Inputs, tmp_path: Path) -> None:
     (tmp_path / "kio").mkdir()
     (tmp_path / "kio" / "__init__.py").write_text("raise ImportError")
     case = the_case(inputs, "decode/MetadataResponse")
@@ -117,7 +117,7 @@ def test_a_library_that_is_not_installed_is_named(inputs: Inputs, tmp_path: Path
         Contestant(replace(kio, environment={"PYTHONPATH": str(tmp_path)}))
 
 
-def test_missing_java_is_named(inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_reported(inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     case = the_case(inputs, "decode/TransactionLogValue")
     (java,) = (entrant for entrant in case.entrants if entrant.name == "Java")
@@ -126,7 +126,7 @@ def test_missing_java_is_named(inputs: Inputs, tmp_path: Path, monkeypatch: pyte
     assert f"no java in {tmp_path}/bin" in absence.why
 
 
-def test_a_peer_that_fails_is_named(inputs: Inputs) -> None:
+def test_failing_peer_is_reported(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     broken = python_peer(
         "kio", "library_jobs:kio", operation="decode", message="MetadataResponse", version="12", path="/nowhere"
@@ -135,7 +135,7 @@ def test_a_peer_that_fails_is_named(inputs: Inputs) -> None:
     assert absence.why.startswith("kio fails: FileNotFoundError")
 
 
-def test_one_of_ours_that_fails_is_an_error(inputs: Inputs) -> None:
+def test_failing_job_of_ours_is_an_error(inputs: Inputs) -> None:
     case = the_case(inputs, "decode/TransactionLogValue")
     (ours,) = (entrant for entrant in case.entrants if entrant.name == "kafkawire python")
     nowhere = [option if not option.startswith("path=") else "path=/nowhere" for option in ours.job]
@@ -143,7 +143,7 @@ def test_one_of_ours_that_fails_is_an_error(inputs: Inputs) -> None:
         once(only(case, replace(ours, job=nowhere)))
 
 
-def test_start(inputs: Inputs) -> None:
+def test_measures_start_up(inputs: Inputs) -> None:
     first, second = startup(1)
     assert (first.key, second.key) == command.STARTUP
     names = {timing.contestant for timing in first.timings} | {absence.contestant for absence in first.absent}
@@ -152,6 +152,6 @@ def test_start(inputs: Inputs) -> None:
     assert all(len(timing.seconds) == 1 for timing in second.timings)
 
 
-def test_no_such_case(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_an_unknown_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--only", "nothing"]) == 1
     assert "no case's key holds nothing; they are decode/DescribeProducersResponse" in capsys.readouterr().err

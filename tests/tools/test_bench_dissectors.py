@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 SOURCE = Path(tshark.PCAP).read_bytes()
 
 
-def test_a_repeated_capture_has_other_connections() -> None:
+def test_repeated_capture_has_distinct_connections() -> None:
     data, packets = repeated(SOURCE, 3)
     once, thrice = (list(capture.read(BytesIO(part))) for part in (SOURCE, data))
     assert packets == 3 * 997
@@ -26,7 +26,7 @@ def test_a_repeated_capture_has_other_connections() -> None:
 
 
 @tshark.needs_tshark
-def test_all_take_part() -> None:
+def test_all_dissectors_are_measured() -> None:
     (result,) = dissectors(1)
     assert result.key == KEY
     assert not result.absent

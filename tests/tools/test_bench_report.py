@@ -74,11 +74,11 @@ RUN = BenchRun(
 )
 
 
-def test_page() -> None:
+def test_page_matches_the_golden_file() -> None:
     golden.check("bench/performance.md", markdown(RUN))
 
 
-def test_a_run_is_kept() -> None:
+def test_run_can_be_saved_and_read() -> None:
     assert msgspec.json.decode(msgspec.json.encode(RUN), type=BenchRun) == RUN
 
 
@@ -88,7 +88,7 @@ def test_spread_is_the_interquartile_range() -> None:
     assert timing(N, 1.0).spread == 0
 
 
-def test_goals() -> None:
+def test_goals_are_judged() -> None:
     goals = (
         Goal("mean", mean("decode", N, "kio"), at_least(2)),
         Goal("least", least("decode", N, P), at_least(5)),
@@ -111,14 +111,14 @@ def test_goals() -> None:
     ]
 
 
-def test_absences_are_joined() -> None:
+def test_absences_with_one_reason_are_joined() -> None:
     gone = tuple(AbsentContestant(contestant="Java", why="no java") for _ in range(1))
     many = tuple(msgspec.structs.replace(found, absent=gone) for found in RUN.results[:4])
     assert absences(msgspec.structs.replace(RUN, results=many)) == ["Java: no java (4 cases)"]
     assert absences(RUN) == ["kio: kio has no B v1 (decode: B v1)"]
 
 
-def test_terminal() -> None:
+def test_terminal_shows_the_results() -> None:
     console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     show(RUN, console)
     text = console.export_text()
@@ -126,7 +126,7 @@ def test_terminal() -> None:
     assert "left out: kio: kio has no B v1 (decode: B v1)" in text
 
 
-def test_a_run_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_run_is_written_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, page = tmp_path / "run.json", tmp_path / "performance.md"
     kept.write_bytes(msgspec.json.encode(RUN))
     monkeypatch.setattr(command, "PAGE", page)
@@ -137,12 +137,12 @@ def test_a_run_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert page.read_text() == markdown(RUN) + "\n<!-- soak -->\n## Hours on end\n<!-- /soak -->\n"
 
 
-def test_no_such_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--from", str(tmp_path / "run.json")]) == 1
     assert "No such file" in capsys.readouterr().err
 
 
-def test_the_page_names_no_file_of_the_one_who_ran_it() -> None:
+def test_page_contains_no_local_path() -> None:
     words = ["--only", "dump/deep", "--rounds", "7", "--json", "/home/me/run.json", "--large", "--write"]
     said = "--only dump/deep --rounds 7 --seconds 0.02 --budget 6 --large --write"
     assert " ".join(command._stated(command._arguments(words))) == said

@@ -12,7 +12,7 @@ from tools.broker.errors import BrokerUnavailableError
 pytestmark = pytest.mark.slow
 
 
-def test_all_take_part(broker: RunningCluster) -> None:
+def test_all_contestants_are_measured(broker: RunningCluster) -> None:
     """`find_hanging` compares what each finds with what was made to hang."""
     result = find_hanging(broker, 5, 1)
     assert (result.key, result.items, result.title) == (KEY, 5, "5 partitions on 1 broker")
@@ -22,7 +22,7 @@ def test_all_take_part(broker: RunningCluster) -> None:
     assert all(len(timing.seconds) == 1 and timing.process > 0 for timing in result.timings)
 
 
-def test_without_java_nobody_takes_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_an_absence_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object, **__: object) -> RunningCluster:
         raise BrokerUnavailableError("no java")
 

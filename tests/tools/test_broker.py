@@ -74,7 +74,7 @@ def test_probe_reads_brokers_with_and_without_a_rack() -> None:
         pytest.param(framed(struct.pack(">hi", 35, 0)), id="an error code"),
     ],
 )
-def test_probe_says_why_a_peer_is_not_ready(response: bytes) -> None:
+def test_probe_reports_why_a_peer_is_not_ready(response: bytes) -> None:
     with answering(response) as port, pytest.raises(OSError):
         probe.api_versions(HOST, port)
 
@@ -87,12 +87,12 @@ def test_free_ports_differ_and_are_free() -> None:
             pass
 
 
-def test_free_ports_passes_over_taken_ones() -> None:
+def test_free_ports_skips_ports_in_use() -> None:
     for _ in range(3):
         assert free_ports(1, without=range(12_000, 31_999)) == [31_999]
 
 
-def test_properties_survive_javas_escapes(tmp_path: Path) -> None:
+def test_properties_round_trip_through_javas_escapes(tmp_path: Path) -> None:
     node = BrokerNode(1, tmp_path / "node-1", 1, 2)
     node.write_properties({"a.b": "C:\\x", "motd": "zwei\nZeilen, für Ω"})
     assert node.properties_file.read_bytes() == b"a.b=C:\\\\x\nmotd=zwei\\nZeilen, f\\u00fcr \\u03a9\n"
@@ -105,13 +105,13 @@ def test_log_tail_is_the_end_of_the_log(tmp_path: Path) -> None:
     assert node.log_tail(3) == "line 99997\nline 99998\nline 99999"
 
 
-def test_without_java_a_cluster_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_java_makes_a_cluster_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(BrokerUnavailableError, match="no java"), cluster():
         pass
 
 
-def test_an_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
@@ -126,13 +126,13 @@ def fake_maven(folder: Path, script: str) -> None:
     (folder / "mvn").chmod(0o755)
 
 
-def test_without_maven_jars_are_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_maven_makes_jars_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BrokerUnavailableError, match="no mvn in PATH"):
         jars.broker_jars(cache=tmp_path)
 
 
-def test_a_failing_maven_leaves_no_jars_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failing_maven_leaves_no_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake_maven(tmp_path, "mkdir jars; : > jars/half.jar; echo '[ERROR] the registry is away'; exit 1\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(BrokerUnavailableError, match="the registry is away"):
@@ -152,7 +152,7 @@ def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_an_existing_folder_is_never_taken_over(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_refuses_an_existing_folder(start_cluster: StartCluster, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(FileExistsError), start_cluster(folder=tmp_path):
         pass
@@ -171,7 +171,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.broker
-def test_one_node_answers(broker: RunningCluster) -> None:
+def test_one_node_serves_requests(broker: RunningCluster) -> None:
     node = broker.node(1)
     assert broker.bootstrap == node.address
     assert probe.registered_brokers(HOST, node.port) == {1: (HOST, node.port)}
@@ -183,7 +183,7 @@ def test_one_node_answers(broker: RunningCluster) -> None:
 
 
 @pytest.mark.broker
-def test_an_old_release_runs_with_zookeeper(start_cluster: StartCluster) -> None:
+def test_old_release_runs_with_zookeeper(start_cluster: StartCluster) -> None:
     """That 3.9.1 runs, without it, tests/client sees."""
     with start_cluster(version="2.8.2") as running:
         assert probe.api_versions(HOST, running.node(1).port)[0] == (0, 9)
@@ -194,7 +194,7 @@ def test_an_old_release_runs_with_zookeeper(start_cluster: StartCluster) -> None
     assert not root.exists()
 
 
-def test_a_release_has_a_number(tmp_path: Path) -> None:
+def test_rejects_a_release_without_a_number(tmp_path: Path) -> None:
     with pytest.raises(BrokerUnavailableError, match="'newest' is no release"):
         jars.broker_jars("newest", cache=tmp_path)
 
@@ -218,7 +218,7 @@ def test_config_and_feature_levels_reach_the_broker(start_cluster: StartCluster)
 
 
 @pytest.mark.broker
-def test_three_nodes_stop_restart_and_leave_nothing(start_cluster: StartCluster) -> None:
+def test_three_nodes_stop_restart_and_clean_up(start_cluster: StartCluster) -> None:
     with start_cluster(3) as running:
         everyone = {node.node_id: (HOST, node.port) for node in running.nodes}
         for node in running.nodes:
@@ -241,7 +241,7 @@ def test_three_nodes_stop_restart_and_leave_nothing(start_cluster: StartCluster)
 
 
 @pytest.mark.broker
-def test_a_kept_folder_is_left_cleanly_closed(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_kept_folder_is_closed_cleanly(start_cluster: StartCluster, tmp_path: Path) -> None:
     with start_cluster(folder=tmp_path / "kept", keep=True) as running:
         log_dir = running.log_dirs[1]
     assert (log_dir / ".kafka_cleanshutdown").exists()
@@ -249,7 +249,7 @@ def test_a_kept_folder_is_left_cleanly_closed(start_cluster: StartCluster, tmp_p
 
 
 @pytest.mark.broker
-def test_a_broken_config_fails_at_once_with_kafkas_own_words(start_cluster: StartCluster, tmp_path: Path) -> None:
+def test_invalid_config_fails_at_once_with_kafkas_error(start_cluster: StartCluster, tmp_path: Path) -> None:
     folder = tmp_path / "broken"
     with (
         pytest.raises(BrokerStartError, match=r"(?s)node 1.*no.such.Class") as error,
@@ -261,7 +261,7 @@ def test_a_broken_config_fails_at_once_with_kafkas_own_words(start_cluster: Star
 
 
 @pytest.mark.broker
-def test_a_cluster_that_cannot_form_names_the_node_and_the_time(start_cluster: StartCluster) -> None:
+def test_cluster_that_cannot_form_reports_node_and_time(start_cluster: StartCluster) -> None:
     # A voter that does not exist: no quorum of two, so the node runs and never becomes ready.
     config = {"controller.quorum.voters": f"1@{HOST}:{free_ports(1)[0]},2@{HOST}:1"}
     with (
@@ -277,7 +277,7 @@ def test_a_cluster_that_cannot_form_names_the_node_and_the_time(start_cluster: S
 
 
 @pytest.mark.broker
-def test_the_command_prints_its_address_and_stops_on_ctrl_c(broker: RunningCluster, tmp_path: Path) -> None:
+def test_command_prints_its_address_and_stops_on_ctrl_c(broker: RunningCluster, tmp_path: Path) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
     folder = tmp_path / "cluster"
     command = [sys.executable, "-m", "tools.broker", "--folder", str(folder), "--config", "num.partitions=3"]
@@ -301,7 +301,7 @@ def test_the_command_prints_its_address_and_stops_on_ctrl_c(broker: RunningClust
         (["--nodes", "0"], "Invalid value for '--nodes'"),
     ],
 )
-def test_the_command_refuses_bad_options(arguments: list[str], message: str) -> None:
+def test_command_rejects_invalid_options(arguments: list[str], message: str) -> None:
     command = [sys.executable, "-m", "tools.broker", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"}

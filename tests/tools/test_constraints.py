@@ -45,5 +45,5 @@ def test_every_requirement_has_one_version_that_it_allows() -> None:
         assert specifier.version in requirement.specifier, f"{requirement.name}: make constraints"
 
 
-def test_no_index_is_named() -> None:
+def test_names_no_package_index() -> None:
     assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")

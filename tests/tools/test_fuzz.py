@@ -40,7 +40,7 @@ def test_seeds_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_any_bytes_are_an_input_and_its_line_says_what_they_say(name: str) -> None:
+def test_any_bytes_round_trip_through_their_line(name: str) -> None:
     target = TARGETS[name]
     seeds = [*target.seeds()][:20]
     for data in (b"", b"\xff", b"\xff\xff", b"\xff\xff\x00\x05ab", b"\x00\x00\x00\x01", *seeds):
@@ -51,7 +51,7 @@ def test_any_bytes_are_an_input_and_its_line_says_what_they_say(name: str) -> No
     target.check(b"\xff\xff\x00\x05ab")
 
 
-def test_lines_of_the_corpus_are_as_they_would_be_written() -> None:
+def test_lines_of_the_corpus_are_canonical() -> None:
     paths = list(target.CORPUS.iterdir())
     assert {path.stem for path in paths} <= set(TARGETS)
     for one in TARGETS.values():
@@ -63,7 +63,7 @@ def failing(check: object) -> FuzzTarget:
     return FuzzTarget(name="records", reads="", holds="", check=check, seeds=list)  # type: ignore[arg-type]
 
 
-def test_a_failing_input_is_reported() -> None:
+def test_reports_a_failing_input() -> None:
     def fail(data: bytes) -> None:
         raise AssertionError(data)
 
@@ -71,19 +71,19 @@ def test_a_failing_input_is_reported() -> None:
     assert (line, error.args) == ("00ff", (b"\0\xff",))
 
 
-def test_an_allocation_out_of_proportion_is_a_failure() -> None:
+def test_excessive_allocation_is_a_failure() -> None:
     assert list(failing(lambda data: bytearray(target.LEAST // 2)).replay(["00"])) == []
     ((_, error),) = failing(lambda data: bytearray(target.LEAST + (1 << 20))).replay(["00"])
     assert "bytes were allocated for 1" in str(error)
 
 
 @pytest.mark.parametrize("parts", [[], [b""], [b"a"], [b"", b"", b"ab"], [b"x" * 254, b"y" * 300]])
-def test_parts(parts: list[bytes]) -> None:
+def test_parts_round_trip(parts: list[bytes]) -> None:
     assert inputs.parts_of(inputs.joined(parts)) == parts
     assert inputs.parts_of(inputs.joined(parts), 2) == parts[:2]
 
 
-def test_sealed_batches_have_the_checksums_that_brokers_give_them() -> None:
+def test_sealed_batches_have_valid_checksums() -> None:
     """Of every magic: what is right stays, what is wrong is put right."""
     paths = [path for name in LOG_DIRECTORIES for path in sorted(unpacked(name).glob("data/*/*.log"))]
     seen = set()
@@ -100,7 +100,7 @@ def test_sealed_batches_have_the_checksums_that_brokers_give_them() -> None:
     assert seen == {0, 1, 2}
 
 
-def test_a_finding_is_kept_as_a_line_with_what_was_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finding_is_saved_as_a_line_with_its_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = tmp_path / "raw"
     raw.mkdir()
     (raw / "crash-1").write_bytes(b"\0\xff")
@@ -113,7 +113,7 @@ def test_a_finding_is_kept_as_a_line_with_what_was_printed(tmp_path: Path, capsy
     assert capsys.readouterr().out == "0 failed\n"
 
 
-def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcomes_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- fuzz -->\nold\n<!-- /fuzz -->\nafter\n")
     monkeypatch.setattr(outcome_table, "_PAGE", page)
@@ -129,7 +129,7 @@ def test_figures_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_the_engine_that_is_named_is_loaded(tmp_path: Path) -> None:
+def test_named_engine_is_loaded(tmp_path: Path) -> None:
     engine = find_spec("kafkawire._native")
     if engine is None or engine.origin is None:
         pytest.skip("the native engine is not installed")

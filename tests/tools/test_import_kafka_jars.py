@@ -38,13 +38,13 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_importing_anew_changes_nothing(kafka_jars: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_importing_again_changes_nothing(kafka_jars: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--jars", str(kafka_jars), "--output", str(tmp_path)]) == 0
     assert files(tmp_path) == files(command.SCHEMAS)
     assert "288 messages, 865 message-versions" in capsys.readouterr().out
 
 
-def test_one_more_release_is_one_command(
+def test_one_command_adds_a_release(
     kafka_jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """4.3.1 lies between the two: it changes no schema, and is remembered at its place."""
@@ -64,7 +64,7 @@ def test_one_more_release_is_one_command(
     assert generated == [False]
 
 
-def test_a_new_sentence_arrives_and_a_file_too_many_is_named(
+def test_adds_a_new_description_and_reports_an_extra_file(
     kafka_jars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sentences, output = tmp_path / "about", tmp_path / "out"
@@ -82,7 +82,7 @@ def test_a_new_sentence_arrives_and_a_file_too_many_is_named(
     assert stale.exists()
 
 
-def test_the_earlier_names_are_those_that_the_jars_have(kafka_jars: Path) -> None:
+def test_earlier_names_equal_those_of_the_jars(kafka_jars: Path) -> None:
     """Pair each release's fields with ours by place: every other name is an alias, and every alias is such a name."""
     ours = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in command.SCHEMAS.glob("*/*.json")}
     new_name = {old: new for new, old_names in decisions.RENAMED_MESSAGES.items() for old in old_names}

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 # about
 
 
-def test_what_two_files_say_on_one_message_is_refused(tmp_path: Path) -> None:
+def test_rejects_two_descriptions_of_one_message(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"M": {"about": "x", "fields": {}}}')
     assert about.load(tmp_path) == {"M": about.About("x", {})}
     (tmp_path / "b.json").write_text('{"M": {"about": "y", "fields": {}}}')
@@ -24,13 +24,13 @@ def test_what_two_files_say_on_one_message_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"M": {"abuot": ""}}', '{"M": 1}'])
-def test_sentences_in_another_shape_are_refused(tmp_path: Path, text: str) -> None:
+def test_rejects_descriptions_of_another_shape(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ValueError, match=r"a\.json"):
         about.load(tmp_path)
 
 
-def test_sentences_on_no_message_are_refused() -> None:
+def test_rejects_descriptions_of_unknown_messages() -> None:
     given = {"M": CatalogueMessage("rpc", {"name": "M", "fields": []})}
     assert command.with_sentences(given, {"M": about.About("M.", {})})["M"].schema["about"] == "M."
     with pytest.raises(ValueError, match="no such message: N"):
@@ -40,7 +40,7 @@ def test_sentences_on_no_message_are_refused() -> None:
 # what the committed schemas may not leave open
 
 
-def test_conflicts_and_messages_without_layout_are_refused() -> None:
+def test_rejects_conflicts_and_messages_without_layout() -> None:
     with pytest.raises(ValueError, match="decide which: M 0 of 1"):
         command.check(Catalogue({}, [], [LayoutConflict("M", 0, "1")], []))
     with pytest.raises(ValueError, match="no release given has the layout of M"):
@@ -52,7 +52,7 @@ def test_conflicts_and_messages_without_layout_are_refused() -> None:
 # enums
 
 
-def test_the_newest_name_of_a_number_wins() -> None:
+def test_newest_name_of_a_number_wins() -> None:
     newest = [{"key": 1, "name": "B", "clusterAction": False}]
     older = [{"key": 1, "name": "A"}, {"key": 0, "name": "Z", "clusterAction": True}]
     united = enums.unite([newest, older], "key")
@@ -66,7 +66,7 @@ def test_the_newest_name_of_a_number_wins() -> None:
     )
 
 
-def test_the_committed_tables_are_what_java_says() -> None:
+def test_committed_tables_equal_javas() -> None:
     try:
         texts = enums.texts(jars.RELEASES)
     except enums.EnumsError as error:
@@ -89,7 +89,7 @@ def test_share_groups_have_a_jar_from_4_0_on() -> None:
     assert "kafka-share-coordinator" not in [artifact.name for artifact in jars.wanted("3.9.1")]
 
 
-def test_maven_is_not_asked_for_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maven_is_not_run_for_cached_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     jar(tmp_path / "1.0" / "kafka-clients-1.0.jar")
     jars.fetch(tmp_path, [("kafka-clients", "1.0")])
@@ -97,7 +97,7 @@ def test_maven_is_not_asked_for_what_is_there(tmp_path: Path, monkeypatch: pytes
         jars.fetch(tmp_path, [("kafka-clients", "1.0"), ("kafka-clients", "2.0")])
 
 
-def test_what_maven_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mavens_error_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "mvn").write_text("#!/bin/sh\necho '[ERROR] no such artifact'\necho '[ERROR] more'\nexit 1\n")
     (tmp_path / "mvn").chmod(0o755)
@@ -105,7 +105,7 @@ def test_what_maven_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.Monkey
         jars.fetch(tmp_path, [("kafka-clients", "9.9")])
 
 
-def test_missing_jars_end_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_jars_are_a_one_line_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--jars", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     problem = capsys.readouterr().err
     assert problem.startswith("import_schemas: ")

@@ -50,11 +50,11 @@ REST = "\n[ERROR] \n[ERROR] To see the full stack trace of the errors, re-run Ma
         (f"the registry is away -> [Help 1]{REST}", "the registry is away"),
     ],
 )
-def test_a_failure_is_one_sentence_without_markup(said: str, meant: str) -> None:
+def test_failure_is_one_sentence_without_markup(said: str, meant: str) -> None:
     assert maven.reason(f"\x1b[0m[ERROR] {said}{REST}", "\x1b[0m\x1b[0m") == meant
 
 
-def test_without_an_error_line_the_first_line_is_the_reason() -> None:
+def test_first_line_is_the_reason_without_an_error_line() -> None:
     assert maven.reason("\n", "\x1b[1mJAVA_HOME\x1b[m is not defined\nmore\n") == "JAVA_HOME is not defined"
     assert maven.reason("", "") == "it gives no reason"
 
@@ -65,14 +65,14 @@ def fake(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
-def test_maven_that_never_ends_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_maven_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "exec sleep 600\n")
     monkeypatch.setattr(maven, "TIMEOUT_S", 0.2)
     with pytest.raises(maven.MavenError, match=r"Maven has not fetched Kafka 9 in 0\.2 s"):
         maven.run(["goal"], tmp_path, "Kafka 9")
 
 
-def test_maven_that_cannot_be_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maven_that_cannot_be_run_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "")
     (tmp_path / "mvn").write_bytes(b"\0\0")
     with pytest.raises(maven.MavenError, match="cannot run mvn to fetch Kafka 9: Exec format error"):
@@ -88,7 +88,7 @@ TOOLS = [
 
 
 @pytest.mark.parametrize(("tool", "option"), TOOLS, ids=[tool for tool, _ in TOOLS])
-def test_a_release_that_is_none_is_one_sentence(
+def test_unknown_release_is_one_sentence(
     tool: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Maven is played by a script that says what Maven 3.8 says."""

@@ -15,7 +15,7 @@ ROOMS = sorted(HERE.glob("*.toml"))
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
-def test_sources_tests_and_equivalent_lines_are_there(room: Path) -> None:
+def test_sources_tests_and_equivalent_lines_exist(room: Path) -> None:
     told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
     for source, tests in told["tests"].items():
         assert (ROOT / source).is_file()
@@ -30,7 +30,7 @@ def test_sources_tests_and_equivalent_lines_are_there(room: Path) -> None:
         assert each["new"] != each["old"]
 
 
-def test_rooms_and_files_are_asked_for_by_name() -> None:
+def test_selects_rooms_and_files_by_name() -> None:
     (wire,) = [room for room in ROOMS if room.stem == "wire"]
     everything = list(read(wire, []))
     assert list(read(wire, ["wire"])) == everything
@@ -40,7 +40,7 @@ def test_rooms_and_files_are_asked_for_by_name() -> None:
     assert ('if code == "?":', 'if code is "?":') in write.equivalent
 
 
-def test_what_is_not_executed_and_what_only_memory_shows_is_not_mutated() -> None:
+def test_skips_code_without_observable_effect() -> None:
     source = (
         "if TYPE_CHECKING:\n    X = 1\n"
         "class A(Struct, frozen=True, gc=False):\n    a: 'int | None' = 1\n"
@@ -50,6 +50,6 @@ def test_what_is_not_executed_and_what_only_memory_shows_is_not_mutated() -> Non
     assert sorted(left_out) == ["'int | None'", "gc=False", "if TYPE_CHECKING:", *["int | None"] * 2, "slots=True"]
 
 
-def test_a_diff_as_two_texts() -> None:
+def test_splits_a_diff_into_two_texts() -> None:
     diff = "--- mutation diff ---\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n same\n-    if a:\n+    if not a:\n"
     assert changed(diff) == ("if a:", "if not a:")

@@ -9,7 +9,7 @@ import pytest
 from tools.pages import keep_sections, sections, write_section
 
 
-def test_a_section_is_put_at_the_end_and_then_where_it_was(tmp_path: Path) -> None:
+def test_section_is_appended_and_then_replaced_in_place(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Page\n")
     write_section(page, "soak", "## Soak\n\nOne hour.\n")
@@ -21,7 +21,7 @@ def test_a_section_is_put_at_the_end_and_then_where_it_was(tmp_path: Path) -> No
     )
 
 
-def test_what_replaces_the_page_keeps_the_sections_of_others() -> None:
+def test_replacing_the_page_keeps_other_sections() -> None:
     before = "# Old\n\n<!-- soak -->\nS\n<!-- /soak -->\n\nOld end.\n\n<!-- fuzz -->\nF\n<!-- /fuzz -->\n"
     new = "# New\n\n<!-- fuzz -->\nnew F\n<!-- /fuzz -->\n"
     assert keep_sections(new, before) == new + "\n<!-- soak -->\nS\n<!-- /soak -->\n"
@@ -38,7 +38,7 @@ def test_what_replaces_the_page_keeps_the_sections_of_others() -> None:
         "<!-- a -->\n<!-- /a -->\n<!-- a -->\n<!-- /a -->\n",
     ],
 )
-def test_broken_markers_are_an_error_and_nothing_is_written(page: str, tmp_path: Path) -> None:
+def test_rejects_broken_markers_and_writes_nothing(page: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"<!-- /?[ab] -->"):
         sections(page)
     file = tmp_path / "page.md"
@@ -48,12 +48,12 @@ def test_broken_markers_are_an_error_and_nothing_is_written(page: str, tmp_path:
     assert file.read_text() == page
 
 
-def test_other_comments_are_no_markers() -> None:
+def test_ignores_other_comments() -> None:
     assert sections("<!-- needs Spark -->\nand <!-- here --> in a line\n") == {}
 
 
 @pytest.mark.parametrize(("name", "text"), [("two words", "x"), ("Soak", "x"), ("soak", "<!-- /soak -->\n<!-- x -->")])
-def test_a_section_that_would_break_the_markers_is_refused(name: str, text: str, tmp_path: Path) -> None:
+def test_rejects_a_section_with_markers(name: str, text: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# Page\n")
     with pytest.raises(ValueError):

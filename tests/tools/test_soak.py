@@ -68,14 +68,14 @@ def wrong(counts: list[ComparedCounts]) -> set[str]:
         (lambda second: 500 * MIB - second * 40_000, True),
     ],
 )
-def test_growth(size: Callable[[int], float], flat: bool) -> None:
+def test_growth_is_the_slope_of_the_samples(size: Callable[[int], float], flat: bool) -> None:
     series = series_of("x", [(second, size(second)) for second in range(3, 1200, 5)])
     assert series.flat == flat
     assert series.judged
     assert series.most == max(size(second) for second in range(3, 1200, 5))
 
 
-def test_the_line_is_through_what_comes_behind_the_beginning() -> None:
+def test_line_ignores_samples_of_the_warm_up() -> None:
     series = series_of("x", [(second, 1000.0 if second < 300 else 20 * second) for second in range(0, 901, 100)])
     assert series.slope == pytest.approx(20 * 60)
     assert series.rise == pytest.approx(20 * 600)
@@ -83,7 +83,7 @@ def test_the_line_is_through_what_comes_behind_the_beginning() -> None:
     assert series.flat == (series.rise <= FLAT_BYTES)
 
 
-def test_processes_of_this_machine() -> None:
+def test_samples_processes_of_this_machine() -> None:
     if not Path("/proc/self/statm").exists():
         pytest.skip("no /proc")
     command = [sys.executable, "-c", "print(flush=True); input()"]
@@ -99,7 +99,7 @@ def test_processes_of_this_machine() -> None:
     assert state_of(process.pid) is None
 
 
-def test_bytes_on_disk(tmp_path: Path) -> None:
+def test_measures_bytes_on_disk(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").write_bytes(os.urandom(3 * MIB))
     assert 3 * MIB <= on_disk(tmp_path) < 4 * MIB
@@ -120,7 +120,7 @@ def statistics(**brokers: tuple[int, int, int]) -> str:
     )
 
 
-def test_counts_of_brokers_that_come_and_go() -> None:
+def test_counters_continue_over_restarts_of_brokers() -> None:
     sent = RequestTotals()
     for text in (
         statistics(a=(3, 3, 0), b=(5, 4, 1)),
@@ -177,7 +177,7 @@ def streamed(rows: list[tuple[int | None, str | None, bytes | None, str | None]]
     return stream_counts(table, wrote(), [HUNG], {0: 7}, Counter(records=4, COMMIT=1, ABORT=2))
 
 
-def test_a_stream_that_lost_nothing() -> None:
+def test_complete_stream_has_equal_counts() -> None:
     assert wrong(streamed(ROWS)) == set()
 
 
@@ -196,7 +196,7 @@ def test_a_stream_that_lost_nothing() -> None:
         ([*ROWS, (None, None, None, "damaged")], {"rows with an error"}),
     ],
 )
-def test_what_a_stream_lost_or_made_up(rows: list[Any], differ: set[str]) -> None:
+def test_lost_or_invented_records_are_counted(rows: list[Any], differ: set[str]) -> None:
     assert wrong(streamed(rows)) == differ
 
 
@@ -237,7 +237,7 @@ LOST = {"kind": "change", "poll": 1, "time": 0, "change": "lost", "subject": "br
         ([change("appeared"), poll(1), poll(3), change("gone")], {"polls reported"}),
     ],
 )
-def test_what_a_watch_reports(lines: list[dict[str, Any]], differ: set[str]) -> None:
+def test_counts_reports_of_a_watch(lines: list[dict[str, Any]], differ: set[str]) -> None:
     found = WatchProcess()
     for line in lines:
         found.take(json.dumps(line).encode())
@@ -245,7 +245,7 @@ def test_what_a_watch_reports(lines: list[dict[str, Any]], differ: set[str]) -> 
     assert wrong(watch_counts(found, hangs)) == differ
 
 
-def test_what_hangs_now() -> None:
+def test_scrapes_the_number_of_hanging_transactions() -> None:
     found = WatchProcess()
     for line, hanging in ((change("appeared"), True), (change("changed", "unknown"), False), (change("changed"), True)):
         found.take(json.dumps(line).encode())
@@ -300,7 +300,7 @@ SAID = [
         (SAID[:-1], 0, {"exchanges of the client that made hangs"}),
     ],
 )
-def test_what_a_capture_lost(tmp_path: Path, said: list[dict[str, Any]], dropped: int, differ: set[str]) -> None:
+def test_counts_losses_of_a_capture(tmp_path: Path, said: list[dict[str, Any]], dropped: int, differ: set[str]) -> None:
     found = CaptureProcess(tmp_path / "traffic.pcap")
     found.dropped = dropped
     for line in said:
@@ -325,17 +325,17 @@ def ends_badly(folder: Path, script: str) -> str:
         return str(said.value)
 
 
-def test_a_process_that_ends_by_itself(tmp_path: Path) -> None:
+def test_process_that_exits_early_is_an_error(tmp_path: Path) -> None:
     said = ends_badly(tmp_path / "x", "import sys; print(1); sys.exit('no more disk')")
     assert said == "a reader has ended with 1: no more disk"
 
 
-def test_a_process_that_prints_something_else(tmp_path: Path) -> None:
+def test_unexpected_output_of_a_process_is_an_error(tmp_path: Path) -> None:
     said = ends_badly(tmp_path / "x", "print('Traceback', flush=True); input()")
     assert said.startswith("a reader printed what cannot be read: Expecting value")
 
 
-def test_a_process_is_gone_with_its_children_when_the_block_ends(tmp_path: Path) -> None:
+def test_block_ends_the_process_and_its_children(tmp_path: Path) -> None:
     script = (
         "import subprocess, sys; print(subprocess.Popen([sys.executable, '-c', 'input()']).pid, flush=True); input()"
     )
@@ -356,7 +356,7 @@ def _is_gone(pid: int) -> bool:
         return True
 
 
-def test_what_is_told_goes_on() -> None:
+def test_recorded_problem_does_not_stop_the_run() -> None:
     results = SoakState()
     for error in (SoakError("first"), OSError(2, "second"), KeyboardInterrupt()):
         with told(results):
@@ -393,7 +393,7 @@ FOUND = SoakResults(
 )
 
 
-def test_the_page() -> None:
+def test_page_matches_the_golden_file() -> None:
     lost = ComparedCounts(what="capture: EndTxn requests", expected=7, found=6, by="librdkafka's statistics")
     bad = replace(
         FOUND,
@@ -407,7 +407,7 @@ def test_the_page() -> None:
     golden.check("soak/found.md", markdown(bad))
 
 
-def test_a_run_that_was_kept(
+def test_saved_run_is_written_to_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "performance.md"
@@ -437,12 +437,12 @@ def test_a_run_that_was_kept(
         (replace(FOUND, series=(replace(FLAT, flat=False),)), False),
     ],
 )
-def test_what_is_clear(found: SoakResults, clear: bool) -> None:
+def test_run_without_differences_is_clear(found: SoakResults, clear: bool) -> None:
     assert found.clear == clear
 
 
 @pytest.mark.parametrize("words", [["--minutes=-1"], ["--minutes", "nan"], ["--nodes", "0"], ["--rate", "inf"]])
-def test_amounts_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_rejects_invalid_amounts(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(words)
     assert f"invalid positive_{'int' if words[0] == '--nodes' else 'float'} value" in capsys.readouterr().err
@@ -452,7 +452,7 @@ def test_amounts_that_cannot_be(words: list[str], capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.broker
-def test_a_short_run(broker: RunningCluster, tmp_path: Path) -> None:
+def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> None:
     """Without Spark, which has tests of its own; the memory of a few seconds says nothing."""
     if shutil.which("tcpdump") is None:
         pytest.skip("no tcpdump")

@@ -41,11 +41,11 @@ def wheel_with(path: Path, *names: str) -> Path:
 # Interpreters --------------------------------------------------------------------------------------------------------
 
 
-def test_the_versions_are_those_that_the_package_names() -> None:
+def test_versions_equal_those_of_the_package() -> None:
     assert interpreters.supported() == SUPPORTED
 
 
-def test_this_interpreter_says_what_it_is() -> None:
+def test_probes_this_interpreter() -> None:
     path = Path(sys.executable)
     found = interpreters.probe(path)
     assert found == Interpreter(sys.version_info[:2], bool(sysconfig.get_config_var("Py_GIL_DISABLED")), path)
@@ -61,17 +61,17 @@ def test_this_interpreter_says_what_it_is() -> None:
         "echo '[\"cpython\"]'",
     ],
 )
-def test_what_is_no_cpython_is_none(text: str, tmp_path: Path) -> None:
+def test_ignores_executables_that_are_no_cpython(text: str, tmp_path: Path) -> None:
     assert interpreters.probe(script(tmp_path / "python3.12", text)) is None
     assert interpreters.probe(tmp_path / "absent") is None
 
 
-def test_tags() -> None:
+def test_tag_has_the_version_and_free_threading() -> None:
     assert Interpreter((3, 13), False, Path()).tag == "cp313"
     assert Interpreter((3, 14), True, Path()).tag == "cp314t"
 
 
-def test_the_first_of_every_supported_version_is_taken(tmp_path: Path) -> None:
+def test_takes_the_first_of_every_supported_version(tmp_path: Path) -> None:
     first = says(tmp_path / "a" / "python3.12", "cpython", (3, 12))
     second = says(tmp_path / "b" / "python3.12", "cpython", (3, 12))
     threaded = says(tmp_path / "b" / "python3.14t", "cpython", (3, 14), True)
@@ -81,7 +81,7 @@ def test_the_first_of_every_supported_version_is_taken(tmp_path: Path) -> None:
     assert found == [Interpreter((3, 12), False, first), Interpreter((3, 14), True, threaded)]
 
 
-def test_interpreters_are_looked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finds_interpreters_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, listed = tmp_path / "home", tmp_path / "listed"
     for name in ("python3.13", "python3.14t", "python3", "python3.12-config", "pip3.12"):
         says(listed / name, "cpython", (3, 13))
@@ -95,7 +95,7 @@ def test_interpreters_are_looked_for_by_name(tmp_path: Path, monkeypatch: pytest
 # Building ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_command_that_fails_says_what_it_printed() -> None:
+def test_failing_command_reports_its_output() -> None:
     program = "import sys; print('out', flush=True); print('err', file=sys.stderr); sys.exit(3)"
     with pytest.raises(building.BuildError, match=r"exit code 3\nout\nerr$") as caught:
         building.run([sys.executable, "-c", program])
@@ -111,20 +111,20 @@ def test_a_command_that_fails_says_what_it_printed() -> None:
         "error: failed to download from the registry",
     ],
 )
-def test_an_index_that_does_not_answer_is_told_apart(text: str) -> None:
+def test_unreachable_index_is_a_separate_error(text: str) -> None:
     program = f"import sys; sys.exit({text!r})"
     with pytest.raises(building.Unreachable):
         building.run([sys.executable, "-c", program])
 
 
-def test_the_engine_in_a_wheel(tmp_path: Path) -> None:
+def test_finds_the_engine_in_a_wheel(tmp_path: Path) -> None:
     pure = wheel_with(tmp_path / "a.whl", "kafkawire/__init__.py", "kafkawire/_native.pyi", "other/_native.x.so")
     assert building.engine(pure) is None
     name = "kafkawire/_native.cpython-313-x86_64-linux-gnu.so"
     assert building.engine(wheel_with(tmp_path / "b.whl", name)) == name
 
 
-def test_a_wheel_without_the_engine_is_not_kept(
+def test_wheel_without_the_engine_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def wheel(source: Path, output: Path, python: Path) -> Path:
@@ -140,7 +140,7 @@ def test_a_wheel_without_the_engine_is_not_kept(
     assert list(output.iterdir()) == []
 
 
-def test_no_interpreter_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_interpreters_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["tools.wheels", "--output", str(tmp_path), "--python", str(tmp_path / "absent")])
     with pytest.raises(SystemExit) as caught:
         command.main()
