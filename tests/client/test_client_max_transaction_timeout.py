@@ -21,8 +21,8 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.rows import Setting
 from tests.client.answers import admin, producers, run
+from tests.client.hanging_script import HANGING, SEARCH, broker, find, verdicts
 from tests.client.scripted import ScriptedBroker
-from tests.client.test_client_confirm import HANGING, SEARCH, broker, find, verdicts
 
 NAME = "transaction.max.timeout.ms"
 

@@ -5,11 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from kafkawire.client import ApiTimeoutError, BrokerError, ConnectError, Metadata, NoSuchBrokerError, TopicPartition
+from kafkawire.client import (
+    ApiTimeoutError,
+    BrokerError,
+    ConnectError,
+    Metadata,
+    NoSuchBrokerError,
+    TopicPartition,
+)
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.client.results import Broker, PartitionInfo
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 from kafkawire.rows import Unread
+from tests.client.answers import admin, producers
+from tests.client.hanging_script import (
+    HANGING,
+    SEARCH,
+    broker,
+    scenario,
+    verdicts,
+)
 
 
 def places(*numbers: int, topic: str = "orders") -> list[TopicPartition]:
@@ -77,3 +99,62 @@ def test_partition_is_read_again_where_its_broker_is_back(error: Any, again: boo
     assert readable_again({place: error}, metadata(1, 1), broker_id=3) == []
     assert readable_again({place: error}, metadata(None, 1, 3), broker_id=3) == ([place] if again else [])
     assert readable_again({place: error}, Metadata("c", {}, {}, {})) == []  # its topic is gone
+
+
+@pytest.mark.slow
+@scenario
+async def test_partitions_that_were_not_described_are_unread() -> None:
+    made = broker()
+    made.topics["orders"][1] = -1
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [HANGING]
+    (gap,) = audit.read.gaps
+    why = "LEADER_NOT_AVAILABLE (no leader; its replicas: -1)"
+    assert gap == f"orders-1 was not read: {why}"
+    assert audit.unread == (Unread(topic="orders", partition=1, broker_id=None, reason=why),)
+    assert (audit.read.partitions, audit.read.partitions_chosen, audit.read.complete) == (1, 2, False)
+
+
+@pytest.mark.slow
+@scenario
+async def test_partition_whose_leader_came_back_is_read_and_confirmed() -> None:
+    """It has none in the first reading; its transaction is seen in two later ones, as that of any other partition."""
+    made = broker()
+    made.topics["orders"][1] = -1
+
+    def first_reading_is_over(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        made.topics["orders"][1] = 1
+        return ListTransactionsResponse()
+
+    made.on[ListTransactionsRequest] = first_reading_is_over
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert [(finding.partition, finding.verdict) for finding in audit.findings] == [(0, "hanging"), (1, "hanging")]
+    assert (audit.read.gaps, audit.unread) == ((), ())
+    assert (audit.read.partitions, audit.read.partitions_chosen, audit.read.complete) == (2, 2, True)
+    assert made.count(DescribeProducersRequest) == 3
+
+
+@pytest.mark.slow
+@scenario
+async def test_partition_whose_leader_came_back_may_have_nothing_open() -> None:
+    made = broker()
+    made.topics["orders"][1] = -1
+
+    def first_reading_is_over(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        made.topics["orders"][1] = 1
+        return ListTransactionsResponse()
+
+    def only_in_the_first(request: DescribeProducersRequest) -> DescribeProducersResponse:
+        answer = producers()(request)
+        (topic,) = answer.topics
+        partitions = tuple(p if p.partition_index == 0 else replace(p, active_producers=()) for p in topic.partitions)
+        return replace(answer, topics=(replace(topic, partitions=partitions),))
+
+    made.on |= {ListTransactionsRequest: first_reading_is_over, DescribeProducersRequest: only_in_the_first}
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [HANGING]
+    assert (audit.read.partitions, audit.read.complete) == (2, True)
+    assert made.count(DescribeProducersRequest) == 2

@@ -28,8 +28,8 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.rows import Change, Poll
 from tests.client.answers import admin, describing, listing, producers, run, script
+from tests.client.hanging_script import STATE, broker, ended, offsets
 from tests.client.scripted import ScriptedBroker, served, silence
-from tests.client.test_client_confirm import STATE, broker, ended, offsets
 
 pytestmark = pytest.mark.slow
 

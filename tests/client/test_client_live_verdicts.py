@@ -1,0 +1,98 @@
+"""Verdicts on transactions that a coordinator holds, and on those whose data the log has deleted."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+)
+from tests.client.answers import run
+from tests.client.hanging_script import (
+    SEARCH,
+    broker,
+    find,
+    offsets,
+    preparing,
+    scenario,
+    verdicts,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "begun_s", "reason", "action"),
+    [
+        (60_000, 0, "live", "its producer ends it, or the coordinator"),
+        (60_000, -61, "late", "none on the partition: its coordinator must end it"),
+        (2**31 - 1, -7 * 86_400, "two_phase_commit", "its owner must commit or abort it"),
+    ],
+)
+def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
+    timeout_ms: int, begun_s: int, reason: str, action: str
+) -> None:
+    """However old its batches are. It is read once: nothing can hide what is there."""
+
+    async def test() -> None:
+        made = broker()
+        begun = int(time.time() + begun_s) * 1000
+        made.on |= preparing("Ongoing", transaction_timeout_ms=timeout_ms, transaction_start_time_ms=begun)
+        audit = await find(made)
+        assert verdicts(audit) == [("not_hanging", reason)]
+        assert action in (audit.findings[0].action or "")
+        assert made.count(DescribeProducersRequest) == 1
+
+    run(test)
+
+
+@scenario
+async def test_a_ghost_that_blocks_readers_gets_an_abort_command() -> None:
+    """Its data is deleted, and readers wait all the same: what frees them is said, once no coordinator is sure to."""
+    made = broker()
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
+    audit = await find(made, replace(SEARCH, address="h:1"))
+    assert verdicts(audit) == [("not_hanging", "ghost")]
+    (finding,) = audit.findings
+    assert finding.blocked
+    assert "no authorizer hides any" in finding.evidence[2]
+    assert finding.action == (
+        "readers wait until a marker is written: kafka-transactions.sh --bootstrap-server h:1 abort --topic orders "
+        "--partition 0 --producer-id 7 --producer-epoch 3 --coordinator-epoch 0"
+    )
+
+
+@scenario
+async def test_a_ghost_that_its_coordinator_holds_is_left_to_it() -> None:
+    made = broker()
+    made.on |= preparing("Ongoing")
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
+    (finding,) = (await find(made)).findings
+    assert finding.reason == "ghost"
+    assert "its coordinator must end it" in (finding.action or "")
+    assert "kafka-transactions.sh" not in (finding.action or "")
+
+
+@scenario
+async def test_a_ghost_that_blocks_no_reader_needs_no_action() -> None:
+    made = broker()
+    made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 90)
+    (finding,) = (await find(made)).findings
+    assert (finding.reason, finding.blocked) == ("ghost", False)
+    assert (finding.action or "").startswith("none: its data is deleted")
+
+
+def _from(answer: ListOffsetsResponse, start: int) -> ListOffsetsResponse:
+
+    return replace(
+        answer,
+        topics=tuple(
+            replace(t, partitions=tuple(replace(p, offset=max(start, p.offset)) for p in t.partitions))
+            for t in answer.topics
+        ),
+    )

@@ -1,0 +1,182 @@
+"""Suspects are read again: what two readings have to agree on before a transaction is called hanging."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    MetadataRequest,
+)
+from tests.client.answers import listing, producers, script
+from tests.client.hanging_script import (
+    HANGING,
+    PATIENT,
+    STATE,
+    broker,
+    ended,
+    find,
+    preparing,
+    scenario,
+    verdicts,
+)
+
+pytestmark = pytest.mark.slow
+
+
+@scenario
+async def test_two_readings_that_agree_confirm_a_suspect() -> None:
+    made = broker()
+    audit = await find(made)
+    assert verdicts(audit) == [HANGING]
+    assert made.count(DescribeProducersRequest) == made.count(ListTransactionsRequest) == 2
+    (finding,) = audit.findings
+    assert (finding.last_stable_offset, finding.high_watermark, finding.blocked) == (40, 90, True)
+
+
+@scenario
+async def test_leaves_out_a_transaction_that_ended_between_readings() -> None:
+    made = broker()
+    made.on[DescribeProducersRequest] = script(producers(), ended)
+    assert verdicts(await find(made)) == []
+
+
+@scenario
+async def test_a_producer_with_a_new_transaction_in_each_reading_is_unknown() -> None:
+    """Each reading shows another transaction of the producer: that is no hanging one."""
+    made = broker()
+    made.on[DescribeProducersRequest] = script(*(producers(start=start) for start in (40, 50, 60, 70, 80)))
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "A new transaction of the producer began between two readings." in audit.findings[0].evidence
+
+
+@scenario
+async def test_a_transaction_that_follows_another_needs_a_third_reading() -> None:
+    made = broker()
+    made.on[DescribeProducersRequest] = script(producers(start=40), producers(start=50))
+    audit = await find(made)
+    assert verdicts(audit) == [HANGING]
+    assert audit.findings[0].start_offset == 50
+    assert made.count(DescribeProducersRequest) == 3
+
+
+@scenario
+async def test_an_id_that_one_list_leaves_out_is_found_in_the_next() -> None:
+    """While a coordinator moves, every broker answers without error and none lists its ids."""
+    made = broker()
+
+    def late(_: ListTransactionsRequest) -> ListTransactionsResponse:
+        first, *_rest = listing("live-1").transaction_states
+
+        return ListTransactionsResponse(transaction_states=(replace(first, producer_id=7),))
+
+    made.on[ListTransactionsRequest] = script(ListTransactionsResponse(), late)
+    (verdict,) = verdicts(await find(made))
+    assert verdict[0] == "not_hanging"
+
+
+@pytest.mark.parametrize("age_ms", [0, 21 * 60_000])
+def test_reads_only_old_transactions_again(age_ms: int) -> None:
+    async def test() -> None:
+        made = broker()
+        last = int(time.time() * 1000) - age_ms
+
+        def aged(request: DescribeProducersRequest) -> DescribeProducersResponse:
+            (topic,) = producers()(request).topics
+            (partition,) = topic.partitions
+            (state,) = partition.active_producers
+            partition = replace(partition, active_producers=(replace(state, last_timestamp=last),))
+            return DescribeProducersResponse(topics=(replace(topic, partitions=(partition,)),))
+
+        made.on[DescribeProducersRequest] = aged
+        assert verdicts(await find(made)) == [HANGING if age_ms else ("not_hanging", "young")]
+        assert made.count(DescribeProducersRequest) == (2 if age_ms else 1)
+
+    asyncio.run(test())
+
+
+@scenario
+async def test_a_transaction_whose_marker_does_not_arrive_is_stuck() -> None:
+    """Seen twice, with a leader that answers: there is no need to wait until it is old."""
+    made = broker()
+    made.on |= preparing()
+    audit = await find(made, PATIENT)
+    assert verdicts(audit) == [("not_hanging", "stuck_prepare")]
+    assert made.count(DescribeProducersRequest) == 2
+    assert "its COMMIT marker does not arrive" in " ".join(audit.findings[0].evidence)
+    assert "never abort it, COMMIT is decided" in (audit.findings[0].action or "")
+
+
+@scenario
+async def test_a_transaction_whose_marker_arrives_later_is_left_out() -> None:
+    made = broker()
+    made.on |= preparing()
+    made.on[DescribeProducersRequest] = script(producers(), ended)
+    assert verdicts(await find(made, PATIENT)) == []
+
+
+@scenario
+async def test_different_prepared_transactions_are_not_stuck() -> None:
+    """Two different ones: neither was seen twice."""
+    made = broker()
+    made.on |= preparing("PrepareAbort")
+    made.on[DescribeProducersRequest] = script(*(producers(start=start) for start in (40, 50, 60, 70, 80)))
+    assert verdicts(await find(made, PATIENT)) == [("not_hanging", "live")]
+
+
+@scenario
+async def test_a_marker_is_waited_for_while_coordinators_move() -> None:
+    """The new coordinator writes it once it has loaded: two readings without a move in between are needed."""
+    made = broker()
+    made.on |= preparing()
+    metadata = made.metadata
+    epochs = iter([1, 1, 2, 2])
+
+    def moving(request: Any) -> Any:
+        answer = metadata(request)
+        if [topic.name for topic in request.topics or ()] != [STATE]:
+            return answer
+        epoch = next(epochs, 2)
+        topics = (
+            replace(topic, partitions=tuple(replace(one, leader_epoch=epoch) for one in topic.partitions))
+            for topic in answer.topics
+        )
+        return replace(answer, topics=tuple(topics))
+
+    made.on[MetadataRequest] = moving
+    assert verdicts(await find(made, PATIENT)) == [("not_hanging", "stuck_prepare")]
+    assert made.count(DescribeProducersRequest) == 3
+
+
+@scenario
+async def test_coordinators_that_move_in_every_reading_make_it_unknown() -> None:
+    made = broker()
+    metadata = made.metadata
+    epochs = iter(range(1000))
+
+    def moving(request: Any) -> Any:
+
+        answer = metadata(request)
+        return replace(
+            answer,
+            topics=tuple(
+                replace(t, partitions=tuple(replace(p, leader_epoch=next(epochs)) for p in t.partitions))
+                for t in answer.topics
+            ),
+        )
+
+    made.on[MetadataRequest] = moving
+    audit = await find(made)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert (
+        "Coordinators moved while it was read (partitions 0, 1 of __transaction_state)." in audit.findings[0].evidence
+    )
