@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -36,6 +37,16 @@ FAST = {"request.timeout.ms": "400", "default.api.timeout.ms": "3000", "retry.ba
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(asyncio.wait_for(scenario(), HANG_S))
+
+
+def scenario(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Makes a test of an asynchronous function; pytest passes it the arguments of that."""
+
+    @functools.wraps(test)
+    def runner(**arguments: Any) -> None:
+        run(functools.partial(test, **arguments))
+
+    return runner
 
 
 def admin(*addresses: str, **properties: str) -> Admin:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.rows import Audit
-from tests.client.answers import admin, describing, listing, producers, run
+from tests.client.answers import admin, describing, listing, producers
 from tests.client.scripted import ScriptedBroker
 
 STATE = "__transaction_state"
@@ -78,14 +77,6 @@ async def find(made: ScriptedBroker, search: Search = SEARCH) -> Audit:
 
 def verdicts(audit: Audit) -> list[tuple[str, str]]:
     return [(finding.verdict, finding.reason) for finding in audit.findings]
-
-
-def scenario(test: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    def runner() -> None:
-        run(test)
-
-    runner.__name__, runner.__doc__ = test.__name__, test.__doc__
-    return runner
 
 
 def preparing(state: str = "PrepareCommit", **more: Any) -> dict[type, Any]:

@@ -16,39 +16,34 @@ from kafkawire.messages import (
     InitProducerIdResponse,
     WriteTxnMarkersRequest,
 )
-from tests.client.answers import P, admin, marked, producers, run, script
+from tests.client.answers import P, admin, marked, producers, scenario, script
 from tests.client.scripted import ScriptedBroker
 
 
-def test_abort_by_start_offset_looks_the_rest_up() -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.on[DescribeProducersRequest] = producers(coordinator_epoch=5)
-        broker.on[WriteTxnMarkersRequest] = lambda _: marked()
-        async with broker.running(), admin(broker.address) as client:
-            done = await client.abort_transaction(P, start_offset=40)
-            assert (done.producer_id, done.producer_epoch, done.coordinator_epoch) == (7, 3, 5)
-            with pytest.raises(ClientError, match="orders-0: no transaction is open there that began at offset 41"):
-                await client.abort_transaction(P, start_offset=41)
-        (sent,) = [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
-        (marker,) = sent.markers
-        assert (marker.transaction_result, marker.transaction_version, marker.coordinator_epoch) == (False, 0, 5)
-
-    run(scenario)
+@scenario
+async def test_abort_by_start_offset_looks_the_rest_up() -> None:
+    broker = ScriptedBroker({"orders": {0: 1}})
+    broker.on[DescribeProducersRequest] = producers(coordinator_epoch=5)
+    broker.on[WriteTxnMarkersRequest] = lambda _: marked()
+    async with broker.running(), admin(broker.address) as client:
+        done = await client.abort_transaction(P, start_offset=40)
+        assert (done.producer_id, done.producer_epoch, done.coordinator_epoch) == (7, 3, 5)
+        with pytest.raises(ClientError, match="orders-0: no transaction is open there that began at offset 41"):
+            await client.abort_transaction(P, start_offset=41)
+    (sent,) = [body for body in broker.requests if isinstance(body, WriteTxnMarkersRequest)]
+    (marker,) = sent.markers
+    assert (marker.transaction_result, marker.transaction_version, marker.coordinator_epoch) == (False, 0, 5)
 
 
 @pytest.mark.parametrize("epoch", [-1, 2**15])
-def test_refuses_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
+@scenario
+async def test_refuses_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
     """DescribeProducers has 32 bits for it, and a broker may say anything. Nothing is sent."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        async with broker.running(), admin(broker.address) as client:
-            with pytest.raises(ClientError, match=f"orders-0: no marker can be written for producer epoch {epoch}$"):
-                await client.abort_transaction(P, producer_id=7, producer_epoch=epoch, coordinator_epoch=0)
-        assert broker.count(WriteTxnMarkersRequest) == 0
-
-    run(scenario)
+    broker = ScriptedBroker({"orders": {0: 1}})
+    async with broker.running(), admin(broker.address) as client:
+        with pytest.raises(ClientError, match=f"orders-0: no marker can be written for producer epoch {epoch}$"):
+            await client.abort_transaction(P, producer_id=7, producer_epoch=epoch, coordinator_epoch=0)
+    assert broker.count(WriteTxnMarkersRequest) == 0
 
 
 @pytest.mark.parametrize(
@@ -60,37 +55,31 @@ def test_refuses_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
         {"producer_id": 7, "producer_epoch": 3},
     ],
 )
-def test_abort_takes_a_start_offset_or_a_coordinator_epoch(named: dict[str, int]) -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        async with broker.running(), admin(broker.address) as client:
-            with pytest.raises(ConfigError, match="a transaction is named by"):
-                await client.abort_transaction(P, **named)
-        assert not broker.requests
-
-    run(scenario)
+@scenario
+async def test_abort_takes_a_start_offset_or_a_coordinator_epoch(named: dict[str, int]) -> None:
+    broker = ScriptedBroker({"orders": {0: 1}})
+    async with broker.running(), admin(broker.address) as client:
+        with pytest.raises(ConfigError, match="a transaction is named by"):
+            await client.abort_transaction(P, **named)
+    assert not broker.requests
 
 
 @pytest.mark.parametrize("silence", [None, ...])
-def test_abort_is_sent_once(silence: Any) -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.on[WriteTxnMarkersRequest] = lambda _: silence
-        async with broker.running(), admin(broker.address) as client:
-            with pytest.raises(ClientError, match="whether the marker was written is not known"):
-                await client.abort_transaction(P, producer_id=7, producer_epoch=3, coordinator_epoch=0)
-        assert broker.count(WriteTxnMarkersRequest) == 1
-
-    run(scenario)
+@scenario
+async def test_abort_is_sent_once(silence: Any) -> None:
+    broker = ScriptedBroker({"orders": {0: 1}})
+    broker.on[WriteTxnMarkersRequest] = lambda _: silence
+    async with broker.running(), admin(broker.address) as client:
+        with pytest.raises(ClientError, match="whether the marker was written is not known"):
+            await client.abort_transaction(P, producer_id=7, producer_epoch=3, coordinator_epoch=0)
+    assert broker.count(WriteTxnMarkersRequest) == 1
 
 
-def test_fencing_waits_for_a_coordinator_that_is_busy() -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        done = InitProducerIdResponse(producer_id=7, producer_epoch=4)
-        broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=51), done)
-        async with broker.running(), admin(broker.address) as client:
-            fenced = (await client.fence_producers(["a"])).all()["a"]
-        assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)
-
-    run(scenario)
+@scenario
+async def test_fencing_waits_for_a_coordinator_that_is_busy() -> None:
+    broker = ScriptedBroker()
+    done = InitProducerIdResponse(producer_id=7, producer_epoch=4)
+    broker.on[InitProducerIdRequest] = script(InitProducerIdResponse(error_code=51), done)
+    async with broker.running(), admin(broker.address) as client:
+        fenced = (await client.fence_producers(["a"])).all()["a"]
+    assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)

@@ -24,7 +24,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
-from tests.client.answers import admin, describing, run, script
+from tests.client.answers import admin, describing, run, scenario, script
 from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
 
 NAMED = TransactionSpec(topic="orders", partition=0, start_offset=START)
@@ -80,23 +80,20 @@ def test_abort_is_verified_in_the_partition() -> None:
     assert before[1] == after[1] == done.call
 
 
-def test_sends_the_planned_request() -> None:
+@scenario
+async def test_sends_the_planned_request() -> None:
     """Decoded, in bytes and to whom; and making it sends nothing."""
-
-    async def scenario() -> None:
-        broker = PartitionBroker()
-        async with broker.running(), admin(broker.address) as client:
-            finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
-            call = await plan_abort(client.cluster, finding)
-            assert not sent(broker)
-            await abort(client.cluster, finding, SEARCH, record=Told())
-        (request,) = sent(broker)
-        assert (call.api, call.api_key, call.version) == ("WriteTxnMarkers", 27, 2)
-        assert (call.broker_id, call.address) == (1, broker.address)
-        assert WriteTxnMarkersRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
-        assert call.body["markers"][0]["coordinatorEpoch"] == 5
-
-    run(scenario)
+    broker = PartitionBroker()
+    async with broker.running(), admin(broker.address) as client:
+        finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
+        call = await plan_abort(client.cluster, finding)
+        assert not sent(broker)
+        await abort(client.cluster, finding, SEARCH, record=Told())
+    (request,) = sent(broker)
+    assert (call.api, call.api_key, call.version) == ("WriteTxnMarkers", 27, 2)
+    assert (call.broker_id, call.address) == (1, broker.address)
+    assert WriteTxnMarkersRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
+    assert call.body["markers"][0]["coordinatorEpoch"] == 5
 
 
 # What is refused, and what has changed --------------------------------------------------------------------------------

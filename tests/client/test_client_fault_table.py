@@ -51,7 +51,7 @@ from kafkawire.messages.list_offsets_response import ListOffsetsPartitionRespons
 from kafkawire.records import Record, build
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.wire.message import Message
-from tests.client.answers import P, admin, describing, listing, marked, producers, run, script
+from tests.client.answers import P, admin, describing, listing, marked, producers, scenario, script
 from tests.client.scripted import RESET, ScriptedBroker, reset, served
 
 pytestmark = pytest.mark.slow
@@ -210,24 +210,21 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_each_fault_is_one_error(name: str) -> None:
+@scenario
+async def test_each_fault_is_one_error(name: str) -> None:
     row = ROWS[name]
     request, said = row.says
-
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.versions |= {2: (1, 10), 22: (0, 5)}
-        broker.on[request] = script(said)
-        async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="300") as client:
-            with pytest.raises(row.kind) as caught:
-                await row.call(client)
-        text = str(caught.value)
-        assert row.text in text
-        assert "\n" not in text
-        if isinstance(caught.value, ConnectError):
-            assert text.startswith(f"{broker.address}: ")
-
-    run(scenario)
+    broker = ScriptedBroker({"orders": {0: 1}})
+    broker.versions |= {2: (1, 10), 22: (0, 5)}
+    broker.on[request] = script(said)
+    async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="300") as client:
+        with pytest.raises(row.kind) as caught:
+            await row.call(client)
+    text = str(caught.value)
+    assert row.text in text
+    assert "\n" not in text
+    if isinstance(caught.value, ConnectError):
+        assert text.startswith(f"{broker.address}: ")
 
 
 _FENCED = InitProducerIdResponse(producer_id=7, producer_epoch=5)
@@ -254,55 +251,46 @@ PASSING = {
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_passes(name: str) -> None:
+@scenario
+async def test_what_passes(name: str) -> None:
     request, answers, call = PASSING[name]
-
-    async def scenario() -> None:
-        broker = ScriptedBroker({"orders": {0: 1}})
-        broker.on[request] = script(*answers)
-        async with broker.running(), admin(broker.address) as client:
-            assert await call(client)
-        assert broker.count(request) >= len(answers)
-
-    run(scenario)
+    broker = ScriptedBroker({"orders": {0: 1}})
+    broker.on[request] = script(*answers)
+    async with broker.running(), admin(broker.address) as client:
+        assert await call(client)
+    assert broker.count(request) >= len(answers)
 
 
-def test_a_coordinator_that_is_looked_for_until_there_is_one() -> None:
+@scenario
+async def test_a_coordinator_that_is_looked_for_until_there_is_one() -> None:
     """15 while the internal topic is being created, 14 while it loads."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.on[DescribeTransactionsRequest] = describing()
-        broker.on[FindCoordinatorRequest] = script(found(15), found(14), broker.find_coordinator)
-        async with broker.running(), admin(broker.address) as client:
-            assert (await describe(client)).state == "Ongoing"
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.on[DescribeTransactionsRequest] = describing()
+    broker.on[FindCoordinatorRequest] = script(found(15), found(14), broker.find_coordinator)
+    async with broker.running(), admin(broker.address) as client:
+        assert (await describe(client)).state == "Ongoing"
 
 
-def test_a_fetch_quota_is_waited_out() -> None:
+@scenario
+async def test_a_fetch_quota_is_waited_out() -> None:
     """Such an answer has no topics at all, and a throttle time; the log is read to its end all the same."""
-
-    async def scenario() -> None:
-        key = TransactionLogKey(transactional_id="a").encode_prefixed(version=0)
-        value = TransactionLogValue(producer_id=7, transaction_partitions=None).encode_prefixed(version=1)
-        data = build([Record(key=key, value=value, timestamp=1)])
-        partition = PartitionData(partition_index=0, high_watermark=1, records=data)
-        topic = FetchableTopicResponse(topic=TRANSACTION_STATE, partitions=(partition,))
-        broker = ScriptedBroker({TRANSACTION_STATE: {0: 1}})
-        broker.versions[1] = (4, 17)
-        broker.on[ListOffsetsRequest] = positions(0)
-        throttled = FetchResponse(throttle_time_ms=50, responses=())
-        broker.on[FetchRequest] = script(throttled, throttled, FetchResponse(responses=(topic,)))
-        async with broker.running(), admin(broker.address) as client:
-            logs = (await read_ids(client.cluster, [0], client.cluster.deadline())).all()
-        (log,) = logs.values()
-        owner = log.owner(7)
-        assert owner is not None
-        assert owner.newest.transactional_id == "a"
-        assert broker.count(FetchRequest) == 3
-
-    run(scenario)
+    key = TransactionLogKey(transactional_id="a").encode_prefixed(version=0)
+    value = TransactionLogValue(producer_id=7, transaction_partitions=None).encode_prefixed(version=1)
+    data = build([Record(key=key, value=value, timestamp=1)])
+    partition = PartitionData(partition_index=0, high_watermark=1, records=data)
+    topic = FetchableTopicResponse(topic=TRANSACTION_STATE, partitions=(partition,))
+    broker = ScriptedBroker({TRANSACTION_STATE: {0: 1}})
+    broker.versions[1] = (4, 17)
+    broker.on[ListOffsetsRequest] = positions(0)
+    throttled = FetchResponse(throttle_time_ms=50, responses=())
+    broker.on[FetchRequest] = script(throttled, throttled, FetchResponse(responses=(topic,)))
+    async with broker.running(), admin(broker.address) as client:
+        logs = (await read_ids(client.cluster, [0], client.cluster.deadline())).all()
+    (log,) = logs.values()
+    owner = log.owner(7)
+    assert owner is not None
+    assert owner.newest.transactional_id == "a"
+    assert broker.count(FetchRequest) == 3
 
 
 # Logging in -----------------------------------------------------------------------------------------------------------
@@ -327,22 +315,19 @@ LOGINS = {
 
 
 @pytest.mark.parametrize("name", LOGINS)
-def test_logins_that_are_refused(name: str) -> None:
+@scenario
+async def test_logins_that_are_refused(name: str) -> None:
     """It is not tried a second time: accounts are locked that way."""
     handshake, authenticate, text = LOGINS[name]
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.versions |= {17: (0, 1), 36: (0, 2)}
-        broker.on[SaslHandshakeRequest] = lambda _: handshake
-        broker.on[SaslAuthenticateRequest] = lambda _: authenticate
-        async with broker.running(), admin(broker.address, **_PLAIN) as client:
-            with pytest.raises(AuthenticationError, match=text) as caught:
-                await client.list_transactions()
-        assert str(caught.value).startswith(broker.address)
-        assert broker.connections == 1
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.versions |= {17: (0, 1), 36: (0, 2)}
+    broker.on[SaslHandshakeRequest] = lambda _: handshake
+    broker.on[SaslAuthenticateRequest] = lambda _: authenticate
+    async with broker.running(), admin(broker.address, **_PLAIN) as client:
+        with pytest.raises(AuthenticationError, match=text) as caught:
+            await client.list_transactions()
+    assert str(caught.value).startswith(broker.address)
+    assert broker.connections == 1
 
 
 # Before the first answer ----------------------------------------------------------------------------------------------
@@ -358,7 +343,8 @@ def test_logins_that_are_refused(name: str) -> None:
         (bytes.fromhex("00000040 00000000 0000"), "PLAINTEXT", RequestTimeoutError, "connected, but no answer"),
     ],
 )
-def test_servers_that_are_no_brokers_are_named(
+@scenario
+async def test_servers_that_are_no_brokers_are_named(
     said: bytes | str, protocol: str, kind: type[ConnectError], text: str
 ) -> None:
     """TLS alerts (no version in common, handshake failure), a reset, half an answer to the very first request."""
@@ -375,31 +361,25 @@ def test_servers_that_are_no_brokers_are_named(
             await reader.read()
             writer.close()
 
-    async def scenario() -> None:
-        properties = {"security.protocol": protocol, "socket.connection.setup.timeout.ms": "400"}
-        async with served(stranger) as port, admin(f"127.0.0.1:{port}", **properties) as client:
-            with pytest.raises(kind, match=text):
-                await client.list_transactions(timeout_s=SOON_S)
-
-    run(scenario)
+    properties = {"security.protocol": protocol, "socket.connection.setup.timeout.ms": "400"}
+    async with served(stranger) as port, admin(f"127.0.0.1:{port}", **properties) as client:
+        with pytest.raises(kind, match=text):
+            await client.list_transactions(timeout_s=SOON_S)
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_sends_no_draft_to_a_broker(version: int) -> None:
+@scenario
+async def test_sends_no_draft_to_a_broker(version: int) -> None:
     """Neither by a call of ours nor by a caller's own request: it is refused before a byte is sent, and the connection
     goes on."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.versions[27] = (0, version)
-        broker.on[ListTransactionsRequest] = lambda _: listing("a")
-        async with broker.running(), admin(broker.address) as client:
-            deadline = client.cluster.deadline()
-            for draft in (kip_664_draft.WriteTxnMarkersRequest(), kip_664_adopted.WriteTxnMarkersRequest()):
-                with pytest.raises(EncodeError, match="cannot be sent"):
-                    await client.cluster.ask(1, draft, deadline)
-            assert (await client.list_transactions()).all()
-        assert not broker.count(WriteTxnMarkersRequest)
-        assert broker.connections == 1
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.versions[27] = (0, version)
+    broker.on[ListTransactionsRequest] = lambda _: listing("a")
+    async with broker.running(), admin(broker.address) as client:
+        deadline = client.cluster.deadline()
+        for draft in (kip_664_draft.WriteTxnMarkersRequest(), kip_664_adopted.WriteTxnMarkersRequest()):
+            with pytest.raises(EncodeError, match="cannot be sent"):
+                await client.cluster.ask(1, draft, deadline)
+        assert (await client.list_transactions()).all()
+    assert not broker.count(WriteTxnMarkersRequest)
+    assert broker.connections == 1

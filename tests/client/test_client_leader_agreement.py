@@ -10,13 +10,12 @@ from msgspec.structs import replace
 from kafkawire.messages import (
     MetadataRequest,
 )
-from tests.client.answers import admin, run
+from tests.client.answers import admin, scenario
 from tests.client.hanging_script import (
     HANGING,
     SEARCH,
     STATE,
     broker,
-    scenario,
     verdicts,
 )
 
@@ -24,37 +23,34 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("other", [(1, 5), (2, 6), (-1, 6)])
-def test_brokers_that_name_different_leaders_make_it_unknown(other: tuple[int, int]) -> None:
+@scenario
+async def test_brokers_that_name_different_leaders_make_it_unknown(other: tuple[int, int]) -> None:
     """Broker 1 was deposed and has not learnt of it: its description of the partition is no evidence."""
     leader, epoch = other
+    made, newer = broker(), broker()
+    newer.node_id, newer.topics["orders"] = 2, {0: leader}
+    made.topics[STATE] = newer.topics[STATE] = {0: 1, 1: 1}
+    metadata = newer.metadata
 
-    async def test() -> None:
-        made, newer = broker(), broker()
-        newer.node_id, newer.topics["orders"] = 2, {0: leader}
-        made.topics[STATE] = newer.topics[STATE] = {0: 1, 1: 1}
-        metadata = newer.metadata
+    def moved(request: Any) -> Any:
+        answer = metadata(request)
+        topics = (
+            replace(topic, partitions=tuple(replace(one, leader_epoch=epoch) for one in topic.partitions))
+            if topic.name == "orders"
+            else topic
+            for topic in answer.topics
+        )
+        return replace(answer, topics=tuple(topics))
 
-        def moved(request: Any) -> Any:
-            answer = metadata(request)
-            topics = (
-                replace(topic, partitions=tuple(replace(one, leader_epoch=epoch) for one in topic.partitions))
-                if topic.name == "orders"
-                else topic
-                for topic in answer.topics
-            )
-            return replace(answer, topics=tuple(topics))
-
-        newer.on[MetadataRequest] = moved
-        async with made.running(), newer.running():
-            made.brokers = newer.brokers = {1: made.port, 2: newer.port}
-            async with admin(made.address) as client:
-                audit = await client.find_hanging_transactions(SEARCH)
-        assert verdicts(audit) == [("unknown", "coverage_incomplete")]
-        said = " ".join(audit.findings[0].evidence)
-        assert "Its leader changed, or not all brokers know of that yet: broker 1 in leader epoch 0, " in said
-        assert f"{'none' if leader < 0 else f'broker {leader}'} in leader epoch {epoch}." in said
-
-    run(test)
+    newer.on[MetadataRequest] = moved
+    async with made.running(), newer.running():
+        made.brokers = newer.brokers = {1: made.port, 2: newer.port}
+        async with admin(made.address) as client:
+            audit = await client.find_hanging_transactions(SEARCH)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    said = " ".join(audit.findings[0].evidence)
+    assert "Its leader changed, or not all brokers know of that yet: broker 1 in leader epoch 0, " in said
+    assert f"{'none' if leader < 0 else f'broker {leader}'} in leader epoch {epoch}." in said
 
 
 @scenario

@@ -12,14 +12,13 @@ from kafkawire.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from tests.client.answers import run
+from tests.client.answers import scenario
 from tests.client.hanging_script import (
     SEARCH,
     broker,
     find,
     offsets,
     preparing,
-    scenario,
     verdicts,
 )
 
@@ -34,21 +33,18 @@ pytestmark = pytest.mark.slow
         (2**31 - 1, -7 * 86_400, "two_phase_commit", "its owner must commit or abort it"),
     ],
 )
-def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
+@scenario
+async def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
     timeout_ms: int, begun_s: int, reason: str, action: str
 ) -> None:
     """However old its batches are. It is read once: nothing can hide what is there."""
-
-    async def test() -> None:
-        made = broker()
-        begun = int(time.time() + begun_s) * 1000
-        made.on |= preparing("Ongoing", transaction_timeout_ms=timeout_ms, transaction_start_time_ms=begun)
-        audit = await find(made)
-        assert verdicts(audit) == [("not_hanging", reason)]
-        assert action in (audit.findings[0].action or "")
-        assert made.count(DescribeProducersRequest) == 1
-
-    run(test)
+    made = broker()
+    begun = int(time.time() + begun_s) * 1000
+    made.on |= preparing("Ongoing", transaction_timeout_ms=timeout_ms, transaction_start_time_ms=begun)
+    audit = await find(made)
+    assert verdicts(audit) == [("not_hanging", reason)]
+    assert action in (audit.findings[0].action or "")
+    assert made.count(DescribeProducersRequest) == 1
 
 
 @scenario

@@ -20,7 +20,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.rows import Setting
-from tests.client.answers import admin, producers, run
+from tests.client.answers import admin, producers, scenario
 from tests.client.hanging_script import HANGING, SEARCH, broker, find, verdicts
 from tests.client.scripted import ScriptedBroker
 
@@ -48,30 +48,24 @@ async def limit_of(answer: DescribeConfigsResponse) -> Results[int, int]:
     return found
 
 
-def test_reads_the_limit_of_each_broker() -> None:
-    async def scenario() -> None:
-        assert (await limit_of(told("60000"))).values == {1: 60_000}
-
-    run(scenario)
+@scenario
+async def test_reads_the_limit_of_each_broker() -> None:
+    assert (await limit_of(told("60000"))).values == {1: 60_000}
 
 
-def test_a_missing_right_is_named() -> None:
-    async def scenario() -> None:
-        error = (await limit_of(told(code=31))).errors[1]
-        assert isinstance(error, BrokerError)
-        assert error.right == "DescribeConfigs on the cluster"
-
-    run(scenario)
+@scenario
+async def test_a_missing_right_is_named() -> None:
+    error = (await limit_of(told(code=31))).errors[1]
+    assert isinstance(error, BrokerError)
+    assert error.right == "DescribeConfigs on the cluster"
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-1", "2147483648", "9" * 5000, "\u0663"])
-def test_malformed_limit_is_an_error(value: str | None) -> None:
-    async def scenario() -> None:
-        error = (await limit_of(told(value))).errors[1]
-        assert isinstance(error, ClientError)
-        assert str(error) == f"broker 1 did not return its {NAME}"
-
-    run(scenario)
+@scenario
+async def test_malformed_limit_is_an_error(value: str | None) -> None:
+    error = (await limit_of(told(value))).errors[1]
+    assert isinstance(error, ClientError)
+    assert str(error) == f"broker 1 did not return its {NAME}"
 
 
 def test_settings_name_the_source_of_the_limit() -> None:
@@ -86,7 +80,8 @@ def test_settings_name_the_source_of_the_limit() -> None:
     assert settings(None, none) == (Setting(name=NAME, value=900_000, source="Kafka's default"),)
 
 
-def test_verdicts_count_with_what_the_brokers_allow() -> None:
+@scenario
+async def test_verdicts_count_with_what_the_brokers_allow() -> None:
     """A transaction of 40 minutes ago is young with some of them."""
 
     async def verdict(answer: DescribeConfigsResponse, given: int | None = None) -> tuple[Any, tuple[Setting, ...]]:
@@ -95,41 +90,33 @@ def test_verdicts_count_with_what_the_brokers_allow() -> None:
         audit = await find(made, replace(SEARCH, max_timeout_ms=given))
         return verdicts(audit), audit.read.settings
 
-    async def scenario() -> None:
-        hour = "3600000"
-        assert (await verdict(told(hour)))[0] == [("not_hanging", "young")]
-        assert (await verdict(told("600000")))[0] == [HANGING]
-        assert (await verdict(told(code=31)))[0] == [HANGING], "15 minutes where no broker tells"
-        found, said = await verdict(told(hour), 600_000)
-        assert found == [HANGING]
-        assert [(one.value, one.source) for one in said] == [(600_000, "given"), (3_600_000, "broker 1")]
-
-    run(scenario)
+    hour = "3600000"
+    assert (await verdict(told(hour)))[0] == [("not_hanging", "young")]
+    assert (await verdict(told("600000")))[0] == [HANGING]
+    assert (await verdict(told(code=31)))[0] == [HANGING], "15 minutes where no broker tells"
+    found, said = await verdict(told(hour), 600_000)
+    assert found == [HANGING]
+    assert [(one.value, one.source) for one in said] == [(600_000, "given"), (3_600_000, "broker 1")]
 
 
-def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> None:
+@scenario
+async def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> None:
     """A broker that closes the connection on DescribeConfigs would end the other requests on it, too."""
-
-    async def scenario() -> None:
-        made = asked(broker(), told("60000"))
-        assert verdicts(await find(made)) == [HANGING]
-        kinds = [type(body) for body in made.requests]
-        settings_at = kinds.index(DescribeConfigsRequest)
-        assert kinds.index(ListOffsetsRequest) < settings_at
-        assert kinds[settings_at + 1 :].count(DescribeProducersRequest) == 1
-
-    run(scenario)
+    made = asked(broker(), told("60000"))
+    assert verdicts(await find(made)) == [HANGING]
+    kinds = [type(body) for body in made.requests]
+    settings_at = kinds.index(DescribeConfigsRequest)
+    assert kinds.index(ListOffsetsRequest) < settings_at
+    assert kinds[settings_at + 1 :].count(DescribeProducersRequest) == 1
 
 
-def test_brokers_that_were_asked_are_expected_and_those_that_answered_are_known() -> None:
-    async def scenario() -> None:
-        made = asked(broker(), told("60000"))
-        async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
-            made.topics["orders"][1] = 3  # no such broker
-            seen = await observe(client.cluster, SEARCH, {})
-            assert (seen.expected, seen.answered, seen.max_timeout_ms) == ({1, 3}, {1}, 60_000)
-            made.on[DescribeConfigsRequest] = lambda _: None
-            seen = await observe(client.cluster, SEARCH, {})
-            assert (seen.expected, seen.answered) == ({1, 3}, set())
-
-    run(scenario)
+@scenario
+async def test_brokers_that_were_asked_are_expected_and_those_that_answered_are_known() -> None:
+    made = asked(broker(), told("60000"))
+    async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
+        made.topics["orders"][1] = 3  # no such broker
+        seen = await observe(client.cluster, SEARCH, {})
+        assert (seen.expected, seen.answered, seen.max_timeout_ms) == ({1, 3}, {1}, 60_000)
+        made.on[DescribeConfigsRequest] = lambda _: None
+        seen = await observe(client.cluster, SEARCH, {})
+        assert (seen.expected, seen.answered) == ({1, 3}, set())

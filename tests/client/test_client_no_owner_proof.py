@@ -17,14 +17,13 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
 from kafkawire.transactions.coordinator_rules import partition_of_id
-from tests.client.answers import admin, describing, listing
+from tests.client.answers import admin, describing, listing, scenario
 from tests.client.hanging_script import (
     HANGING,
     SEARCH,
     STATE,
     broker,
     find,
-    scenario,
     verdicts,
 )
 from tests.client.scripted import closed_port

@@ -15,89 +15,74 @@ from kafkawire.client import (
 from kafkawire.messages import (
     ListTransactionsRequest,
 )
-from tests.client.answers import admin, listing, run
+from tests.client.answers import admin, listing, scenario
 from tests.client.scripted import ScriptedBroker, closed_port, served, silence
 
 pytestmark = pytest.mark.slow
 
 
-def test_refused_connection_is_an_error() -> None:
-    async def scenario() -> None:
-        port = await closed_port()
-        async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
-            with pytest.raises(ConnectError, match=f"^127.0.0.1:{port}: connection refused: nothing listens there$"):
-                await client.list_transactions()
-
-    run(scenario)
+@scenario
+async def test_refused_connection_is_an_error() -> None:
+    port = await closed_port()
+    async with admin(f"127.0.0.1:{port}", default_api_timeout_ms="60000") as client:
+        with pytest.raises(ConnectError, match=f"^127.0.0.1:{port}: connection refused: nothing listens there$"):
+            await client.list_transactions()
 
 
-def test_unknown_host_is_an_error() -> None:
-    async def scenario() -> None:
-        async with admin("no-such-host.invalid:9092") as client:
-            with pytest.raises(ConnectError, match="host name cannot be found"):
-                await client.list_transactions()
-
-    run(scenario)
+@scenario
+async def test_unknown_host_is_an_error() -> None:
+    async with admin("no-such-host.invalid:9092") as client:
+        with pytest.raises(ConnectError, match="host name cannot be found"):
+            await client.list_transactions()
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64, "a\0b", "\udcff"])
-def test_impossible_host_names_are_an_error(host: str) -> None:
-    async def scenario() -> None:
-        async with admin(f"{host}:9092") as client:
-            with pytest.raises(ConnectError, match="this is no address"):
-                await client.list_transactions()
-
-    run(scenario)
+@scenario
+async def test_impossible_host_names_are_an_error(host: str) -> None:
+    async with admin(f"{host}:9092") as client:
+        with pytest.raises(ConnectError, match="this is no address"):
+            await client.list_transactions()
 
 
 @pytest.mark.parametrize("port", [-1, 0x10000, 2**31 - 1])
-def test_a_broker_that_advertises_no_port(port: int) -> None:
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.brokers = {1: port}
-        async with broker.running(), admin(broker.address) as client:
-            (error,) = (await client.list_transactions(timeout_s=0.2)).errors.values()
-            assert f"127.0.0.1:{port}: this is no address" in str(error)
-
-    run(scenario)
+@scenario
+async def test_a_broker_that_advertises_no_port(port: int) -> None:
+    broker = ScriptedBroker()
+    broker.brokers = {1: port}
+    async with broker.running(), admin(broker.address) as client:
+        (error,) = (await client.list_transactions(timeout_s=0.2)).errors.values()
+        assert f"127.0.0.1:{port}: this is no address" in str(error)
 
 
-def test_a_dead_address_among_living_ones() -> None:
-    async def scenario() -> None:
-        dead = await closed_port()
-        broker = ScriptedBroker()
-        broker.on[ListTransactionsRequest] = lambda _: listing("a")
-        async with broker.running(), admin(f"127.0.0.1:{dead}", broker.address) as client:
-            assert len((await client.list_transactions()).all()[1]) == 1
-
-    run(scenario)
+@scenario
+async def test_a_dead_address_among_living_ones() -> None:
+    dead = await closed_port()
+    broker = ScriptedBroker()
+    broker.on[ListTransactionsRequest] = lambda _: listing("a")
+    async with broker.running(), admin(f"127.0.0.1:{dead}", broker.address) as client:
+        assert len((await client.list_transactions()).all()[1]) == 1
 
 
-def test_an_address_that_does_not_answer_among_living_ones() -> None:
+@scenario
+async def test_an_address_that_does_not_answer_among_living_ones() -> None:
     """The second is tried while the first still keeps silent."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.on[ListTransactionsRequest] = lambda _: listing("a")
-        async with (
-            served(silence) as silent,
-            broker.running(),
-            admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
-        ):
-            assert len((await client.list_transactions()).all()[1]) == 1
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.on[ListTransactionsRequest] = lambda _: listing("a")
+    async with (
+        served(silence) as silent,
+        broker.running(),
+        admin(f"127.0.0.1:{silent}", broker.address, default_api_timeout_ms="10000") as client,
+    ):
+        assert len((await client.list_transactions()).all()[1]) == 1
 
 
-def test_all_addresses_are_named() -> None:
-    async def scenario() -> None:
-        ports = [await closed_port(), await closed_port()]
-        async with admin(*(f"127.0.0.1:{port}" for port in ports)) as client:
-            with pytest.raises(ConnectError) as caught:
-                await client.list_transactions()
-        assert all(str(port) in str(caught.value) for port in ports)
-
-    run(scenario)
+@scenario
+async def test_all_addresses_are_named() -> None:
+    ports = [await closed_port(), await closed_port()]
+    async with admin(*(f"127.0.0.1:{port}" for port in ports)) as client:
+        with pytest.raises(ConnectError) as caught:
+            await client.list_transactions()
+    assert all(str(port) in str(caught.value) for port in ports)
 
 
 @pytest.mark.parametrize(
@@ -108,42 +93,36 @@ def test_all_addresses_are_named() -> None:
         (b"", "no Kafka listener, or one that wants TLS"),
     ],
 )
-def test_names_servers_that_are_no_brokers(said: bytes, reason: str) -> None:
+@scenario
+async def test_names_servers_that_are_no_brokers(said: bytes, reason: str) -> None:
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(said)
         writer.close()
 
-    async def scenario() -> None:
-        async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:
-            with pytest.raises(PeerError, match=reason):
-                await client.list_transactions()
-
-    run(scenario)
+    async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:
+        with pytest.raises(PeerError, match=reason):
+            await client.list_transactions()
 
 
-def test_silent_server_is_a_timeout() -> None:
-    async def scenario() -> None:
-        async with (
-            served(silence) as port,
-            admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
-        ):
-            with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
-                await client.list_transactions()
-
-    run(scenario)
+@scenario
+async def test_silent_server_is_a_timeout() -> None:
+    async with (
+        served(silence) as port,
+        admin(f"127.0.0.1:{port}", socket_connection_setup_timeout_ms="300") as client,
+    ):
+        with pytest.raises(RequestTimeoutError, match=r"connected, but no answer.* in 0\.3 s"):
+            await client.list_transactions()
 
 
 @pytest.mark.parametrize("rude", [True, False])
-def test_tls_to_a_plaintext_port_is_an_error(rude: bool) -> None:
+@scenario
+async def test_tls_to_a_plaintext_port_is_an_error(rude: bool) -> None:
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n" if rude else b"")
         writer.close()
 
-    async def scenario() -> None:
-        async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
-            with pytest.raises(TlsError, match="plaintext listener"):
-                await client.list_transactions()
-
-    run(scenario)
+    async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
+        with pytest.raises(TlsError, match="plaintext listener"):
+            await client.list_transactions()

@@ -16,7 +16,7 @@ from kafkawire.messages import (
     ListTransactionsResponse,
     MetadataRequest,
 )
-from tests.client.answers import listing, producers, script
+from tests.client.answers import listing, producers, scenario, script
 from tests.client.hanging_script import (
     HANGING,
     PATIENT,
@@ -25,7 +25,6 @@ from tests.client.hanging_script import (
     ended,
     find,
     preparing,
-    scenario,
     verdicts,
 )
 

@@ -23,7 +23,7 @@ from kafkawire.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from tests.client.answers import FAST, run
+from tests.client.answers import FAST, scenario
 from tests.client.certificates import Identity, make_identity
 from tests.client.scripted import ScriptedBroker, served
 
@@ -45,33 +45,30 @@ def endpoint(status: str, answer: bytes, asked: list[bytes]) -> Any:
     return handle
 
 
-def test_tokens_from_an_endpoint() -> None:
+@scenario
+async def test_tokens_from_an_endpoint() -> None:
     """RFC 6749, 4.4: the client's id and secret as Basic authentication, the grant and scope in the form."""
-
-    async def scenario() -> None:
-        asked: list[bytes] = []
-        broker = ScriptedBroker()
-        broker.versions |= SASL
-        broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("OAUTHBEARER",))
-        broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse()
-        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
-        answer = json.dumps({"access_token": "a.b.c", "expires_in": 60}).encode()
-        async with served(endpoint("200 OK", answer, asked)) as port, broker.running():
-            properties = FAST | {
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "OAUTHBEARER",
-                "sasl.jaas.config": f'{MODULE} required clientId="me" clientSecret="s" scope="kafka all";',
-                "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{port}/token",
-            }
-            async with Admin.connect(broker.address, properties) as client:
-                assert (await client.list_transactions()).all() == {1: ()}
-        head, _, form = asked[0].partition(b"\r\n\r\n")
-        assert b"Basic " + base64.b64encode(b"me:s") in head
-        assert urllib.parse.parse_qs(form.decode()) == {"grant_type": ["client_credentials"], "scope": ["kafka all"]}
-        tokens = [body.auth_bytes for body in broker.requests if isinstance(body, SaslAuthenticateRequest)]
-        assert tokens[0] == b"n,,\x01auth=Bearer a.b.c\x01\x01"
-
-    run(scenario)
+    asked: list[bytes] = []
+    broker = ScriptedBroker()
+    broker.versions |= SASL
+    broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("OAUTHBEARER",))
+    broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse()
+    broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+    answer = json.dumps({"access_token": "a.b.c", "expires_in": 60}).encode()
+    async with served(endpoint("200 OK", answer, asked)) as port, broker.running():
+        properties = FAST | {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f'{MODULE} required clientId="me" clientSecret="s" scope="kafka all";',
+            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{port}/token",
+        }
+        async with Admin.connect(broker.address, properties) as client:
+            assert (await client.list_transactions()).all() == {1: ()}
+    head, _, form = asked[0].partition(b"\r\n\r\n")
+    assert b"Basic " + base64.b64encode(b"me:s") in head
+    assert urllib.parse.parse_qs(form.decode()) == {"grant_type": ["client_credentials"], "scope": ["kafka all"]}
+    tokens = [body.auth_bytes for body in broker.requests if isinstance(body, SaslAuthenticateRequest)]
+    assert tokens[0] == b"n,,\x01auth=Bearer a.b.c\x01\x01"
 
 
 @pytest.mark.parametrize(
@@ -85,42 +82,37 @@ def test_tokens_from_an_endpoint() -> None:
         ("2OO OK", b"", r"cannot be asked \(BadStatusLine"),
     ],
 )
-def test_token_endpoints_without_a_token_are_an_error(status: str, answer: bytes, reason: str) -> None:
-    async def scenario() -> None:
-        async with served(endpoint(status, answer, [])) as port:
-            source = TokenSource(url=f"http://127.0.0.1:{port}/", client_id="me", client_secret="hunter2")
-            with pytest.raises(AuthenticationError, match=reason) as caught:
-                await asyncio.to_thread(get_token, source, 5)
-        assert "hunter2" not in str(caught.value)
-
-    run(scenario)
+@scenario
+async def test_token_endpoints_without_a_token_are_an_error(status: str, answer: bytes, reason: str) -> None:
+    async with served(endpoint(status, answer, [])) as port:
+        source = TokenSource(url=f"http://127.0.0.1:{port}/", client_id="me", client_secret="hunter2")
+        with pytest.raises(AuthenticationError, match=reason) as caught:
+            await asyncio.to_thread(get_token, source, 5)
+    assert "hunter2" not in str(caught.value)
 
 
 # Sessions -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_that_ends_is_replaced() -> None:
+@scenario
+async def test_a_session_that_ends_is_replaced() -> None:
     """KIP-368: the broker closes a connection whose session is over; a new one is made before."""
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.versions |= SASL
-        broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("PLAIN",))
-        broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse(session_lifetime_ms=100)
-        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
-        properties = FAST | {
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
-        }
-        async with broker.running(), Admin.connect(broker.address, properties) as client:
-            await client.list_transactions()
-            assert broker.connections == 1
-            while broker.connections == 1:
-                await asyncio.sleep(0.01)
-                assert (await client.list_transactions()).all() == {1: ()}
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.versions |= SASL
+    broker.on[SaslHandshakeRequest] = lambda _: SaslHandshakeResponse(mechanisms=("PLAIN",))
+    broker.on[SaslAuthenticateRequest] = lambda _: SaslAuthenticateResponse(session_lifetime_ms=100)
+    broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+    properties = FAST | {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'a.PlainLoginModule required username="u" password="p";',
+    }
+    async with broker.running(), Admin.connect(broker.address, properties) as client:
+        await client.list_transactions()
+        assert broker.connections == 1
+        while broker.connections == 1:
+            await asyncio.sleep(0.01)
+            assert (await client.list_transactions()).all() == {1: ()}
 
 
 # Client certificates --------------------------------------------------------------------------------------------------
@@ -132,7 +124,8 @@ def identity() -> Identity:
 
 
 @pytest.mark.parametrize("store", ["pem", "p12", "none"])
-def test_client_certificates(identity: Identity, store: str, tmp_path: Path) -> None:
+@scenario
+async def test_client_certificates(identity: Identity, store: str, tmp_path: Path) -> None:
     """A server that wants a certificate gets ours, from PEM or PKCS#12; without one it refuses."""
     pem = tmp_path / "server.pem"
     pem.write_text(identity.key + identity.certificate)
@@ -147,17 +140,13 @@ def test_client_certificates(identity: Identity, store: str, tmp_path: Path) -> 
         keys = tmp_path / "keys.p12"
         keys.write_bytes(identity.keystore("changeit"))
         properties |= {"ssl.keystore.location": str(keys), "ssl.keystore.password": "changeit"}
-
-    async def scenario() -> None:
-        broker = ScriptedBroker()
-        broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
-        async with served(broker.serve, ssl=context) as port:
-            broker.brokers = {1: port}
-            async with Admin.connect(f"127.0.0.1:{port}", properties) as client:
-                if store == "none":
-                    with pytest.raises(TlsError, match=r"wants a certificate of ours|refuses our certificate"):
-                        await client.list_transactions()
-                else:
-                    assert (await client.list_transactions()).all() == {1: ()}
-
-    run(scenario)
+    broker = ScriptedBroker()
+    broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse()
+    async with served(broker.serve, ssl=context) as port:
+        broker.brokers = {1: port}
+        async with Admin.connect(f"127.0.0.1:{port}", properties) as client:
+            if store == "none":
+                with pytest.raises(TlsError, match=r"wants a certificate of ours|refuses our certificate"):
+                    await client.list_transactions()
+            else:
+                assert (await client.list_transactions()).all() == {1: ()}

@@ -17,7 +17,7 @@ from kafkawire.messages import (
 )
 from kafkawire.transactions.abort_rules import Refused
 from kafkawire.transactions.coordinator_rules import NEVER
-from tests.client.answers import admin, run, script
+from tests.client.answers import admin, run, scenario, script
 from tests.client.partition_script import NAME, SEARCH, Coordinator, PartitionBroker
 
 
@@ -49,21 +49,19 @@ def test_end_is_verified_in_the_partitions() -> None:
     assert broker.count(InitProducerIdRequest) == 1
 
 
-def test_sends_the_planned_request() -> None:
-    async def scenario() -> None:
-        broker = Coordinator()
-        async with broker.running(), admin(broker.address) as client:
-            found, open_ = await describe_one(client.cluster, NAME, SEARCH)
-            assert open_
-            call = await plan_end(client.cluster, found)
-            assert not broker.count(InitProducerIdRequest)
-            await terminate(client.cluster, NAME, SEARCH, record=lambda *_: None)
-        (request,) = [body for body in broker.requests if isinstance(body, InitProducerIdRequest)]
-        assert (call.api, call.broker_id, call.address) == ("InitProducerId", 1, broker.address)
-        assert InitProducerIdRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
-        assert request.transactional_id == NAME
-
-    run(scenario)
+@scenario
+async def test_sends_the_planned_request() -> None:
+    broker = Coordinator()
+    async with broker.running(), admin(broker.address) as client:
+        found, open_ = await describe_one(client.cluster, NAME, SEARCH)
+        assert open_
+        call = await plan_end(client.cluster, found)
+        assert not broker.count(InitProducerIdRequest)
+        await terminate(client.cluster, NAME, SEARCH, record=lambda *_: None)
+    (request,) = [body for body in broker.requests if isinstance(body, InitProducerIdRequest)]
+    assert (call.api, call.broker_id, call.address) == ("InitProducerId", 1, broker.address)
+    assert InitProducerIdRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
+    assert request.transactional_id == NAME
 
 
 @pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort"])

@@ -24,12 +24,11 @@ from kafkawire.messages import (
     ListTransactionsResponse,
 )
 from kafkawire.rows import Unread
-from tests.client.answers import admin, producers
+from tests.client.answers import admin, producers, scenario
 from tests.client.hanging_script import (
     HANGING,
     SEARCH,
     broker,
-    scenario,
     verdicts,
 )
 
