@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kafkawire.transactions.audit_result import conclude
     from kafkawire.transactions.case import Case
     from kafkawire.transactions.checks.log_checks import LogChecks
-    from kafkawire.transactions.checks.replica_checks import check
     from kafkawire.transactions.cluster_facts import Facts, choose_replicas
     from kafkawire.transactions.committed_batches import outcome_of, read_committed
     from kafkawire.transactions.coordinator_log import IdLog, registration, standing
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.producer_append import Append, append_of
     from kafkawire.transactions.producer_state import Producer
     from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
+    from kafkawire.transactions.replica_facts import check
     from kafkawire.transactions.settings import Settings
     from kafkawire.transactions.verdicts import judge
 
@@ -66,7 +66,7 @@ _HOMES = {
     "Settings": "settings",
     "append_of": "producer_append",
     "audit": "local_audit",
-    "check": "checks.replica_checks",
+    "check": "replica_facts",
     "choose_replicas": "cluster_facts",
     "conclude": "audit_result",
     "judge": "verdicts",

@@ -88,7 +88,7 @@ OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, S
 
 VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 
-#: So many breaches of one rule in one partition are kept, the others counted.
+#: The first breaches of one rule in one partition are kept, so many; the others are counted.
 MAX_BREACHES = 100
 
 
@@ -166,8 +166,22 @@ class Tally:
         self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
     ) -> None:
         self.violated += 1
-        if len(self.breaches) < MAX_BREACHES:
-            self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
+        self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
+        if len(self.breaches) >= 2 * MAX_BREACHES:
+            self._first_breaches()
+
+    def _first_breaches(self) -> None:
+        self.breaches.sort(key=lambda breach: breach.offset)
+        del self.breaches[MAX_BREACHES:]
+
+    def take(self, answer: Answer) -> None:
+        """Add an answer of the same check, of another part of the log."""
+        self.held += answer.held
+        self.violated += answer.violated
+        self.not_checkable += answer.not_checkable
+        self.noted += answer.noted
+        self.breaches += answer.breaches
+        self.lacked |= dict.fromkeys(answer.lacked)
 
     def lack(self, why: str, count: int = 1) -> None:
         if count:
@@ -175,6 +189,7 @@ class Tally:
             self.lacked[why] = None
 
     def answer(self) -> Answer:
+        self._first_breaches()
         return Answer(
             check=self.check,
             held=self.held,

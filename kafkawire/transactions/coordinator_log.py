@@ -73,7 +73,7 @@ def lists_partition(value: TransactionLogValue, topic: str, partition: int) -> b
     )
 
 
-class UnreadableRecord(msgspec.Struct, frozen=True):
+class UnreadableRecord(msgspec.Struct, frozen=True, tag=True):
     """A record of `__transaction_state` that could not be decoded, so that what an id did is not known."""
 
     offset: int

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from kafkawire.transactions.facts import Place
-from kafkawire.transactions.replay import Ended
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+#: Outcomes by their code; EMPTY: compaction removed the marker's record.
+OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
+ABORT_CODE, _, EMPTY_CODE = range(3)
+CODES = {name: code for code, name in enumerate(OUTCOMES)}
 
-NAMES = ("ABORT", "COMMIT")
-_OUTCOMES = {name: number for number, name in enumerate(NAMES)}
-_FIELDS = 6
+#: An ended transaction in 37 bytes: `offset` and `timestamp` of its marker, `first_offset` of its data.
+PACKED = np.dtype(
+    [
+        ("producer_id", "<i8"),
+        ("offset", "<i8"),
+        ("timestamp", "<i8"),
+        ("first_offset", "<i8"),
+        ("data_epoch", "<i2"),
+        ("marker_epoch", "<i2"),
+        ("outcome", "i1"),
+    ]
+)
+
+Packed = npt.NDArray[np.void]
+
+
+def packed(rows: Sequence[tuple[int, ...]]) -> Packed:
+    """Rows with a value a field of `PACKED`."""
+    return np.array(list(rows), PACKED)
 
 
 class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -39,50 +55,45 @@ class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Endings:
-    """The ended transactions of one replica, packed: there may be millions."""
+    """The ended transactions of one replica, in chunks of packed rows (`PACKED`).
 
-    __slots__ = ("_values", "place")
+    Attributes:
+        chunks: arrays, in the order of the log.
+    """
+
+    __slots__ = ("chunks", "place")
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._values = array("q")
+        self.chunks: list[Packed] = []
 
     def __len__(self) -> int:
-        return len(self._values) // _FIELDS
+        return sum(map(len, self.chunks))
 
-    def add(self, ended: Ended) -> None:
-        """Take the next. One whose marker was compacted to nothing is left out: its outcome is not known."""
-        outcome = _OUTCOMES.get(ended.outcome)
-        if outcome is not None:
-            self._values.extend(
-                (ended.producer_id, ended.last_offset, ended.data_epoch, ended.marker_epoch, outcome, ended.timestamp)
-            )
-
-    def columns(self) -> npt.NDArray[np.int64]:
-        """A row a transaction: producer id, offset, data's epoch, marker's epoch, outcome, timestamp."""
-        import numpy as np
-
-        return np.frombuffer(self._values, np.int64).reshape(-1, _FIELDS)
+    def add(self, ended: Packed) -> None:
+        """Take the next, in the order of their markers. Those whose marker was compacted to nothing are left out: their
+        outcome is not known."""
+        known = ended[ended["outcome"] != EMPTY_CODE]
+        if len(known):
+            self.chunks.append(known)
 
 
 def by_producer(endings: Iterable[Endings]) -> Iterator[tuple[int, list[Ending]]]:
     """The transactions of each producer id, of all partitions."""
-    import numpy as np
-
-    packed = [one for one in endings if len(one)]
-    if not packed:
+    found = [one for one in endings if len(one)]
+    if not found:
         return
-    table = np.concatenate([one.columns() for one in packed])
-    places = np.repeat(np.arange(len(packed)), [len(one) for one in packed])
-    order = np.argsort(table[:, 0], kind="stable")
-    bounds = np.flatnonzero(np.diff(table[order, 0])) + 1
+    table = np.concatenate([chunk for one in found for chunk in one.chunks])
+    places = np.repeat(np.arange(len(found)), [len(one) for one in found])
+    order = np.argsort(table["producer_id"], kind="stable")
+    bounds = np.flatnonzero(np.diff(table["producer_id"][order])) + 1
     for chosen in np.split(order, bounds):
         rows, numbers = table[chosen].tolist(), places[chosen].tolist()
         yield (
             rows[0][0],
             [
-                Ending(packed[number].place, offset, producer_id, epoch, marker_epoch, NAMES[outcome], timestamp)
-                for number, (producer_id, offset, epoch, marker_epoch, outcome, timestamp) in zip(
+                Ending(found[number].place, offset, producer_id, data_epoch, marker_epoch, OUTCOMES[outcome], timestamp)
+                for number, (producer_id, offset, timestamp, _, data_epoch, marker_epoch, outcome) in zip(
                     numbers, rows, strict=True
                 )
             ],

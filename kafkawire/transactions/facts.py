@@ -72,7 +72,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     shortened: bool = False
 
 
-class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False):
+class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False, tag=True):
     """A record of `__transaction_state`, not decoded yet; see `coordinator_log.registration`."""
 
     offset: int

@@ -10,10 +10,13 @@ from kafkawire.records import Batch
 from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
 from kafkawire.records.header import CONTROL, TRANSACTIONAL
 
+#: As `intact_from`: the run of offsets began before the part of the log that was read; where, is not known yet.
+BEFORE = -1
+
 _SEQUENCE_MASK = (1 << 31) - 1
 
 
-class Append(msgspec.Struct, frozen=True, gc=False):
+class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A batch of a producer that has an id.
 
     Attributes:

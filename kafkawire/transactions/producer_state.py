@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+import msgspec
+
 from kafkawire.messages.producer_snapshot import ProducerEntry
+from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.producer_append import Append
 
 #: A retry of one of so many last batches is answered from memory, and not written again.
@@ -29,6 +32,18 @@ class Retained(NamedTuple):
     @property
     def first_sequence(self) -> int:
         return (self.last_sequence - self.offset_delta) % _SEQUENCES
+
+
+class ProducerState(msgspec.Struct, frozen=True, array_like=True):
+    """A producer's state as far as it decides how its next batches are judged; fields as in `Producer`."""
+
+    epoch: int
+    timestamp: int
+    last_append: int
+    data_known_from: int
+    rewritten: bool
+    open: bool
+    batches: tuple[Retained, ...]
 
 
 class Producer:
@@ -99,6 +114,62 @@ class Producer:
             coordinator_epoch=self.coordinator_epoch,
             current_txn_first_offset=self.first_offset,
         )
+
+    def copy(self) -> Producer:
+        """The same state, which changes by itself."""
+        other = Producer(self.producer_id)
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other.batches = self.batches.copy()
+        return other
+
+    @property
+    def state(self) -> ProducerState:
+        return ProducerState(
+            self.epoch,
+            self.timestamp,
+            self.last_append,
+            self.data_known_from,
+            self.rewritten,
+            self.first_offset >= 0,
+            tuple(self.batches),
+        )
+
+    def become(self, state: ProducerState) -> None:
+        """Take a later state, but for the offset at which an open transaction begins."""
+        self.epoch, self.timestamp, self.last_append = state.epoch, state.timestamp, state.last_append
+        self.data_known_from, self.rewritten = state.data_known_from, state.rewritten
+        self.batches = deque(state.batches, BATCHES_TO_RETAIN)
+        if not state.open:
+            self.first_offset = -1
+
+    def add(self, append: Append, marker_time: int | None) -> bool:
+        """Take the next batch. Returns whether it ends a transaction with data.
+
+        Args:
+            marker_time: the newest timestamp of the partition's markers before it.
+        """
+        control = append.control
+        if control is None:
+            if append.transactional:
+                self.data(append)
+                self.written_after = marker_time
+                if self.first_offset < 0:
+                    self.first_offset = append.base_offset
+            elif self.first_offset < 0:  # otherwise it is refused, even when a log is recovered
+                self.data(append)
+            return False
+        if control == MALFORMED:
+            return False
+        ends = self.first_offset >= 0
+        if control == EMPTY:
+            # Nothing is known of the marker but that it was there; compaction never reaches an open transaction.
+            self.first_offset = -1
+            self.rewritten = True
+            self.last_append = append.last_offset
+        else:
+            self.marker(append)
+        return ends
 
     def data(self, append: Append) -> None:
         """Take a batch of data."""

@@ -14,14 +14,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.producer_append import Append
+from kafkawire.records.control import MALFORMED
+from kafkawire.transactions.endings import CODES
+from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import Producer
+from kafkawire.transactions.span import Leap, Span
 
 #: Broker default of producer.id.expiration.ms.
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
@@ -50,6 +54,15 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     timestamp: int = -1
 
     @property
+    def packed(self) -> tuple[int, ...]:
+        """The values of `endings.PACKED`."""
+        code = CODES[self.outcome]
+        return (
+            self.producer_id, self.last_offset, self.timestamp, self.first_offset, self.data_epoch,
+            self.marker_epoch, code,
+        )  # fmt: skip
+
+    @property
     def aborted(self) -> AbortedTxn | None:
         """Its entry in the `.txnindex` of the segment that holds the marker; None where it has none."""
         if self.outcome != _ABORT:
@@ -60,6 +73,20 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
             last_offset=self.last_offset,
             last_stable_offset=self.last_stable_offset,
         )
+
+
+class LogObserver(Protocol):
+    """Takes each batch that is replayed."""
+
+    def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None: ...
+
+
+class Followed(NamedTuple):
+    """The producers of a span in their state behind it; of the transactions that its steps ended the marker, the first
+    offset, and the epoch of the data."""
+
+    producers: dict[int, Producer]
+    ended: list[tuple[Append, int, int]]
 
 
 class Replay:
@@ -73,6 +100,7 @@ class Replay:
     Attributes:
         producers: by producer id. `ongoing`: producer id of each open transaction -> its first offset, ascending.
         unreplicated: first offset -> marker's offset of ended transactions whose marker may be undone.
+        marker_time: the newest timestamp of a marker; None for none.
     """
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int | None = None) -> None:
@@ -80,7 +108,7 @@ class Replay:
         self.ongoing: OrderedDict[int, int] = OrderedDict()
         self.unreplicated: dict[int, int] = {}
         self.high_watermark = high_watermark
-        self._marker_time: int | None = None
+        self.marker_time: int | None = None
         for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
             self.producers[entry.producer_id] = Producer.of(entry)
             self.ongoing.pop(entry.producer_id, None)
@@ -95,33 +123,17 @@ class Replay:
             if control == MALFORMED:
                 return None
             producer = self.producers[producer_id] = Producer(producer_id)
-        if control is None:
-            self._data(producer, append)
-            return None
         if control == MALFORMED:
             return None
-        if self._marker_time is None or append.timestamp > self._marker_time:
-            self._marker_time = append.timestamp
+        marker_time = self.marker_time
+        if control is not None and (marker_time is None or append.timestamp > marker_time):
+            self.marker_time = append.timestamp
         first_offset, data_epoch = producer.first_offset, producer.epoch
-        if control == EMPTY:
-            # Nothing is known of the marker but that it was there; compaction never reaches an open transaction.
-            producer.first_offset = -1
-            producer.rewritten = True
-            producer.last_append = append.last_offset
-        else:
-            producer.marker(append)
-        return None if first_offset < 0 else self._ended(append, control, first_offset, data_epoch)
-
-    def _data(self, producer: Producer, append: Append) -> None:
-        if not append.transactional:
-            if producer.first_offset < 0:  # otherwise it is refused, even when a log is recovered
-                producer.data(append)
-            return
-        producer.data(append)
-        producer.written_after = self._marker_time
-        if producer.first_offset < 0:
-            producer.first_offset = append.base_offset
-            self.ongoing[append.producer_id] = append.base_offset
+        if producer.add(append, marker_time):
+            return self._ended(append, append.control or "", first_offset, data_epoch)
+        if first_offset < 0 <= producer.first_offset:
+            self.ongoing[producer_id] = producer.first_offset
+        return None
 
     def _ended(self, append: Append, outcome: str, first_offset: int, data_epoch: int) -> Ended:
         ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
@@ -135,6 +147,59 @@ class Replay:
             self.unreplicated[first_offset] = marker
         marker_epoch, timestamp = append.producer_epoch, append.timestamp
         return Ended(producer_id, outcome, first_offset, marker, stable, data_epoch, marker_epoch, timestamp)
+
+    def followed(self, span: Span, intact_from: int, checks: LogObserver | None = None) -> Followed | None:
+        """The state behind a span, which `take` makes this one's; None where the span was judged from another state.
+
+        Args:
+            intact_from: of a batch whose own is `BEFORE`.
+            checks: sees each batch that is replayed before the state does; None: the state alone is asked for.
+        """
+        producers: dict[int, Producer] = {}
+        ended: list[tuple[Append, int, int]] = []
+        for producer_id, program in span.programs:
+            known = self.producers.get(producer_id)
+            producer = None if known is None else known.copy()
+            for item in program:
+                if isinstance(item, Leap):
+                    if producer is None or not _is_from(item, producer, whole=checks is not None):
+                        return None
+                    producer.become(item.after)
+                    if item.first_offset is not None:
+                        producer.first_offset = item.first_offset
+                    if item.coordinator_epoch is not None:
+                        producer.coordinator_epoch = item.coordinator_epoch
+                    if item.in_transaction:
+                        producer.written_after = newest(self.marker_time, item.marker_time)
+                    continue
+                append = item.append
+                if append.intact_from == BEFORE:
+                    append = replace(append, intact_from=intact_from)
+                if checks is not None:
+                    checks.see(producer, append, item.clock)
+                if producer is None:
+                    if append.control == MALFORMED:
+                        continue
+                    producer = Producer(producer_id)
+                first_offset, data_epoch = producer.first_offset, producer.epoch
+                if producer.add(append, newest(self.marker_time, item.marker_time)):
+                    ended.append((append, first_offset, data_epoch))
+            if producer is not None:
+                producers[producer_id] = producer
+        return Followed(producers, ended)
+
+    def take(self, span: Span, followed: Followed) -> None:
+        """Go on behind a span."""
+        self.producers |= followed.producers
+        begun = []
+        for producer_id, producer in followed.producers.items():
+            if self.ongoing.get(producer_id, -1) != producer.first_offset:
+                self.ongoing.pop(producer_id, None)
+                if producer.first_offset >= 0:
+                    begun.append((producer.first_offset, producer_id))
+        for first_offset, producer_id in sorted(begun):
+            self.ongoing[producer_id] = first_offset
+        self.marker_time = newest(self.marker_time, span.marker_time)
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark: what is below it is never undone."""
@@ -174,6 +239,18 @@ class Replay:
     def snapshot(self) -> list[ProducerEntry]:
         """The entries of the `.snapshot` that a broker would write now, by producer id (a broker's are in no order)."""
         return [self.producers[producer_id].entry() for producer_id in sorted(self.producers)]
+
+
+def newest(one: int | None, other: int | None) -> int | None:
+    """The later of two times; None: there is none."""
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _is_from(leap: Leap, producer: Producer, *, whole: bool) -> bool:
+    """Whether the leap goes on from that state. `whole`: batches are judged, not only their effect on the state."""
+    if whole:
+        return producer.state == leap.before
+    return (producer.epoch, producer.first_offset >= 0) == (leap.before.epoch, leap.before.open)
 
 
 def last_stable_offset(high_watermark: int, first_unstable: int, log_start: int) -> int:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import msgspec
 
 from kafkawire import logdir, rows
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
-from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
-from kafkawire.transactions.endings import Endings
+from kafkawire.transactions.endings import Endings, packed
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
@@ -30,12 +29,12 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.part_scan import MARKERS, PART_BYTES, count_parts, summarize
+from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
-from kafkawire.transactions.replica_files import place_of, read_segment, read_snapshot
-
-MARKERS = frozenset({CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]})
+from kafkawire.transactions.replica_files import place_of, read_snapshot
+from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
 
 
 class Replica(NamedTuple):
@@ -77,66 +76,189 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = None) -> ReplicaFacts:
-    """Read one replica: replay its producers, and hold it against the rules that its own files can prove.
+    """Read one replica: replay its producers, and check it against the rules that its own files can prove.
 
     Args:
-        progress: is told how many bytes were read, after every segment.
+        progress: called with the number of bytes that were read, after every part.
     """
-    partition, handed_out = replica.partition, replica.handed_out
-    place = place_of(partition)
-    checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms)
-    endings = Endings(place)
-    ids: IdHistory | None = None
-    segments: list[Segment] = []
-    marker: Append | None = None
-    log_start = partition.log_start_offset or 0
-    entries, damage = read_snapshot(partition, log_start)
-    replay = Replay(entries) if entries else checks.replay
-    for number, file in enumerate(partition.segments):
-        for fact in read_segment(file, segments[-1] if segments else None):
-            if isinstance(fact, Append):
-                if fact.control in MARKERS:
-                    marker = fact
-                ended = checks.add(fact)
-                if ended is not None:
-                    endings.add(ended)
-                if entries:
-                    replay.add(fact)
-            elif isinstance(fact, Segment):
-                segments.append(fact)
-            else:
-                ids = ids or IdHistory(replica.id_expiration_ms)
-                _register(ids, place, fact)
-        checks.end_segment(segments[-1], last=number + 1 == len(partition.segments))
+    merge = ReplicaMerge(replica)
+    for segment, number, count in parts_of(replica.partition):
+        summary = summarize_part(replica, segment, number, count)
+        merge.take(segment, summary)
         if progress is not None:
-            progress(segments[-1].bytes)
-    id_facts = None if ids is None else ids.facts()
-    answers = [*checks.answers(), *(id_facts.answers if id_facts else ())]
-    producers = checks.replay.producers
-    found = partition_of(place, segments, log_start=log_start, high_watermark=partition.high_watermark)
-    beyond = list(_beyond(producers.values(), marker, found.broker_time or 0, handed_out))
-    return ReplicaFacts(
-        partition=found,
-        path=partition.path,
-        opens=tuple(open_transactions(place, replay)),
-        answers=tuple(Placed(place, answer, partition.path) for answer in answers),
-        endings=endings,
-        producers=ReplicaProducers(place, len(producers), tuple(beyond)),
-        ids=id_facts,
-        damage=tuple(damage),
+            progress(summary.scan.bytes)
+    return merge.facts()
+
+
+def check(partition: logdir.Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> list[Answer]:
+    """Check one replica of a partition against the rules that its own files can prove.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the broker.
+
+    Returns:
+        The answer of each of `LOG_CHECKS`.
+
+    Raises:
+        OSError: the directory is gone.
+    """
+    found = replica_facts(Replica(partition, producer_expiration_ms=expiration_ms))
+    return [placed.answer for placed in found.answers if placed.answer.check in LOG_CHECKS]
+
+
+def parts_of(partition: logdir.Partition, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, int, int]]:
+    """The parts of all segments in order: index of the segment, number of the part, and how many parts it has."""
+    for segment, file in enumerate(partition.segments):
+        try:
+            count = count_parts(file.size, part_bytes)
+        except OSError:
+            count = 1  # reading it reports the damage
+        for number in range(count):
+            yield segment, number, count
+
+
+def summarize_part(
+    replica: Replica, segment: int, number: int, count: int, part_bytes: int = PART_BYTES
+) -> PartSummary:
+    """The summary of one of `parts_of` a replica."""
+    partition = replica.partition
+    joints = [file.offset or 0 for file in partition.snapshots]
+    return summarize(
+        partition.segments[segment],
+        number,
+        count,
+        part_bytes=part_bytes,
+        joints=joints,
+        expiration_ms=replica.producer_expiration_ms,
     )
 
 
+class ReplicaMerge:
+    """Merges the summaries of a replica's parts, in the order of the log. Where one does not fit the state of the parts
+    before, because offsets go back or clocks are far apart, the part is read again and replayed batch by batch."""
+
+    def __init__(self, replica: Replica) -> None:
+        partition = replica.partition
+        self._replica = replica
+        self._place = place_of(partition)
+        self._log_start = partition.log_start_offset or 0
+        entries, self._damage = read_snapshot(partition, self._log_start)
+        seeded = [Replay(entries)] if entries else []
+        self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
+        self._opens = seeded[0] if seeded else self._checks.replay
+        self._endings = Endings(self._place)
+        self._ids: IdHistory | None = None
+        self._segments: list[Segment] = []
+        self._state: SegmentState | None = None
+        self._last_marker: tuple[int, int] | None = None
+        self.read_again = 0
+
+    def take(self, segment: int, summary: PartSummary) -> None:
+        """Take the next part.
+
+        Args:
+            segment: index in the partition's `segments`.
+        """
+        while len(self._segments) < segment:
+            self._end_segment()
+        state = self._begun()
+        first = summary.scan.first_offset
+        if first is not None and first < state.reached:
+            self._replay(summary, 0)
+            return
+        intact_from = 0 if first is None else state.begins_at(first)
+        done = 0
+        for span in summary.spans:
+            ended = self._checks.take(span, intact_from)
+            if ended is None:
+                self._replay(summary, done)
+                return
+            self._endings.add(ended)
+            self._last_marker = span.last_marker or self._last_marker
+            done += span.rows
+        for record in summary.records:
+            self._register(record)
+        state.take(summary.scan)
+
+    def _begun(self) -> SegmentState:
+        """The state of the segment that is read."""
+        if self._state is None:
+            file = self._replica.partition.segments[len(self._segments)]
+            self._state = SegmentState(file.offset or 0, self._segments[-1] if self._segments else None)
+        return self._state
+
+    def _replay(self, summary: PartSummary, done: int) -> None:
+        """Read the part again. `done`: so many of its batches were taken."""
+        self.read_again += 1
+        file, state = self._replica.partition.segments[len(self._segments)], self._begun()
+        for fact in read_part(file, state, start=summary.start, end=summary.end):
+            if isinstance(fact, Appends):
+                skipped = min(done, len(fact))
+                done -= skipped
+                rows = []
+                for append in fact.between(skipped, len(fact)):
+                    if append.control in MARKERS:
+                        self._last_marker = append.timestamp, append.last_offset
+                    ended = self._checks.add(append)
+                    if ended is not None:
+                        rows.append(ended.packed)
+                self._endings.add(packed(rows))
+            elif isinstance(fact, PartScan):
+                state.take(fact)
+            else:
+                self._register(fact)
+
+    def _end_segment(self) -> None:
+        segment = self._begun().segment()
+        self._segments.append(segment)
+        self._state = None
+        self._checks.end_segment(segment, last=len(self._segments) == len(self._replica.partition.segments))
+
+    def _register(self, fact: CoordinatorRecord | UnreadableRecord) -> None:
+        self._ids = ids = self._ids or IdHistory(self._replica.id_expiration_ms)
+        if isinstance(fact, UnreadableRecord):
+            ids.add(fact)
+            return
+        ids.reach(fact.offset)
+        found = registration(self._place, fact)
+        if found is not None:
+            ids.add(found)
+
+    def facts(self) -> ReplicaFacts:
+        """The facts, once the last part was taken."""
+        partition, place = self._replica.partition, self._place
+        while len(self._segments) < len(partition.segments):
+            self._end_segment()
+        id_facts = None if self._ids is None else self._ids.facts()
+        answers = [*self._checks.answers(), *(id_facts.answers if id_facts else ())]
+        producers = self._checks.replay.producers
+        found = partition_of(place, self._segments, log_start=self._log_start, high_watermark=partition.high_watermark)
+        beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
+        return ReplicaFacts(
+            partition=found,
+            path=partition.path,
+            opens=tuple(open_transactions(place, self._opens)),
+            answers=tuple(Placed(place, answer, partition.path) for answer in answers),
+            endings=self._endings,
+            producers=ReplicaProducers(place, len(producers), tuple(beyond)),
+            ids=id_facts,
+            damage=tuple(self._damage),
+        )
+
+
 def _beyond(
-    producers: Iterable[Producer], marker: Append | None, broker_time: int, handed_out: tuple[AssignedProducerIds, ...]
+    producers: Iterable[Producer],
+    last_marker: tuple[int, int] | None,
+    broker_time: int,
+    handed_out: tuple[AssignedProducerIds, ...],
 ) -> Iterator[UnassignedProducerId]:
     """The producer ids that no copy of the metadata log has, or that may have been in use before it had them.
 
     Args:
-        marker: the last one of the partition. broker_time: the newest time in it that a broker wrote.
+        last_marker: timestamp and last offset of the last marker. broker_time: the newest time that a broker wrote.
     """
     for producer in producers:
-        by = marker.timestamp if marker is not None and producer.last_append <= marker.last_offset else None
+        by = last_marker[0] if last_marker is not None and producer.last_append <= last_marker[1] else None
         time = max(producer.timestamp, broker_time)
         time = time if by is None else min(time, by)
         free = [
@@ -161,13 +283,3 @@ def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
             coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
             written_after=producer.written_after,
         )
-
-
-def _register(ids: IdHistory, place: Place, fact: CoordinatorRecord | UnreadableRecord) -> None:
-    if isinstance(fact, UnreadableRecord):
-        ids.add(fact)
-        return
-    ids.reach(fact.offset)
-    found = registration(place, fact)
-    if found is not None:
-        ids.add(found)

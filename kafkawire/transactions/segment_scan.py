@@ -6,7 +6,7 @@ for found in read_pieces(file):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -29,7 +29,7 @@ from kafkawire.transactions.facts import (
     OffsetGap,
     Segment,
 )
-from kafkawire.transactions.producer_append import Append, append_of
+from kafkawire.transactions.producer_append import BEFORE, Append, append_of
 
 _MARKERS = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)
 
@@ -67,8 +67,41 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
         """Those that are chosen."""
         return Appends(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
+    def between(self, begin: int, stop: int) -> Appends:
+        """Those from index `begin` to `stop`."""
+        return Appends(*(getattr(self, name)[begin:stop] for name in self.__struct_fields__))
+
+    @classmethod
+    def joined(cls, several: Sequence[Appends]) -> Appends:
+        """All of several, one after the other."""
+        return cls(*(np.concatenate([getattr(one, name) for one in several]) for name in cls.__struct_fields__))
+
 
 PieceFact = Appends | CoordinatorRecord | UnreadableRecord | Segment
+
+
+class PartScan(msgspec.Struct, frozen=True, kw_only=True):
+    """The offsets and counts of a part of a segment, without what stands before it; fields as in `Segment`.
+
+    Attributes:
+        first_offset: of its first batch; None where the part has none.
+        following, reached: one behind its last batch, and one behind the highest offset.
+        gap: the last range of offsets in it that could not be read.
+        intact_from: the first offset of the run that its end stands in; `BEFORE` where that run began before the part.
+    """
+
+    first_offset: int | None = None
+    following: int = 0
+    reached: int = 0
+    leader_epoch: int = -1
+    batches: int = 0
+    transactional: int = 0
+    bytes: int = 0
+    broker_time: int | None = None
+    gap: OffsetGap | None = None
+    damage: tuple[rows.Damage, ...] = ()
+    intact_from: int = BEFORE
+    shortened: bool = False
 
 
 def read_pieces(
@@ -81,7 +114,24 @@ def read_pieces(
         after: the segment before; None for the first of the log, or where it does not matter what is missing.
         start, end: the part, one of `logdir.splits.ranges`.
     """
-    scan = SegmentScan(file.topic or "", file.offset or 0, after)
+    state = SegmentState(file.offset or 0, after)
+    for found in read_part(file, state, start=start, end=end):
+        if isinstance(found, PartScan):
+            state.take(found)
+        else:
+            yield found
+    yield state.segment()
+
+
+def read_part(
+    file: LogFile, state: SegmentState | None, *, start: int = 0, end: int | None = None
+) -> Iterator[Appends | CoordinatorRecord | UnreadableRecord | PartScan]:
+    """The content of a part of a segment; last its `PartScan`.
+
+    Args:
+        state: of the segment before the part; None where it is not known.
+    """
+    scan = OffsetScan(file.topic or "", state)
     damage: list[rows.Damage] = []
     shortened = False
     try:
@@ -102,23 +152,85 @@ def read_pieces(
                     yield from coordinator_records(batch)
     except OSError as error:
         damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
-    yield scan.segment(tuple(damage), shortened=shortened)
+    yield scan.result(tuple(damage), shortened=shortened)
 
 
-class SegmentScan:
-    """Reduces the batches of one segment, in order, to a `Segment`; `add` returns what the replay needs to see.
+class SegmentState:
+    """The state of a segment that is read part by part, between two parts.
+
+    Attributes:
+        following: the offset that the next batch has where none is missing; None before the first batch of the log.
+        reached: one behind the highest offset so far. `intact_from`: as in `Append`, for a batch at `following`.
 
     Args:
         after: the segment before; None for the first of the log.
     """
 
-    def __init__(self, topic: str, base_offset: int, after: Segment | None = None) -> None:
-        self._broker_written = topic in BROKER_WRITTEN
+    def __init__(self, base_offset: int, after: Segment | None = None) -> None:
         self._base_offset = base_offset
+        self._parts: list[PartScan] = []
+        self.first_offset: int | None = None
+        self.following = None if after is None else after.end_offset
+        self.reached = base_offset
+        self.intact_from = base_offset if after is None else after.intact_from
+        self._gap: OffsetGap | None = None
+
+    def begins_at(self, first_offset: int) -> int:
+        """The `intact_from` of a batch at that offset, where it is the next."""
+        return self.intact_from if first_offset == self.following else first_offset
+
+    def take(self, part: PartScan) -> None:
+        """Take the next part. Its first batch is not below `reached`, or it was read from this state."""
+        self._parts.append(part)
+        if part.first_offset is None:
+            return
+        if part.gap is not None:
+            self._gap = part.gap
+        elif self.first_offset is not None and part.first_offset > self.reached:
+            self._gap = OffsetGap(self.reached, part.first_offset)
+        self.intact_from = self.begins_at(part.first_offset) if part.intact_from == BEFORE else part.intact_from
+        if self.first_offset is None:
+            self.first_offset = part.first_offset
+        self.following, self.reached = part.following, max(self.reached, part.reached)
+
+    def segment(self) -> Segment:
+        """The facts, once all parts were taken."""
+        parts = self._parts
+        damage = tuple(damage for part in parts for damage in part.damage)
+        ends_damaged = bool(damage) and damage[-1].resumed_at is None
+        emptied = self.first_offset is None and self.following is not None and self.following < self._base_offset
+        return Segment(
+            base_offset=self._base_offset,
+            first_offset=self._base_offset if self.first_offset is None else self.first_offset,
+            end_offset=self.reached,
+            leader_epoch=max((part.leader_epoch for part in parts), default=-1),
+            batches=sum(part.batches for part in parts),
+            transactional=sum(part.transactional for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            broker_time=max((part.broker_time for part in parts if part.broker_time is not None), default=None),
+            gap=OffsetGap(self.reached) if ends_damaged else self._gap,
+            damage=damage,
+            # What compaction left of the segment before ends below an empty one.
+            intact_from=self._base_offset if emptied else self.intact_from,
+            shortened=any(part.shortened for part in parts),
+        )
+
+
+class OffsetScan:
+    """Reduces the batches of a part of a segment, in order, to a `PartScan`. `add` returns the batches of producers.
+
+    Args:
+        state: of the segment before the part; None where it is not known.
+    """
+
+    def __init__(self, topic: str, state: SegmentState | None) -> None:
+        self._broker_written = topic in BROKER_WRITTEN
+        self._known = state is not None
         self._first_offset: int | None = None
-        self._next_offset = base_offset
-        self._following = None if after is None else after.end_offset
-        self._intact_from = base_offset if after is None else after.intact_from
+        self._continues = state is not None and state.first_offset is not None
+        self._next_offset = 0 if state is None else state.reached
+        self._following = None if state is None else state.following
+        self._intact_from = BEFORE if state is None else state.intact_from
         self._leader_epoch = -1
         self._batches = self._transactional = self._bytes = 0
         self._broker_time: int | None = None
@@ -160,11 +272,13 @@ class SegmentScan:
 
     def _count(self, base: Int64, ends: Int64, found: Batches | Batch) -> int:
         """Returns the index of the last batch before which offsets are missing, -1 for none."""
+        if not self._known:
+            self._known, self._next_offset, self._following = True, int(base[0]), int(base[0])
         reached = np.maximum.accumulate(np.concatenate(([self._next_offset], ends)))
         holes = np.flatnonzero(base > reached[:-1])
         if self._first_offset is None:
             self._first_offset = int(base[0])
-            holes = holes[holes > 0]
+            holes = holes if self._continues else holes[holes > 0]
         if len(holes):
             self._gap = OffsetGap(int(reached[holes[-1]]), int(base[holes[-1]]))
         self._next_offset = int(reached[-1])
@@ -193,21 +307,17 @@ class SegmentScan:
         self._following = int(ends[-1])
         return found
 
-    def segment(self, damage: tuple[rows.Damage, ...] = (), *, shortened: bool = False) -> Segment:
+    def result(self, damage: tuple[rows.Damage, ...] = (), *, shortened: bool = False) -> PartScan:
         """The facts, once all batches were added.
 
         Args:
             damage: what stood between them, harmless rows left out.
             shortened: the file became shorter while it was read.
         """
-        if damage and damage[-1].resumed_at is None:
-            self._gap = OffsetGap(self._next_offset)
-        if not self._batches and self._following is not None and self._following < self._base_offset:
-            self._intact_from = self._base_offset  # what compaction left of the one before ends below this one
-        return Segment(
-            base_offset=self._base_offset,
-            first_offset=self._base_offset if self._first_offset is None else self._first_offset,
-            end_offset=self._next_offset,
+        return PartScan(
+            first_offset=self._first_offset,
+            following=self._following or 0,
+            reached=self._next_offset,
             leader_epoch=self._leader_epoch,
             batches=self._batches,
             transactional=self._transactional,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
-from kafkawire.transactions.checks import replica_checks
+from kafkawire.transactions.replica_facts import check
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.doubling import assert_linear_steps
 
@@ -172,6 +172,6 @@ def test_checking_one_partition_grows_linearly_with_its_segments(tmp_path: Path)
     def prepare(size: int) -> Callable[[], object]:
         segments(tmp_path / str(size), size)
         (found,) = (one for one in logdir.open(tmp_path / str(size)).partitions if one.topic == "orders")
-        return lambda: replica_checks.check(found)
+        return lambda: check(found)
 
     assert_linear_steps(prepare, 20)

@@ -18,7 +18,6 @@ from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.answers import SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Tally
-from kafkawire.transactions.producer_append import Append
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import Ended, Replay
 
@@ -40,13 +39,14 @@ class SnapshotCheck:
 
     Attributes:
         last_offset: of the newest file, -1 for none.
+        replay: from a snapshot on, which has to follow the log; None: the one that the log alone gives is compared.
     """
 
     def __init__(self, files: Iterable[LogFile]) -> None:
         self.tally = Tally(SNAPSHOT_EQUALS_REPLAY)
         self._files = sorted(files, key=lambda file: file.offset or 0, reverse=True)
         self.last_offset = (self._files[0].offset or 0) if self._files else -1
-        self._replay: Replay | None = None  # from a snapshot on; None: the one that the log alone tells
+        self.replay: Replay | None = None
         self._known_from = 0
 
     @property
@@ -57,12 +57,7 @@ class SnapshotCheck:
     def reach(self, offset: int, intact_from: int, replay: Replay) -> None:
         """The log goes on at `offset`: compare the files up to there. `replay`: the state that the log alone tells."""
         while self._files and (self._files[-1].offset or 0) <= offset:
-            self._compare(self._files.pop(), intact_from, self._replay or replay)
-
-    def add(self, append: Append) -> None:
-        """Take the next batch."""
-        if self._replay is not None:
-            self._replay.add(append)
+            self._compare(self._files.pop(), intact_from, self.replay or replay)
 
     def finish(self) -> None:
         """The log has ended below the files that are left."""
@@ -87,7 +82,7 @@ class SnapshotCheck:
                     self.tally.lack(_HOLE)
             self.tally.lack(_HOLE, len(said.keys() - replay.producers.keys()))
         if not known or self.tally.violated > before:
-            self._replay = Replay(entries)
+            self.replay = Replay(entries)
             self._known_from = file.offset or 0
 
     def _compare_all(self, file: LogFile, said: dict[int, ProducerEntry], replay: Replay) -> None:

@@ -3,6 +3,8 @@ Kafka's `ProducerAppendInfo` refuses)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.answers import (
     COORDINATOR_EPOCH_MONOTONIC,
@@ -30,11 +32,14 @@ class LogChecks:
     Args:
         expiration_ms: producer.id.expiration.ms of the broker. The clock is the newest timestamp so far: a producer
             that was idle for so long by it may have been forgotten, and may begin anew.
+
+    Attributes:
+        clock: the newest timestamp so far, -1 for none.
     """
 
     def __init__(self, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
-        self._expiration_ms = expiration_ms
-        self._clock = -1
+        self.expiration_ms = expiration_ms
+        self.clock = -1
         self.sequence = Tally(SEQUENCE_CONTIGUOUS)
         self.from_zero = Tally(NEW_EPOCH_FROM_ZERO)
         self.duplicate = Tally(DUPLICATE_BATCH)
@@ -44,19 +49,33 @@ class LogChecks:
         self.without_data = Tally(MARKER_WITHOUT_DATA)
         self.mixed = Tally(MIXED_BATCHES)
 
-    def answers(self) -> list[Answer]:
-        """One for each check."""
-        tallies = (
+    @property
+    def _tallies(self) -> tuple[Tally, ...]:
+        return (
             self.sequence, self.from_zero, self.duplicate, self.epoch, self.coordinator_epoch, self.shape,
             self.without_data, self.mixed,
         )  # fmt: skip
-        return [tally.answer() for tally in tallies]
 
-    def see(self, producer: Producer | None, append: Append) -> None:
+    def answers(self) -> list[Answer]:
+        """One for each check."""
+        return [tally.answer() for tally in self._tallies]
+
+    def take(self, answers: Iterable[Answer]) -> None:
+        """Add the `answers` of other checks, of another part of the log."""
+        for tally, answer in zip(self._tallies, answers, strict=True):
+            tally.take(answer)
+
+    def may_be_forgotten(self, producer: Producer, clock: int) -> bool:
+        """Whether a broker may have dropped that state when the clock says so."""
+        return producer.first_offset < 0 and clock - producer.timestamp >= self.expiration_ms
+
+    def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None:
         """Judge the step to a batch.
 
         Args:
             producer: the state before it; None for a producer that was not seen yet.
+            clock: the newest timestamp of the span up to it, where batches come producer by producer. The clock then
+                does not go on: it is that of the parts before.
         """
         control = append.control
         if control is not None:
@@ -68,11 +87,12 @@ class LogChecks:
                 self.without_data.held += 1
             elif control != MALFORMED:
                 self.without_data.noted += 1
-        if append.timestamp > self._clock:
-            self._clock = append.timestamp
+        if clock is None:
+            clock = self.clock = max(self.clock, append.timestamp)
+        clock = max(clock, self.clock)
         if producer is None or producer.epoch < 0 or control in (MALFORMED, EMPTY):
             return
-        if producer.first_offset < 0 and self._clock - producer.timestamp >= self._expiration_ms:
+        if self.may_be_forgotten(producer, clock):
             self._forgotten(append)
             return
         if append.producer_epoch < producer.epoch:

@@ -1,42 +1,146 @@
-"""`PartitionChecks`: all checks of one replica of a partition, while its log is read once."""
+"""`PartitionChecks`: all checks of one replica of a partition, while the summaries of its parts are merged."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 
 from kafkawire.logdir import Partition
 from kafkawire.transactions.answers import LOG_CHECKS, Answer
 from kafkawire.transactions.checks.derived_files import SnapshotCheck, TransactionIndexCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
+from kafkawire.transactions.endings import ABORT_CODE, CODES, OUTCOMES, PACKED, Packed, packed
 from kafkawire.transactions.facts import Segment
-from kafkawire.transactions.producer_append import Append
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Replay
-from kafkawire.transactions.replica_files import read_segment
+from kafkawire.transactions.producer_append import BEFORE, Append
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Followed, Replay
+from kafkawire.transactions.span import Span
+
+_FAR = np.iinfo(np.int64).max
 
 
 class PartitionChecks:
-    """Takes the batches of producers in offset order, and the end of each segment.
+    """Takes spans in the order of the log, or single batches where a span does not fit; and the end of each segment.
+
+    Args:
+        expiration_ms: producer.id.expiration.ms of the broker.
+        others: replays that follow, too.
 
     Attributes:
-        replay: the state of the producers, as the log alone tells it.
+        replay: the state of the producers, as the log alone gives it.
     """
 
-    def __init__(self, partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+    def __init__(
+        self,
+        partition: Partition,
+        *,
+        expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        others: Sequence[Replay] = (),
+    ) -> None:
         self.replay = Replay()
+        self._others = others
         self._log = LogChecks(expiration_ms)
         self._index = TransactionIndexCheck(partition.txn_indexes)
         self._snapshots = SnapshotCheck(partition.snapshots)
-        self._next_snapshot = self._snapshots.next_offset
 
     def add(self, append: Append) -> Ended | None:
         """Take the next batch. Returns the transaction that it ends."""
-        if self._next_snapshot is not None and append.base_offset >= self._next_snapshot:
-            self._snapshots.reach(append.base_offset, append.intact_from, self.replay)
-            self._next_snapshot = self._snapshots.next_offset
+        self._snapshots.reach(append.base_offset, append.intact_from, self.replay)
         self._log.see(self.replay.producers.get(append.producer_id), append)
         ended = self.replay.add(append)
         if ended is not None:
             self._index.add(ended, append.intact_from)
-        self._snapshots.add(append)
+        for replay in self._following:
+            replay.add(append)
         return ended
+
+    @property
+    def _following(self) -> list[Replay]:
+        of_snapshot = self._snapshots.replay
+        return [*self._others] if of_snapshot is None else [*self._others, of_snapshot]
+
+    def take(self, span: Span, intact_from: int) -> Packed | None:
+        """Take the next span. Returns the transactions that it ends, in the order of their markers; None, and nothing
+        has changed, where the span was judged from another state: its batches have to be added.
+
+        Args:
+            intact_from: of a batch whose own is `BEFORE`.
+        """
+        if not span.regular or intact_from > span.first_offset:
+            return None
+        first = intact_from if span.intact_from == BEFORE else span.intact_from
+        self._snapshots.reach(span.first_offset, first, self.replay)
+        joint = self._snapshots.next_offset
+        judged = self._judged(span)
+        if judged is None or (joint is not None and joint <= span.last_offset):
+            return None
+        checks = LogChecks(self._log.expiration_ms)
+        checks.clock = self._log.clock
+        followed = self.replay.followed(span, intact_from, checks)
+        others = [(replay, replay.followed(span, intact_from)) for replay in self._following]
+        starts = list(self.replay.ongoing.values())
+        if followed is None or starts != sorted(starts):
+            return None
+        if any(one is None for _, one in others):
+            return None
+        ended = self._take(span, followed, intact_from)
+        for replay, one in others:
+            assert one is not None
+            replay.take(span, one)
+        self._log.take(checks.answers())
+        self._log.take(judged)
+        self._log.clock = max(self._log.clock, span.clock)
+        return ended
+
+    def _judged(self, span: Span) -> Sequence[Answer] | None:
+        """The answers that hold by the clock of the parts before; None where neither does."""
+        if span.oldest is None or span.newest is None or self._log.clock - span.oldest < self._log.expiration_ms:
+            return span.answers
+        return span.forgotten if self._log.clock - span.newest >= self._log.expiration_ms else None
+
+    def _take(self, span: Span, followed: Followed, intact_from: int) -> Packed:
+        """Update the state; the aborted transactions are those that the index should have."""
+        by_steps = [
+            (
+                append.producer_id, append.base_offset, append.timestamp, first_offset, data_epoch,
+                append.producer_epoch, CODES[append.control or ""],
+            )
+            for append, first_offset, data_epoch in followed.ended
+        ]  # fmt: skip
+        of_leaps = np.frombuffer(span.endings, PACKED)
+        ended = np.concatenate([packed(by_steps), of_leaps])
+        intact = np.full(len(ended), BEFORE)
+        intact[: len(by_steps)] = [append.intact_from for append, _, _ in followed.ended]
+        intact[len(by_steps) :][of_leaps["outcome"] == ABORT_CODE] = np.frombuffer(span.intact, np.int64)
+        order = np.argsort(ended["offset"], kind="stable")
+        ended, intact = ended[order], np.where(intact == BEFORE, intact_from, intact)[order]
+        self.replay.take(span, followed)
+        aborted = ended["outcome"] == ABORT_CODE
+        if aborted.any():
+            stable = self._stable_offsets(ended, aborted)
+            for row, known_from, offset in zip(
+                ended[aborted].tolist(), intact[aborted].tolist(), stable.tolist(), strict=True
+            ):
+                producer_id, marker, timestamp, first_offset, data_epoch, marker_epoch, code = row
+                self._index.add(
+                    Ended(
+                        producer_id, OUTCOMES[code], first_offset, marker, offset, data_epoch, marker_epoch, timestamp
+                    ),
+                    known_from,
+                )
+        return ended
+
+    def _stable_offsets(self, ended: Packed, asked: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.int64]:
+        """The first offset of the earliest transaction that is open when each of those asked for ends, or the offset
+        behind its marker."""
+        open_ = np.array(list(self.replay.ongoing.values()), np.int64)
+        first = np.concatenate([ended["first_offset"], open_])
+        order = np.argsort(first, kind="stable")
+        first = np.append(first[order], _FAR)
+        closed = np.maximum.accumulate(np.concatenate([ended["offset"], np.full(len(open_), _FAR)])[order])
+        markers = ended["offset"][asked]
+        earliest: np.typing.NDArray[np.int64] = first[np.searchsorted(closed, markers, side="right")]
+        return np.where(earliest < markers, earliest, markers + 1)
 
     def end_segment(self, segment: Segment, *, last: bool) -> None:
         """A segment has been read to its end."""
@@ -48,28 +152,6 @@ class PartitionChecks:
             self._snapshots.finish()
 
     def answers(self) -> list[Answer]:
-        """What each of `LOG_CHECKS` says, in that order, once the last segment has ended."""
+        """The answer of each of `LOG_CHECKS`, in that order, once the last segment has ended."""
         answers = [*self._log.answers(), self._index.tally.answer(), self._snapshots.tally.answer()]
         return sorted(answers, key=lambda answer: LOG_CHECKS.index(answer.check))
-
-
-def check(partition: Partition, *, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> list[Answer]:
-    """Hold one replica of a partition against the rules that its own files can prove.
-
-    Args:
-        expiration_ms: producer.id.expiration.ms of the broker.
-
-    Raises:
-        OSError: the directory is gone.
-    """
-    checks = PartitionChecks(partition, expiration_ms=expiration_ms)
-    segment: Segment | None = None
-    for i, file in enumerate(partition.segments):
-        for fact in read_segment(file, segment):
-            if isinstance(fact, Append):
-                checks.add(fact)
-            elif isinstance(fact, Segment):
-                segment = fact
-        assert segment is not None
-        checks.end_segment(segment, last=i + 1 == len(partition.segments))
-    return checks.answers()

@@ -1,0 +1,81 @@
+"""`Span`: what a stretch of a log adds to the state of its producers, made without the state before it.
+
+Rules of a batch need the state of its producer before it. A span therefore has, for each producer, steps: its first
+batches, to be replayed on the state that stands before the span. As soon as these determine the state, it has a leap
+over all further batches, judged already. A leap names the state that it was judged from; it is compared with the real
+one, so that a span is never taken where it does not hold.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.producer_state import ProducerState
+
+
+class Step(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
+    """A batch to be replayed.
+
+    Attributes:
+        append: its `intact_from` may be `producer_append.BEFORE`.
+        clock: the newest timestamp in the span up to it. `marker_time`: of the markers before it, None for none.
+    """
+
+    append: Append
+    clock: int
+    marker_time: int | None
+
+
+class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
+    """Batches of a producer that were judged from the state `before`.
+
+    Attributes:
+        after: the state behind them. `first_offset`: of the transaction that is open then; None: as before them.
+        coordinator_epoch: of their last marker; None: as before them.
+        in_transaction: one of them has data of a transaction; the newest marker of the span before the last of these
+            has the timestamp `marker_time`, None for none.
+    """
+
+    before: ProducerState
+    after: ProducerState
+    first_offset: int | None
+    coordinator_epoch: int | None
+    in_transaction: bool
+    marker_time: int | None
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """The batches of producers in a part, or in a stretch of it between two joints: offsets of `.snapshot` files.
+
+    Attributes:
+        rows: number of batches; 0: the others say nothing. `first_offset`, `last_offset`: of the first, of the last.
+        intact_from: of the first batch.
+        regular: offsets ascend. If not, only `rows` counts: the part has to be replayed.
+        programs: by producer id, in the order of their first batches.
+        answers: of `LogChecks`, for the batches in leaps. `forgotten`: the same, where brokers may have dropped every
+            idle producer's state before each of its batches.
+        oldest, newest: timestamps of the idle states that leaps go on from: by these the clock of the parts before
+            decides which of the two holds. None where there is none.
+        endings: packed (`endings.PACKED`), the transactions that ended in leaps.
+        intact: for each aborted one of these the `intact_from` of its marker, int64.
+        clock: the newest timestamp. `marker_time`: the newest of a marker, None for none.
+        last_marker: timestamp and last offset of the last COMMIT or ABORT.
+    """
+
+    rows: int
+    first_offset: int = 0
+    last_offset: int = 0
+    intact_from: int = 0
+    regular: bool = True
+    programs: tuple[tuple[int, tuple[Step | Leap, ...]], ...] = ()
+    answers: tuple[Answer, ...] = ()
+    forgotten: tuple[Answer, ...] = ()
+    oldest: int | None = None
+    newest: int | None = None
+    endings: bytes = b""
+    intact: bytes = b""
+    clock: int = -1
+    marker_time: int | None = None
+    last_marker: tuple[int, int] | None = None

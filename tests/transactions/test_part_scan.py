@@ -1,0 +1,185 @@
+"""Summaries of parts, merged, are the replay of the whole log, wherever it is cut."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafkawire import logdir
+from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.splits import ranges
+from kafkawire.transactions.part_scan import summarize, summarize_range
+from kafkawire.transactions.part_summary import decode, encode
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
+from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog
+from tests.injected.cases import CASES
+from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tests.references.sequential_replay import comparable, replayed
+from tests.transactions.schedules import NOON as SCHEDULED
+from tests.transactions.schedules import Schedule, schedules
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+
+Cut = tuple[int, int | None]
+
+
+def merged(partition: Partition, cuts: Iterable[list[Cut]], **given: int) -> tuple[ReplicaFacts, int]:
+    """The facts from summaries of parts, and how many parts were read again.
+
+    Args:
+        cuts: of each segment its parts.
+    """
+    merge = ReplicaMerge(Replica(partition, **given))
+    joints = [file.offset or 0 for file in partition.snapshots]
+    expiration = {"expiration_ms": given["producer_expiration_ms"]} if given else {}
+    for number, (file, parts) in enumerate(zip(partition.segments, cuts, strict=True)):
+        for start, end in parts:
+            summary = summarize_range(file, start, end, joints=joints, **expiration)
+            merge.take(number, decode(encode(summary)))
+    return merge.facts(), merge.read_again
+
+
+def some(random_: random.Random, file: LogFile) -> list[Cut]:
+    """A segment in parts, cut anywhere."""
+    points = [start for start, _ in ranges(file, random_.choice([1, 200, 1000]))][1:]
+    chosen = sorted(random_.sample(points, random_.randrange(len(points) + 1)))
+    return [*zip([0, *chosen], [*chosen, None], strict=True)]
+
+
+def compare(partition: Partition, random_: random.Random, **given: int) -> int:
+    """Compare the facts of a partition, cut twice; returns how many parts were read again."""
+    whole = comparable(replayed(partition, **given))
+    again = 0
+    for _ in range(2):
+        facts, read_again = merged(partition, [some(random_, file) for file in partition.segments], **given)
+        assert comparable(facts) == whole, partition.path
+        again += read_again
+    return again
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_mixture_of_batches_with_damage(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
+    register(random_, logs)
+    for number in range(4):
+        log = logs.partition(f"topic{number}", start=random_.choice([0, 100]))
+        for _ in range(3):
+            fill(random_, log, range(PRODUCERS if seed % 2 else 2))
+        if random_.random() < 0.7:
+            log.snapshot(*(entry(random_, producer) for producer in range(3)), offset=random_.randrange(200))
+        logs.checkpoint("log-start-offset-checkpoint", f"topic{number}", 0, random_.choice([0, 20]))
+    logs.write()
+    if seed % 2:
+        damage(random_, logs.root)
+    for partition in logdir.open(logs.root).partitions:
+        compare(partition, random_)
+        compare(partition, random_, producer_expiration_ms=random_.choice([1, MINUTE, HOUR, 8 * HOUR]))
+
+
+@pytest.mark.parametrize("case", CASES[::5], ids=str)
+def test_logs_that_break_a_rule(tmp_path: Path, case: object) -> None:
+    random_ = random.Random(str(case))
+    for partition in logdir.open(*case.write(tmp_path)).partitions:  # type: ignore[attr-defined]
+        compare(partition, random_)
+
+
+def test_directories_that_brokers_wrote() -> None:
+    random_ = random.Random(1)
+    roots = [EXAMPLES, *map(unpacked, [*LOG_DIRECTORIES, "read-committed", "hanging-transactions"])]
+    for partition in logdir.open(*map(str, roots)).partitions:
+        compare(partition, random_)
+
+
+def write(root: Path, schedule: Schedule) -> Partition:
+    shutil.rmtree(root, ignore_errors=True)
+    directory = root / "orders-0"
+    directory.mkdir(parents=True)
+    for base, data in schedule.segments().items():
+        (directory / f"{base:020}.log").write_bytes(data)
+    (partition,) = logdir.open(directory).partitions
+    return partition
+
+
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(schedules(most=90), st.integers(0, 2**32))
+def test_a_sound_log_is_read_once(tmp_path: Path, schedule: Schedule, seed: int) -> None:
+    partition = write(tmp_path / "logs", schedule)
+    assert compare(partition, random.Random(seed)) == 0
+
+
+@pytest.mark.slow
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(schedules(most=90), st.integers(0, 2**32))
+def test_a_damaged_or_compacted_log(tmp_path: Path, schedule: Schedule, seed: int) -> None:
+    random_ = random.Random(seed)
+    kept = [one for one in schedule.batches if random_.random() > 0.05]
+    shuffled = sorted(kept, key=lambda one: one.append.base_offset + 9 * (random_.random() < 0.03))
+    partition = write(tmp_path / "logs", Schedule(shuffled, schedule.rolls))
+    for file in partition.segments:
+        data = bytearray(Path(file.path).read_bytes())
+        for _ in range(random_.randrange(3) if data else 0):
+            data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
+        Path(file.path).write_bytes(data[: random_.randrange(len(data) + 1)] if random_.random() < 0.1 else data)
+    compare(partition, random_)
+
+
+def long_log(log: PartitionLog, transactions: int, *, producers: int = 3, version: int = 2, step_ms: int = 10) -> None:
+    """Transactions of two batches each, of one producer after the other."""
+    epochs = dict.fromkeys(range(producers), 0)
+    for number in range(transactions):
+        producer, at = number % producers, NOON + number * step_ms
+        log.data(producer, epochs[producer], at=at, records=2)
+        log.data(producer, epochs[producer], at=at)
+        epochs[producer] += version // 2
+        log.marker("COMMIT" if number % 3 else "ABORT", producer, epochs[producer], at=at, coordinator_epoch=1)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_summary_has_a_few_steps_a_producer_and_37_bytes_a_transaction(tmp_path: Path, version: int) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    sizes = []
+    for number, transactions in enumerate((100, 400)):
+        long_log(logs.partition("orders", number), transactions, version=version)
+    logs.write()
+    for partition in logdir.open(logs.root).partitions:
+        summary = summarize(partition.segments[0])
+        (span,) = summary.spans
+        assert all(len(program) < 20 for _, program in span.programs)
+        sizes.append(len(encode(summary)))
+    assert sizes[1] - sizes[0] < 300 * 48
+
+
+def test_an_open_transaction_of_many_batches_is_one_leap(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    for _ in range(200):
+        logs.partition("orders").data(7)
+    logs.write()
+    (partition,) = logdir.open(logs.root).partitions
+    (span,) = summarize(partition.segments[0]).spans
+    assert sum(len(program) for _, program in span.programs) < 8
+
+
+@pytest.mark.parametrize("ahead_ms", [0, HOUR, 30 * HOUR, 3000 * HOUR])
+def test_clocks_that_are_ahead(tmp_path: Path, ahead_ms: int) -> None:
+    """A client's clock that is far ahead lets every later producer look idle; a part in the middle is read again."""
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    log = logs.partition("orders")
+    log.data(99, at=NOON + ahead_ms)
+    long_log(log, 60, step_ms=40 * MINUTE)
+    logs.write()
+    (partition,) = logdir.open(logs.root).partitions
+    again = compare(partition, random.Random(ahead_ms))
+    assert (again == 0) or ahead_ms == 30 * HOUR
+
+
+def test_times_of_schedules_are_those_of_logs() -> None:
+    assert SCHEDULED == NOON
