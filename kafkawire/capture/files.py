@@ -189,7 +189,7 @@ def _zstd(file: Readable) -> Readable:
         import pyarrow
     except ImportError:
         raise MissingExtraError("a capture compressed with zstd (before Python 3.14)", "arrow") from None
-    return _ArrowStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(_Closable(file), mode="r"), "zstd"))
+    return ArrowStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(_Closable(file), mode="r"), "zstd"))
 
 
 class _Closable:
@@ -204,7 +204,7 @@ class _Closable:
         self.closed = True
 
 
-class _ArrowStream:
+class ArrowStream:
     """A pyarrow stream, whose `read` may return fewer bytes than requested before its end."""
 
     def __init__(self, stream: Readable) -> None:

@@ -43,6 +43,8 @@ class Exchanges:
 
     Attributes:
         summary: counts of packets, connections, exchanges and problems.
+        connections: the open ones that Python tracks, by their ends.
+        lanes: the native `Lanes` that track the others, or None.
 
     Args:
         packets: makes the iterator of packets.
@@ -70,9 +72,9 @@ class Exchanges:
         self._decoder = FrameDecoder(options)
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
         # The native engine tracks connections that are in order. Python gets their frames only.
-        self._lanes = lanes
+        self.lanes = lanes
         self._fragments = Fragments()
-        self._connections: dict[Ends, TcpConnection] = {}
+        self.connections: dict[Ends, TcpConnection] = {}
         self._ended: OrderedDict[Ends, None] = OrderedDict()
         self._resets: Resets[Ends] = Resets()
         self._weighed = memory_limits.EVERY_BYTES
@@ -108,7 +110,7 @@ class Exchanges:
         self._fragments.finish()
         if self._fragments.lost:
             self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
-        for connection in self._connections.values():
+        for connection in self.connections.values():
             self._finish(connection)
         yield from self._ready()
 
@@ -125,8 +127,8 @@ class Exchanges:
         """Processes a packet; returns whether an exchange may have become ready."""
         self.summary.packets += 1
         taken = None
-        if self._lanes is not None:
-            taken = self._lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
+        if self.lanes is not None:
+            taken = self.lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
         if taken is not None and taken is not False:
             self._weighed -= len(packet.data)
             if taken:
@@ -136,7 +138,7 @@ class Exchanges:
         while isinstance(found, Fragment):
             found = self._whole(found)
         if isinstance(found, TcpSegment):
-            self._process(found, packet, plain=taken is False)
+            self.process(found, packet, plain=taken is False)
             return True
         if found is not None:
             self.summary.skipped[found.value] += 1
@@ -177,9 +179,10 @@ class Exchanges:
         data = self._fragments.add(fragment)
         return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
 
-    def _process(self, segment: TcpSegment, packet: Packet, *, plain: bool) -> None:
+    def process(self, segment: TcpSegment, packet: Packet, *, plain: bool) -> None:
+        """Adds a TCP segment to its connection. `plain`: the lanes may take the connection over."""
         key = _key((segment.source, segment.destination))
-        connection = self._connections.get(key)
+        connection = self.connections.get(key)
         if connection is not None:
             connection.take_back()
         if connection is not None and connection.reopened_by(segment):
@@ -196,30 +199,30 @@ class Exchanges:
             connection = TcpConnection(
                 self._opened, self._file, segment, self._sequencer, self._decoder, owned=owned, continued=continued
             )
-            self._connections[key] = connection
+            self.connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
         self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
         if connection.ended:
             self._end(key)
         elif plain:
-            connection.hand_over(self._lanes)
+            connection.hand_over(self.lanes)
         self._weighed -= len(segment.payload)
-        if len(self._connections) > memory_limits.MOST_OPEN:
-            if self._lanes is not None:
-                self._lanes.release_all()
+        if len(self.connections) > memory_limits.MOST_OPEN:
+            if self.lanes is not None:
+                self.lanes.release_all()
             self._crowded = True
-            for idle in memory_limits.longest_idle(self._connections, memory_limits.MOST_OPEN):
+            for idle in memory_limits.longest_idle(self.connections, memory_limits.MOST_OPEN):
                 self._end(idle)
 
     def _weigh(self) -> None:
         self._weighed = memory_limits.EVERY_BYTES
-        if self._lanes is not None and self._lanes.held > memory_limits.EVERY_BYTES:
-            self._lanes.release_all()
-        memory_limits.free_largest(self._connections.values(), memory_limits.MOST_HELD)
+        if self.lanes is not None and self.lanes.held > memory_limits.EVERY_BYTES:
+            self.lanes.release_all()
+        memory_limits.free_largest(self.connections.values(), memory_limits.MOST_HELD)
 
     def _end(self, key: Ends) -> None:
         """Ends a connection that is over, or that is dropped since too many are open."""
-        self._finish(self._connections.pop(key))
+        self._finish(self.connections.pop(key))
         self._resets.forget(key)
         self._ended[key] = None
         if len(self._ended) > MOST_ENDED:
@@ -227,8 +230,8 @@ class Exchanges:
 
     def _forget(self, key: Ends) -> None:
         del self._ended[key]
-        if self._lanes is not None:
-            self._lanes.forget(key)
+        if self.lanes is not None:
+            self.lanes.forget(key)
 
     def _finish(self, connection: TcpConnection) -> None:
         connection.finish()

@@ -149,13 +149,20 @@ def find_hanging(
     shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
     chosen = chosen_format(format)
     if chosen is Format.table:
-        _print_table(shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut)
+        print_table(shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut)
     else:
         print_for_tools(shown, chosen)
     end(found)
 
 
-def _print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
+def print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
+    """Prints findings as a table, then their evidence.
+
+    Args:
+        audit: the findings to print, and what was read.
+        harmless: the number of open transactions that are not printed.
+        wide, no_cut: as the options.
+    """
     from kafkawire.cli.formatting import counted
     from kafkawire.transactions.formatting import when
 

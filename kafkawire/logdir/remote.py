@@ -70,10 +70,10 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
     filesystem, path = _opened(uri)
     from pyarrow import fs
 
-    prefix = _shown(uri).removesuffix(path)
+    prefix = without_secrets(uri).removesuffix(path)
     found = filesystem.get_file_info(path)
     if found.type == fs.FileType.NotFound:
-        raise FileNotFoundError(errno.ENOENT, "No such file or directory", _shown(uri))
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", without_secrets(uri))
     listed = [found]
     if found.type == fs.FileType.Directory:
         listed = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
@@ -89,7 +89,8 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
             yield RemoteFile(**msgspec.structs.asdict(file), store=uri, prefix=prefix)
 
 
-def _shown(uri: str) -> str:
+def without_secrets(uri: str) -> str:
+    """The URI without its user, password and query."""
     parts = urlsplit(uri)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
 
@@ -101,9 +102,9 @@ def _opened(uri: str) -> tuple[Any, str]:
         import pyarrow as pa
         from pyarrow import fs
     except ImportError:
-        raise MissingExtraError(f"reading {_shown(uri)}", "arrow") from None
+        raise MissingExtraError(f"reading {without_secrets(uri)}", "arrow") from None
     try:
         filesystem, path = fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError) as error:
-        raise OSError(errno.EINVAL, f"cannot be opened: {error}", _shown(uri)) from None
+        raise OSError(errno.EINVAL, f"cannot be opened: {error}", without_secrets(uri)) from None
     return filesystem, path.rstrip("/") or "/"

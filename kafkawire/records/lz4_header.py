@@ -38,10 +38,10 @@ def _descriptor_end(data: Buffer) -> int | None:
 
 
 def _second_byte(data: bytes) -> int:
-    return _xxh32(data) >> 8 & 0xFF
+    return xxh32(data) >> 8 & 0xFF
 
 
-def _xxh32(data: bytes) -> int:
+def xxh32(data: bytes) -> int:
     """xxHash32 with seed 0, of any number of bytes."""
     first, second, third, fourth, fifth = _PRIMES
     at = 0

@@ -154,7 +154,7 @@ def test_a_refused_connection_is_over() -> None:
     reading = capture.read(Unbuffered([*refused, *others()]))
     most = 0
     for _ in reading:
-        most = max(most, len(reading._connections))
+        most = max(most, len(reading.connections))
     assert most <= WHILE // 2 + 2
     assert reading.summary.connections == {"undecided": 50, "kafka": 1}
 

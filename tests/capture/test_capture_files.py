@@ -210,7 +210,7 @@ def test_accepts_short_reads_of_a_decompressor() -> None:
         def read(self, size: int, /) -> bytes:
             return next(self.data)
 
-    assert files._ArrowStream(Drop()).read(5) == b"abc"
+    assert files.ArrowStream(Drop()).read(5) == b"abc"
 
 
 # Files that become shorter -------------------------------------------------------------------------------------------

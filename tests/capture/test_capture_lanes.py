@@ -34,17 +34,17 @@ def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
     looked = 0
     if lanes:
         found = capture.read(BytesIO(data))
-        assert found._lanes is not None
+        assert found.lanes is not None
     else:
         found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), ExchangeSelection())
-    process = found._process
+    process = found.process
 
     def counted(*arguments: object, **options: object) -> None:
         nonlocal looked
         looked += 1
         process(*arguments, **options)  # type: ignore[arg-type]
 
-    found._process = counted  # type: ignore[method-assign]
+    found.process = counted  # type: ignore[method-assign]
     return list(found), found.summary, looked
 
 
@@ -252,7 +252,7 @@ def test_memory_of_lanes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = capture.read(BytesIO(pcap(map(ethernet, packets))))
     most = 0
     for _ in found:
-        most = max(most, found._lanes.held, len(found._connections))
+        most = max(most, found.lanes.held, len(found.connections))
     assert found.summary.connections == {"kafka": 60}
     assert most <= 5_000 + 64 * 1024
     assert sum(found.summary.problems.values()) >= 60

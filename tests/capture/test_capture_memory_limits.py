@@ -35,8 +35,8 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
         nonlocal most, open_
         for packet in read_packets(data, unread):
             yield packet
-            most = max(most, sum(connection.held for connection in reading._connections.values()))
-            open_ = max(open_, len(reading._connections))
+            most = max(most, sum(connection.held for connection in reading.connections.values()))
+            open_ = max(open_, len(reading.connections))
 
     reading = Exchanges(watched, "-", options, ExchangeSelection())
     rows = list(reading)

@@ -252,7 +252,7 @@ def test_txn_tables_match_golden_files(
     monkeypatch.setenv("COLUMNS", str(width))
     read = rows_of.Coverage(partitions=12, brokers=(1, 2), clock="this machine's clock")
     audit = rows_of.Audit(as_of=1_700_010_800_000, read=read, findings=FINDINGS)
-    txn_find_hanging._print_table(audit, 0, wide=False)
+    txn_find_hanging.print_table(audit, 0, wide=False)
     found = capsysbinary.readouterr().out.decode().split("\n12 partitions")[0]
     parts = [found]
     for rows, view in (

@@ -295,5 +295,5 @@ def test_find_hanging_matches_golden_files(capsysbinary: Any) -> None:
         action="kafka-transactions.sh abort",
     )
     read = rows_of.Coverage(brokers=(1, 2), partitions=12, clock="this machine's clock", complete=True)
-    txn_find_hanging._print_table(rows_of.Audit(as_of=1_700_010_800_000, read=read, findings=(finding,)), 2, wide=False)
+    txn_find_hanging.print_table(rows_of.Audit(as_of=1_700_010_800_000, read=read, findings=(finding,)), 2, wide=False)
     check("txn/find_hanging.txt", capsysbinary.readouterr().out.decode())

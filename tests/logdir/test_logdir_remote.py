@@ -69,7 +69,7 @@ def test_unknown_store_is_an_error() -> None:
     "uri", ["s3://user:secret@bucket/logs?region=x", "s3://user:secret@bucket/logs/", "hdfs://me@name:8020/logs"]
 )
 def test_paths_contain_no_secret(uri: str) -> None:
-    shown = remote._shown(uri)
+    shown = remote.without_secrets(uri)
     assert "secret" not in shown
     assert "@" not in shown
     assert shown.endswith("/logs")

@@ -28,7 +28,7 @@ def generated(size: int) -> bytes:
 
 @pytest.mark.parametrize("size", HASHES)
 def test_xxhash32(size: int) -> None:
-    assert lz4_header._xxh32(generated(size)) == HASHES[size]
+    assert lz4_header.xxh32(generated(size)) == HASHES[size]
 
 
 #: The second byte of a frame's flags (how large blocks may be) -> the checksum, as lz4's own library writes it.
@@ -50,8 +50,8 @@ def test_where_the_checksum_stands(flags: int, end: int) -> None:
     wrong = lz4_header.broken(right)
     assert [i for i in range(len(frame)) if right[i] != frame[i]] == [end]
     assert [i for i in range(len(frame)) if wrong[i] != right[i]] == [end]
-    assert wrong[end] == lz4_header._xxh32(frame[:end]) >> 8 & 0xFF
-    assert right[end] == lz4_header._xxh32(frame[4:end]) >> 8 & 0xFF
+    assert wrong[end] == lz4_header.xxh32(frame[:end]) >> 8 & 0xFF
+    assert right[end] == lz4_header.xxh32(frame[4:end]) >> 8 & 0xFF
     assert lz4_header.mended(wrong) == right
     assert lz4_header.mended(right) is right
     assert bytes(lz4_header.mended(memoryview(wrong))) == right

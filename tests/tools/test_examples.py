@@ -258,7 +258,7 @@ def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
     (tmp_path / "0.index").write_bytes(entry + bytes(80))
     (tmp_path / "1.index").write_bytes(bytes(80))
     (tmp_path / "0.timeindex").write_bytes(struct.pack(">qi", 1 << 40, 7) + bytes(24))
-    transaction_recipes._trim_indexes(tmp_path)
+    transaction_recipes.trim_indexes(tmp_path)
     # The zero position of the entry belongs to it.
     assert (tmp_path / "0.index").read_bytes() == entry
     assert (tmp_path / "1.index").read_bytes() == b""
@@ -280,7 +280,9 @@ def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: py
     answers = [said(18, "PrepareCommit"), said(-1, "PrepareCommit"), said(-1, "CompleteCommit"), said(18, "never")]
     left = iter(answers)
     monkeypatch.setattr(broker_answers, "ask", lambda wire, topics: next(left))
-    settled = transaction_recipes._settled(transaction_recipes.TransactionScene(running=None, wire=None), {"orders": 1})
+    settled = transaction_recipes.settled_answers(
+        transaction_recipes.TransactionScene(running=None, wire=None), {"orders": 1}
+    )
     assert settled is answers[2]
 
 
@@ -314,10 +316,10 @@ def test_a_capture_that_fails_is_an_error(
 
 def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fine").write_text("nothing to see")
-    examples._refuse_paths(tmp_path)
+    examples.refuse_paths(tmp_path)
     (tmp_path / "told").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
     with pytest.raises(RecordingError, match="told tells the path"):
-        examples._refuse_paths(tmp_path)
+        examples.refuse_paths(tmp_path)
 
 
 def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ PEAKS = {"peak/dump": peaks, "peak/capture": capture_peaks}
 PAGE = ROOT / "docs" / "performance.md"
 
 
-def _arguments(words: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__.split("\n\n")[0])
     parser.add_argument("--only", metavar="CASE", action="append", help="cases whose key holds this; may be repeated")
     parser.add_argument("--rounds", type=int, default=25, help="rounds of a case (default %(default)s)")
@@ -53,7 +53,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def _stated(arguments: argparse.Namespace) -> list[str]:
+def stated(arguments: argparse.Namespace) -> list[str]:
     """The arguments that determine what was measured, without paths of output files."""
     words = [word for case in arguments.only or () for word in ("--only", case)]
     words += [
@@ -96,7 +96,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
     if any(map(is_wanted, SPARK)):
         results += spark(arguments.rounds, is_wanted)
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
-    command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(_stated(arguments))}"
+    command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(stated(arguments))}"
     return BenchRun(
         machine=machine(command, load, (time.monotonic() - start) / 60),
         rounds=arguments.rounds,
@@ -106,7 +106,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    arguments = _arguments(sys.argv[1:] if words is None else words)
+    arguments = parse_arguments(sys.argv[1:] if words is None else words)
     console = Console(stderr=False)
     try:
         before = PAGE.read_text("utf-8") if arguments.write and PAGE.exists() else ""

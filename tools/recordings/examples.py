@@ -45,7 +45,7 @@ def record(folder: Path, cache: Path | None = None) -> None:
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
     _write_readmes(folder, expected)
-    _refuse_paths(folder)
+    refuse_paths(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size > MAX_BYTES:
         raise RecordingError(f"{size} bytes are too many for examples, {MAX_BYTES} may be")
@@ -105,7 +105,7 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
     write(target, "capture.md.j2", name=CAPTURE, capture=shape, topics=_topics(truth["topics"]))
 
 
-def _refuse_paths(folder: Path) -> None:
+def refuse_paths(folder: Path) -> None:
     """No path of the machine that made them may be in the examples."""
     paths = (tempfile.gettempdir(), str(Path.home()), str(Path.cwd()))
     for path in folder.rglob("*"):

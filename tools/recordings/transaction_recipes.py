@@ -236,7 +236,7 @@ def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) 
         scene = TransactionScene(running, wire)
         clients.create_topics(running.bootstrap, recipe.topics, replicas=recipe.replicas, config=recipe.config)
         recipe.act(scene)
-        said = _settled(scene, recipe.topics)
+        said = settled_answers(scene, recipe.topics)
         opened = _compare(scene, said)
         time.sleep(SETTLE_S)
         if not running.stop():
@@ -245,12 +245,12 @@ def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) 
             if not (log_dir / ".kafka_cleanshutdown").exists():
                 raise RecordingError(f"{recipe.name}: broker {node_id} was not shut down cleanly")
             shutil.copytree(log_dir, target / f"broker-{node_id}")
-            _trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
+            trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
         scene.left_open.clear()
     return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(said)}
 
 
-def _trim_indexes(partition: Path) -> None:
+def trim_indexes(partition: Path) -> None:
     """Cuts preallocated zeros off, as a clean stop does for every log but this one, which would be 20 MiB of them."""
     for suffix, entry in ((".index", 8), (".timeindex", 12)):
         for path in partition.glob(f"*{suffix}"):
@@ -293,8 +293,8 @@ def _after_the_hang(scene: TransactionScene, hours: float) -> None:
         )
 
 
-def _settled(scene: TransactionScene, topics: Mapping[str, int]) -> broker_answers.Truth:
-    """The brokers' words once the markers of all transactions that ended have arrived."""
+def settled_answers(scene: TransactionScene, topics: Mapping[str, int]) -> broker_answers.Truth:
+    """The brokers' answers once the markers of all transactions that ended have arrived."""
     made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
     stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"} | scene.unfinished
 
