@@ -10,7 +10,7 @@ outcome is read from the partition, not from the broker's answer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import aclosing
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -18,16 +18,17 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import Deadline, backoffs
+from kafkawire.client.cluster.deadline import backoffs
 from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import ClientError, OutcomeUnknownError
 from kafkawire.client.results import TopicPartition
-from kafkawire.client.rpc.fetch_batches import batches
+from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.client.rpc.write_txn_markers import abort_request, write_abort
+from kafkawire.records import Batch
 from kafkawire.transactions.abort_rules import (
     Marker,
     PartitionAfterAbort,
@@ -64,7 +65,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Called with the finding and the request before it is sent, and again with the outcome.
-Record = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
+Recorder = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
 async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> rows.Audit:
@@ -91,7 +92,7 @@ async def plan_abort(cluster: Cluster, finding: rows.Finding, timeout_s: float |
 
 
 async def abort(
-    cluster: Cluster, finding: rows.Finding, search: Search, *, record: Record, force: bool = False
+    cluster: Cluster, finding: rows.Finding, search: Search, *, record: Recorder, force: bool = False
 ) -> Aborted:
     """Aborts a transaction, if it is still as `finding` describes it.
 
@@ -170,8 +171,10 @@ async def _see(
     found = before.marker_offset
     offsets = (await list_offsets(cluster, [place], cluster.deadline(timeout_s)))[place]
     if found is None:
-        deadline = cluster.deadline(timeout_s)
-        found = await _find_marker(cluster, marker, max(start, offsets.log_start), offsets.high_watermark, deadline)
+        first, deadline = max(start, offsets.log_start), cluster.deadline(timeout_s)
+        wanted = partial(_is_marker, marker)
+        batch = await first_batch(cluster, place, first, offsets.high_watermark, deadline, wanted)
+        found = None if batch is None else batch.base_offset
     states = (await describe_producers(cluster, [place], cluster.deadline(timeout_s)))[place]
     opens = {s.producer_id: s.transaction_start_offset for s in states if s.transaction_start_offset is not None}
     return PartitionAfterAbort(
@@ -183,15 +186,10 @@ async def _see(
     )
 
 
-async def _find_marker(cluster: Cluster, marker: Marker, start: int, end: int, deadline: Deadline) -> int | None:
-    """The offset of the marker in the partition's log, from `start` up to `end`."""
-    place = TopicPartition(marker.topic, marker.partition)
-    leader = await leader_of(cluster, place, deadline)
-    async with aclosing(batches(cluster, leader, place, start, end, deadline)) as found:
-        async for batch in found:
-            if (batch.producer_id, batch.producer_epoch) != (marker.producer_id, marker.producer_epoch):
-                continue
-            control = batch.control
-            if control is not None and (control.name, control.coordinator_epoch) == ("ABORT", marker.coordinator_epoch):
-                return batch.base_offset
-    return None
+def _is_marker(marker: Marker, batch: Batch) -> bool:
+    control = batch.control
+    return (
+        control is not None
+        and (batch.producer_id, batch.producer_epoch) == (marker.producer_id, marker.producer_epoch)
+        and (control.name, control.coordinator_epoch) == ("ABORT", marker.coordinator_epoch)
+    )

@@ -48,7 +48,7 @@ class Terminated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: Called with the description and the request before it is sent, and again with the outcome.
-Record = Callable[[TransactionDescription, PreparedRequest, Terminated | None], None]
+Recorder = Callable[[TransactionDescription, PreparedRequest, Terminated | None], None]
 
 
 async def describe_one(
@@ -80,7 +80,7 @@ async def plan_end(cluster: Cluster, found: TransactionDescription, timeout_s: f
 
 
 async def terminate(
-    cluster: Cluster, transactional_id: str, search: Search, *, record: Record, force: bool = False
+    cluster: Cluster, transactional_id: str, search: Search, *, record: Recorder, force: bool = False
 ) -> Terminated:
     """Ends an id's transaction and verifies the outcome.
 

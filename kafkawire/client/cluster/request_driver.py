@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import TypeVar
 
 from kafkawire.client.cluster.cluster import Cluster
@@ -49,7 +48,7 @@ async def drive(
     """
     order = list(dict.fromkeys(keys))
     open_ = list(order)
-    began = _Began(cluster, deadline)
+    call = _RetriedCall(cluster, deadline)
     values: dict[K, V] = {}
     errors: dict[K, ClientError] = {}
     lost: set[K] = set()
@@ -68,7 +67,7 @@ async def drive(
                 by_broker.setdefault(where, []).append(key)
                 asked[key] = where
         unsent = set(answers)
-        pieces = [(broker, piece) for broker, mine in by_broker.items() for piece in batched(mine, BATCH)]
+        pieces = [(broker, own[i : i + BATCH]) for broker, own in by_broker.items() for i in range(0, len(own), BATCH)]
         for found in await asyncio.gather(*(_raised(ask(broker, piece), piece) for broker, piece in pieces)):
             answers.update(found)
         retry: list[K] = []
@@ -81,11 +80,11 @@ async def drive(
             errors[key] = answer
             if _is_lost(answer):
                 lost.add(key)
-            tries = patience.setdefault(key, _Patience(began, key, asked.get(key)))
+            tries = patience.setdefault(key, _Patience(call, key, asked.get(key)))
             if tries.worth(answer) and (again or key in unsent):
                 retry.append(key)
         open_ = retry
-        if open_ and not await began.sleep(next(waits), open_, errors):
+        if open_ and not await call.sleep(next(waits), open_, errors):
             for key in open_:
                 errors[key] = ApiTimeoutError(f"{errors[key]} (after {deadline.seconds:.3g} s)")
             break
@@ -117,8 +116,8 @@ async def every(
 
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)
-        began = _Began(cluster, deadline)
-        patience = _Patience(began, broker_id)
+        call = _RetriedCall(cluster, deadline)
+        patience = _Patience(call, broker_id)
         while True:
             try:
                 answer = await ask(broker_id)
@@ -126,21 +125,21 @@ async def every(
                 cluster.remember(broker_id, lost=_is_lost(error))
                 if not patience.worth(error):
                     return error
-                if not await began.sleep(next(waits), [broker_id], {broker_id: error}):
+                if not await call.sleep(next(waits), [broker_id], {broker_id: error}):
                     return ApiTimeoutError(f"{error} (after {deadline.seconds:.3g} s)")
             else:
                 cluster.remember(broker_id, lost=False)
                 return answer
 
     order = list(dict.fromkeys(brokers))
-    found = dict(zip(order, await asyncio.gather(*map(one, order)), strict=True))
+    found = list(zip(order, await asyncio.gather(*map(one, order)), strict=True))
     return Results(
-        {key: value for key, value in found.items() if not isinstance(value, ClientError)},
-        {key: value for key, value in found.items() if isinstance(value, ClientError)},
+        {key: value for key, value in found if not isinstance(value, ClientError)},
+        {key: value for key, value in found if isinstance(value, ClientError)},
     )
 
 
-class _Began:
+class _RetriedCall:
     """A call that has begun: what it may take, and what it waits for between two attempts."""
 
     def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
@@ -170,12 +169,12 @@ class _Patience:
 
     What was given up once, by an earlier call, is asked for once: whether it is back shows at once."""
 
-    def __init__(self, began: _Began, *keys: Hashable) -> None:
+    def __init__(self, call: _RetriedCall, *keys: Hashable) -> None:
         """`keys`: what is asked for, and the broker that is asked."""
-        self._began = began
-        self._lost: Deadline | None = began.lost
+        self._call = call
+        self._lost: Deadline | None = call.lost
         self._losses = 0
-        self._least = 1 if any(map(began.cluster.given_up, keys)) else 2
+        self._least = 1 if any(map(call.cluster.given_up, keys)) else 2
         self._unknown = 0
 
     def worth(self, error: ClientError) -> bool:
@@ -184,10 +183,10 @@ class _Patience:
             return self._unknown < _UNKNOWN_TRIES
         if _is_lost(error):
             self._losses += 1
-            self._lost = self._lost or self._began.within()
+            self._lost = self._lost or self._call.within()
             waited = self._least == 1 or self._lost.over
             # Where no broker has ever answered, the addresses are wrong.
-            return error.retriable and bool(self._began.cluster.brokers) and (self._losses < self._least or not waited)
+            return error.retriable and bool(self._call.cluster.brokers) and (self._losses < self._least or not waited)
         self._lost = None
         return error.retriable
 
@@ -195,12 +194,3 @@ class _Patience:
 def _is_lost(error: ClientError) -> bool:
     """Whether a broker cannot be reached, or a partition has no leader."""
     return isinstance(error, ConnectError) or (isinstance(error, BrokerError) and error.code == LEADER_NOT_AVAILABLE)
-
-
-def batched(items: Iterable[K], size: int) -> list[list[K]]:
-    """The items in lists of at most `size`."""
-    rest = iter(items)
-    pieces = []
-    while piece := list(islice(rest, size)):
-        pieces.append(piece)
-    return pieces

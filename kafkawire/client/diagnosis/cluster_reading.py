@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.diagnosis.coordinator_loading import unloaded
-from kafkawire.client.diagnosis.leader_agreement import disputed, views
 from kafkawire.client.errors import ClientError, is_unknown_id
 from kafkawire.client.results import (
     Metadata,
@@ -53,7 +53,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
         opens: every open transaction. `starts`: the first offset of the earliest one of each partition.
         errors: partitions that could not be described.
         offsets: of the partitions with open transactions.
-        listed: what the brokers list; empty where nothing is open. `words`: by producer id.
+        listed: what the brokers list; empty where nothing is open. `id_states`: by producer id.
         coordinators: before and after all this.
         unloaded: partitions of `__transaction_state` that no coordinator had loaded before it was asked for its list,
             and why; None where that was not looked into.
@@ -67,7 +67,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     errors: dict[TopicPartition, ClientError]
     offsets: dict[TopicPartition, Offsets]
     listed: Results[int, tuple[TransactionListing, ...]]
-    words: dict[int, IdState]
+    id_states: dict[int, IdState]
     coordinators: tuple[Coordinators, Coordinators]
     unloaded: dict[int, ClientError] | None = None
     disputed: dict[TopicPartition, str] = {}
@@ -84,7 +84,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nameless(self) -> set[int]:
         """Producer ids of open transactions that no coordinator named."""
-        return {producer_id for _, producer_id in self.opens} - set(self.words)
+        return {producer_id for _, producer_id in self.opens} - set(self.id_states)
 
 
 async def read(
@@ -118,7 +118,7 @@ async def read(
     }
     listed: Results[int, tuple[TransactionListing, ...]] = Results({}, {})
     offsets: Results[TopicPartition, Offsets] = Results({}, {})
-    words: dict[int, IdState] = {}
+    id_states: dict[int, IdState] = {}
     missing: dict[int, ClientError] | None = None
     after = before
     if opens:
@@ -131,7 +131,7 @@ async def read(
             list_offsets(cluster, places, cluster.deadline(timeout_s)),
             list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids),
         )
-        words = await _words(cluster, opens, listed, before, timeout_s)
+        id_states = await _id_states(cluster, opens, listed, before, timeout_s)
         after = await coordinators(cluster, timeout_s)
         seen += await views(cluster, topics, timeout_s) if topics else []
     return ClusterReading(
@@ -141,7 +141,7 @@ async def read(
         errors=states.errors,
         offsets=offsets.values,
         listed=listed,
-        words=words,
+        id_states=id_states,
         coordinators=(before, after),
         unloaded=missing,
         disputed=disputed(seen, {place for place, _ in opens}),
@@ -165,7 +165,7 @@ def missing_brokers(metadata: Metadata) -> frozenset[int]:
     return frozenset(have - set(metadata.brokers))
 
 
-async def _words(
+async def _id_states(
     cluster: Cluster,
     opens: Iterable[OpenKey],
     listed: Results[int, tuple[TransactionListing, ...]],
@@ -178,10 +178,10 @@ async def _words(
     if not wanted:
         return {}
     answers = await describe_transactions(cluster, dict.fromkeys(wanted.values()), cluster.deadline(timeout_s))
-    return {producer_id: _word(name, answers, known) for producer_id, name in wanted.items()}
+    return {producer_id: _id_state(name, answers, known) for producer_id, name in wanted.items()}
 
 
-def _word(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> IdState:
+def _id_state(name: str, answers: Results[str, TransactionDescription], known: Coordinators) -> IdState:
     epoch = epoch_of(name, known)
     error = answers.errors.get(name)
     if error is not None:
@@ -213,3 +213,32 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
     if not known.leaders:
         return -1
     return known.leaders.get(partition_of_id(transactional_id, len(known.leaders)), (None, -1))[1]
+
+
+# Leaders -------------------------------------------------------------------------------------------------------------
+
+
+async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
+    """Each broker's own metadata of some topics. Those that do not answer do not count."""
+    deadline = cluster.deadline(timeout_s)
+
+    async def ask(broker_id: int) -> Metadata:
+        return await cluster.metadata(topics, deadline=deadline, broker_id=broker_id)
+
+    brokers = await cluster.known_brokers(deadline)
+    return list((await every(cluster, brokers, ask, deadline)).values.values())
+
+
+def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
+    """Partitions that have more than one leader, or leader epoch, in what was seen of them; each with a sentence."""
+    seen = list(seen)
+    found = {}
+    for place in places:
+        leads = {(info.leader_epoch, info.leader) for one in seen if (info := one.partitions.get(place)) is not None}
+        if len(leads) > 1:
+            names = ", ".join(
+                f"{'none' if leader is None else f'broker {leader}'} in leader epoch {epoch}"
+                for epoch, leader in sorted(leads, key=lambda lead: lead[0])
+            )
+            found[place] = f"Its leader changed, or not all brokers know of that yet: {names}."
+    return found

@@ -5,18 +5,15 @@ For the second of two operators, and for the one whose transaction ended while i
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 import msgspec
 
-from kafkawire import records
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
-from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.results import Offsets, TopicPartition
-from kafkawire.client.rpc.fetch_batches import batches
+from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.client.rpc.partition_offsets import list_offsets, offset_at
 from kafkawire.client.rpc.producer_states import describe_producers
+from kafkawire.records import Batch
 from kafkawire.transactions.abort_rules import TransactionSpec
 
 ABORT, COMMIT = "ABORT", "COMMIT"
@@ -88,15 +85,11 @@ async def how_it_ended(
     )
 
 
-async def _first(cluster: Cluster, place: TopicPartition, offset: int, deadline: Deadline) -> records.Batch | None:
+async def _first(cluster: Cluster, place: TopicPartition, offset: int, deadline: Deadline) -> Batch | None:
     """The batch of transactional data that begins at an offset; None where none does."""
-    leader = await leader_of(cluster, place, deadline)
-    async with aclosing(batches(cluster, leader, place, offset, offset + 1, deadline)) as found:
-        async for batch in found:
-            if batch.last_offset >= offset:
-                data = batch.base_offset == offset and batch.transactional and batch.control is None
-                return batch if data else None
-    return None
+    batch = await first_batch(cluster, place, offset, offset + 1, deadline, lambda one: one.last_offset >= offset)
+    data = batch is not None and batch.base_offset == offset and batch.transactional and batch.control is None
+    return batch if data else None
 
 
 async def _marker(
@@ -107,18 +100,15 @@ async def _marker(
     begin: int,
     offsets: Offsets,
     deadline: Deadline,
-) -> records.Batch | None:
+) -> Batch | None:
     """The first marker of a producer (of an epoch, where one is given) near an offset."""
-    leader = await leader_of(cluster, place, deadline)
-    end = min(offsets.high_watermark, begin + _NEAR)
-    async with aclosing(batches(cluster, leader, place, begin, end, deadline)) as found:
-        async for batch in found:
-            control = batch.control
-            if control is None or control.name not in (ABORT, COMMIT) or batch.base_offset < begin:
-                continue
-            if batch.producer_id == producer_id and epoch in (None, batch.producer_epoch):
-                return batch
-    return None
+
+    def wanted(batch: Batch) -> bool:
+        control = batch.control
+        ends = control is not None and control.name in (ABORT, COMMIT) and batch.base_offset >= begin
+        return ends and batch.producer_id == producer_id and epoch in (None, batch.producer_epoch)
+
+    return await first_batch(cluster, place, begin, min(offsets.high_watermark, begin + _NEAR), deadline, wanted)
 
 
 async def _last_written(cluster: Cluster, place: TopicPartition, producer_id: int, deadline: Deadline) -> int | None:

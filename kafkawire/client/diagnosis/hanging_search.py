@@ -24,7 +24,7 @@ from kafkawire.client.diagnosis.reading_changes import (
     same_verdict,
 )
 from kafkawire.client.diagnosis.search import Observation, Search
-from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, topics_of
+from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, Results, TopicPartition
 from kafkawire.client.rpc.hidden_resources import hidden_topics
@@ -54,7 +54,7 @@ async def find_hanging(
     Raises:
         ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
     """
-    return (await _Finder(cluster, search, progress, {}, read_log=True).run()).audit
+    return (await observe(cluster, search, {}, progress=progress)).audit
 
 
 async def observe(
@@ -64,6 +64,7 @@ async def observe(
     *,
     read_log: bool = True,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Observation:
     """As `find_hanging`, for callers that repeat it.
 
@@ -73,7 +74,8 @@ async def observe(
         read_log: whether `__transaction_state` may be read as a proof, which can be large.
         pause: waits so many seconds, before suspects are read again.
     """
-    return await _Finder(cluster, search, None, earlier, read_log=read_log, pause=pause).run()
+    prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
+    return await _Finder(cluster, search, progress, earlier, prover, pause).run()
 
 
 class _Finder:
@@ -83,9 +85,8 @@ class _Finder:
         search: Search,
         progress: Callable[[int, int], None] | None,
         earlier: Mapping[OpenKey, rows.Finding],
-        *,
-        read_log: bool,
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        prover: NoOwnerProver,
+        pause: Callable[[float], Awaitable[None]],
     ) -> None:
         self._cluster = cluster
         self._pause = pause
@@ -93,7 +94,7 @@ class _Finder:
         self._search = search
         self._progress = progress
         self._earlier = earlier
-        self._prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
+        self._prover = prover
         self._gaps: list[UnreadGap] = []
         self._cluster_id: str | None = None
         self._leaders: dict[TopicPartition, int] = {}
@@ -197,13 +198,13 @@ class _Finder:
         """`first`: to find suspects, answers are not verified."""
         progress = self._progress
         total = len(partitions)
-        told = (lambda done: progress(done, total)) if first and progress is not None else None
+        advance = (lambda done: progress(done, total)) if first and progress is not None else None
         return await read(
             self._cluster,
             partitions,
             broker_id=self._search.broker_id,
             timeout_s=self._search.timeout_s,
-            progress=told,
+            progress=advance,
             thorough=not first,
             loaded=not first and not await self._prover.has_authorizer(),
         )
@@ -222,13 +223,13 @@ class _Finder:
         """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only.
         `before`: an earlier reading, from which no coordinator has moved."""
         absence = Absence()
-        words = dict(reading.words)
+        id_states = dict(reading.id_states)
         nameless = {producer_id for _, producer_id in keys} & reading.nameless
         if thorough and nameless:
             absence, found = await self._prover.prove(reading, nameless)
-            words.update(found)
+            id_states.update(found)
         starts = reading.starts
-        cases = {key: self._case(key, reading, starts, words, absence, moved.get(key, ())) for key in keys}
+        cases = {key: self._case(key, reading, starts, id_states, absence, moved.get(key, ())) for key in keys}
         if before is not None:
             cases = {key: replace(case, lasting_ms=preparing_ms(key, before, reading)) for key, case in cases.items()}
         return {key: judge(case) for key, case in cases.items()}
@@ -238,7 +239,7 @@ class _Finder:
         key: OpenKey,
         reading: ClusterReading,
         starts: dict[TopicPartition, int],
-        words: dict[int, IdState],
+        id_states: dict[int, IdState],
         absence: Absence,
         moved: tuple[str, ...],
     ) -> LiveCase:
@@ -265,7 +266,7 @@ class _Finder:
             start=offsets.log_start if offsets else None,
             stable=offsets.last_stable_offset if offsets else None,
             high=offsets.high_watermark if offsets else None,
-            id_state=words.get(producer_id),
+            id_state=id_states.get(producer_id),
             absence=absence,
             moved=moved,
             address=self._search.reach,
@@ -277,14 +278,14 @@ class _Finder:
         if old is not None and old.reason == "stuck_prepare" and is_being_ended(finding):
             same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
             if same:  # that it lasts is not seen at first sight
-                said = tuple(line for line in old.evidence if line != _CONFIRMED)
-                finding = replace(finding, reason=old.reason, evidence=said, action=old.action)
+                evidence = tuple(line for line in old.evidence if line != _CONFIRMED)
+                finding = replace(finding, reason=old.reason, evidence=evidence, action=old.action)
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
 
     async def _confirm(
-        self, suspects: set[OpenKey], before: ClusterReading, said: dict[OpenKey, rows.Finding], metadata: Metadata
+        self, suspects: set[OpenKey], before: ClusterReading, earlier: dict[OpenKey, rows.Finding], metadata: Metadata
     ) -> tuple[dict[OpenKey, rows.Finding], ClusterReading, set[TopicPartition]]:
         """Reads suspects again until two readings agree. Those that have ended meanwhile are left out.
 
@@ -322,7 +323,7 @@ class _Finder:
             )
             suspects = set()
             for key, finding in now.items():
-                differs = self._abandoned(finding) and not same_verdict(finding, said.get(key))
+                differs = self._abandoned(finding) and not same_verdict(finding, earlier.get(key))
                 if last or not (differs or (key in again and (self._abandoned(finding) or is_being_ended(finding)))):
                     final[key] = finding
                 else:
@@ -332,7 +333,7 @@ class _Finder:
                 final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=False))[key]
             if not suspects:
                 break
-            before, said = reading, now
+            before, earlier = reading, now
             unsettled = bool(changed or reading.disputed)
         return final, reading, returned
 
@@ -340,7 +341,7 @@ class _Finder:
         """The partitions of `unread` whose broker is there again."""
         if not unread:
             return []
-        metadata = await self._cluster.metadata(topics_of(unread), deadline=self._deadline())
+        metadata = await self._cluster.metadata(sorted({place.topic for place in unread}), deadline=self._deadline())
         back = readable_again(unread, metadata, self._search.broker_id)
         if self._search.broker_id is None:
             self._leaders |= {

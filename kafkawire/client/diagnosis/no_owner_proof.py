@@ -44,7 +44,7 @@ class NoOwnerProver:
         return self._authorizer
 
     async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, IdState]]:
-        """What is proven of producer ids that no coordinator named, and the words that its log has of them.
+        """What is proven of producer ids that no coordinator named, and the states that the log has of their ids.
 
         Without an authorizer nothing is hidden, and it is enough that every coordinator had loaded all that it leads,
         and answered. Otherwise all of `__transaction_state` has to be read.
@@ -66,13 +66,13 @@ class NoOwnerProver:
             return Absence(doubts=(*silent, *hidden, *why)), {}
         self.tried = True
         self.read = sorted(place.partition for place in logs.values)
-        words = {}
+        id_states = {}
         for producer_id in producer_ids:
-            word = _word(producer_id, logs.values, reading)
-            if word is not None:
-                words[producer_id] = word
+            state = _id_state(producer_id, logs.values, reading)
+            if state is not None:
+                id_states[producer_id] = state
         read = f"all {count(len(self.read), 'partition')} of {TRANSACTION_STATE} were read"
-        return Absence(proof=read), words
+        return Absence(proof=read), id_states
 
     async def _logs(self, reading: ClusterReading) -> Results[TopicPartition, IdLog] | ClientError:
         leaders = reading.coordinators[1].leaders
@@ -120,7 +120,7 @@ def _unreadable(logs: Results[TopicPartition, IdLog] | ClientError) -> str:
     return f"{TRANSACTION_STATE} could not be read as a proof ({error})."
 
 
-def _word(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> IdState | None:
+def _id_state(producer_id: int, logs: dict[TopicPartition, IdLog], reading: ClusterReading) -> IdState | None:
     """A producer id in the log: its owner is hidden from the lists, has expired, or uses another one now."""
     owner = pick_owner(owner for log in logs.values() if (owner := log.owner(producer_id)) is not None)
     if owner is None:

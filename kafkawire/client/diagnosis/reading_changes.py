@@ -16,11 +16,11 @@ def is_being_ended(finding: rows.Finding) -> bool:
 
 def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) -> int | None:
     """For how long a coordinator has been preparing an open transaction, in milliseconds; None where it has not."""
-    state, word = after.opens[key], after.words.get(key[1])
-    then = before.opens.get(key), before.words.get(key[1])
-    if word is None or word.value is None or state_name(word.value.transaction_status) not in PREPARED:
+    producer, id_state = after.opens[key], after.id_states.get(key[1])
+    then = before.opens.get(key), before.id_states.get(key[1])
+    if id_state is None or id_state.value is None or state_name(id_state.value.transaction_status) not in PREPARED:
         return None
-    return after.at - before.at if then == (state, word) else None
+    return after.at - before.at if then == (producer, id_state) else None
 
 
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:

@@ -41,9 +41,9 @@ async def _read(cluster: Cluster, broker: int, key: TopicPartition, to: Offsets,
     place = Place("", key.topic, key.partition)
     async for batch in batches(cluster, broker, key, to.log_start, to.high_watermark, deadline):
         for record in coordinator_records(batch):
-            said = registration(place, record) if isinstance(record, CoordinatorRecord) else record
-            if said is not None:
-                ids.add(said)
+            change = registration(place, record) if isinstance(record, CoordinatorRecord) else record
+            if change is not None:
+                ids.add(change)
     if ids.unreadable is not None:
         raise ClientError(f"{key}: record at offset {ids.unreadable.offset}: {ids.unreadable.problem}")
     return ids

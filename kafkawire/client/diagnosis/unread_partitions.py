@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -68,8 +68,3 @@ def readable_again(
         if passes and info is not None and (info.leader if broker_id is None else broker_id) in metadata.brokers:
             found.append(place)
     return sorted(found)
-
-
-def topics_of(places: Collection[TopicPartition]) -> tuple[str, ...]:
-    """Their topics, each once."""
-    return tuple(sorted({place.topic for place in places}))

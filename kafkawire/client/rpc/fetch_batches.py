@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from kafkawire import records
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.messages import FetchRequest
@@ -41,6 +43,23 @@ async def batches(
             yield batch
         if offset == before:
             raise ClientError(f"{key}: nothing could be read at offset {offset}, below {end}")
+
+
+async def first_batch(
+    cluster: Cluster,
+    partition: TopicPartition,
+    start: int,
+    end: int,
+    deadline: Deadline,
+    wanted: Callable[[records.Batch], bool],
+) -> records.Batch | None:
+    """The first batch that is `wanted`, of those from offset `start` up to `end`; None where there is none."""
+    leader = await leader_of(cluster, partition, deadline)
+    async with aclosing(batches(cluster, leader, partition, start, end, deadline)) as found:
+        async for batch in found:
+            if wanted(batch):
+                return batch
+    return None
 
 
 async def _fetch(cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline) -> bytes:

@@ -215,12 +215,12 @@ def _certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
 def _tls_reason(error: ssl.SSLError) -> str:
     if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE") or isinstance(error, ssl.SSLEOFError):
         return "no TLS is spoken here: a plaintext listener (security.protocol PLAINTEXT or SASL_PLAINTEXT)?"
-    said = (error.reason or str(error)).replace("_", " ").lower()
-    if "protocol version" in said or "unsupported protocol" in said:
-        return f"no version of TLS in common ({said}): the broker's ssl.enabled.protocols needs TLSv1.2 or TLSv1.3"
-    if "alert" in said and "certificate" in said:
-        return f"the broker refuses our certificate ({said}): see ssl.keystore.location"
-    return f"TLS failed: {said}"
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if "protocol version" in reason or "unsupported protocol" in reason:
+        return f"no version of TLS in common ({reason}): the broker's ssl.enabled.protocols needs TLSv1.2 or TLSv1.3"
+    if "alert" in reason and "certificate" in reason:
+        return f"the broker refuses our certificate ({reason}): see ssl.keystore.location"
+    return f"TLS failed: {reason}"
 
 
 def _reason(error: OSError) -> str:

@@ -78,7 +78,7 @@ def parse_jaas(text: str) -> Jaas:
     Raises:
         ConfigError: it is not of that form. The text does not repeat what it holds: there are secrets in it.
     """
-    words: list[str] = []
+    tokens: list[str] = []
     place = 0
     text = text.rstrip()
     while place < len(text):
@@ -86,16 +86,16 @@ def parse_jaas(text: str) -> Jaas:
         if match is None:
             raise ConfigError(f"sasl.jaas.config: character {place + 1} is no part of MODULE FLAG KEY=VALUE ... ;")
         quoted = match[1] if match[1] is not None else match[2]
-        words.append(match[0].strip() if quoted is None else "\0" + re.sub(r"\\(.)", r"\1", quoted))
+        tokens.append(match[0].strip() if quoted is None else "\0" + re.sub(r"\\(.)", r"\1", quoted))
         place = match.end()
-    if not words or words[-1] != ";" or len(words) < 3:
+    if not tokens or tokens[-1] != ";" or len(tokens) < 3:
         raise ConfigError("sasl.jaas.config: is not of the form MODULE required KEY=VALUE ... ; (with a ; at its end)")
     options: dict[str, str] = {}
-    rest = words[2:-1]
+    rest = tokens[2:-1]
     for key, equals, value in zip(rest[::3], rest[1::3], rest[2::3], strict=False):
         if equals != "=" or value in ("=", ";"):
             raise ConfigError(f"sasl.jaas.config: option {len(options) + 1} is not of the form KEY=VALUE")
         options[key.removeprefix("\0")] = value.removeprefix("\0")
     if len(rest) % 3:
         raise ConfigError(f"sasl.jaas.config: option {len(options) + 1} is not of the form KEY=VALUE")
-    return Jaas(words[0].rpartition(".")[2], options)
+    return Jaas(tokens[0].rpartition(".")[2], options)

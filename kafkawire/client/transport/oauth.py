@@ -62,7 +62,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
     )
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:
-            said = json.loads(answer.read(_MAX_ANSWER))
+            answered = json.loads(answer.read(_MAX_ANSWER))
     except urllib.error.HTTPError as error:
         error.close()  # an error is a response, too: it holds the socket
         raise AuthenticationError(source.url, f"the token endpoint answers {error.code} {error.reason}") from None
@@ -70,11 +70,11 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
         reason = getattr(error, "reason", error)
         raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
     except HTTPException as error:  # what answers speaks no HTTP, or the URL cannot be sent in it
-        said = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({said})") from None
+        reason = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({reason})") from None
     except (ValueError, RecursionError):
         raise AuthenticationError(source.url, "the token endpoint's answer is not JSON") from None
-    token = said.get("access_token") if isinstance(said, dict) else None
+    token = answered.get("access_token") if isinstance(answered, dict) else None
     if not isinstance(token, str) or not token:
         raise AuthenticationError(source.url, "the token endpoint's answer has no access_token")
     return token

@@ -99,8 +99,8 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
         yield name, text, ("topic", "partition"), _by_partition(values(chosen))
     verdicts: dict[Labels, float] = dict.fromkeys(REASONS, 0.0)
     for seen in state.seen.values():
-        said = seen.finding.verdict, seen.finding.reason
-        verdicts[said] = verdicts.get(said, 0.0) + 1
+        verdict = seen.finding.verdict, seen.finding.reason
+        verdicts[verdict] = verdicts.get(verdict, 0.0) + 1
     yield "kafkawire_open_transactions", "Open transactions by verdict.", ("verdict", "reason"), verdicts
     hanging, left_out_hanging = _hanging(state, MOST_PARTITIONS)
     text = "Transactions that hang or are stuck, of a partition."

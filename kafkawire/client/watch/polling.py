@@ -90,10 +90,10 @@ class Watch:
         missed = 0
         while True:
             await asyncio.sleep(max(0.0, begun + due * self._interval_s - loop.time()))
-            told = await self.poll(missed=missed)
+            rows = await self.poll(missed=missed)
             if self._number == 1 and isinstance(self.error, ConnectError) and not self.error.retriable:
                 raise self.error
-            yield told
+            yield rows
             passed = int((loop.time() - begun) / self._interval_s)
             missed = max(0, passed - due)
             due = max(due, passed) + 1
@@ -120,8 +120,8 @@ class Watch:
             error=None if self.error is None else str(self.error),
         )
         self.observation = observation or self.observation
-        self.state, told = advance(self.state, attempt, everything=self._everything)
-        return told
+        self.state, rows = advance(self.state, attempt, everything=self._everything)
+        return rows
 
     async def _observe(self, limit: asyncio.Timeout) -> Observation:
         async def pause(seconds: float) -> None:

@@ -157,12 +157,12 @@ def advance(
         answered=observation.answered,
         max_timeout_ms=observation.max_timeout_ms,
     )
-    told: list[Change | Poll] = [
+    rows: list[Change | Poll] = [
         *_of_findings(state, after, attempt, observation, everything),
         *_of_coverage(state, after, attempt),
         _poll(attempt),
     ]
-    return after, told
+    return after, rows
 
 
 def _seen_now(state: WatchState, attempt: PollAttempt, observation: Observation) -> dict[OpenKey, WatchedTransaction]:
@@ -188,23 +188,23 @@ def _unread(place: TopicPartition, observation: Observation, gaps: dict[str, str
 def _of_findings(
     before: WatchState, after: WatchState, attempt: PollAttempt, observation: Observation, everything: bool
 ) -> Iterator[Change]:
-    def told(finding: Finding) -> bool:
+    def reported(finding: Finding) -> bool:
         return everything or noteworthy(finding)
 
     for key in sorted(before.seen.keys() | after.seen.keys()):
         old = before.seen[key].finding if key in before.seen else None
         new = after.seen[key].finding if key in after.seen else None
         if old is not None and (new is None or new.start_offset != old.start_offset):
-            if told(old):
+            if reported(old):
                 seen = key[0] in observation.described
                 yield _change(attempt, GONE, old, text=None if seen else _NOT_VISIBLE)
             old = None
-        if new is None or (old is not None and _said(old) == _said(new)):
+        if new is None or (old is not None and _verdict(old) == _verdict(new)):
             continue
-        if old is not None and told(old):
-            yield _change(attempt, CHANGED, new, before=_said(old))
-        elif told(new):
-            yield _change(attempt, APPEARED, new, before=_said(old) if old is not None else None)
+        if old is not None and reported(old):
+            yield _change(attempt, CHANGED, new, before=_verdict(old))
+        elif reported(new):
+            yield _change(attempt, APPEARED, new, before=_verdict(old) if old is not None else None)
 
 
 _NOT_VISIBLE = "Its partition is not visible any more: deleted, or hidden from the principal."
@@ -220,7 +220,7 @@ def _of_coverage(before: WatchState, after: WatchState, attempt: PollAttempt) ->
             )
 
 
-def _said(finding: Finding) -> str:
+def _verdict(finding: Finding) -> str:
     return f"{finding.verdict} {finding.reason}"
 
 
@@ -253,7 +253,7 @@ def _poll(attempt: PollAttempt) -> Poll:
         return row
     counts: dict[str, int] = {}
     for finding in observation.audit.findings:
-        counts[_said(finding)] = counts.get(_said(finding), 0) + 1
+        counts[_verdict(finding)] = counts.get(_verdict(finding), 0) + 1
     return msgspec.structs.replace(
         row,
         brokers=observation.audit.read.brokers,
