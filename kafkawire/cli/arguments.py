@@ -150,6 +150,11 @@ def check_clock(value: int | None) -> int | None:
 def read_bytes(argument: str | None, *, as_hex: bool, most: int = MOST_BYTES) -> bytes:
     """The bytes of HEX, FILE or `-`: files and standard input are raw, unless `as_hex` is set.
 
+    Args:
+        argument: HEX, FILE or `-`; None for standard input.
+        as_hex: whether files and standard input contain hex.
+        most: limit of bytes of a file or of standard input.
+
     Raises:
         InputError: more than `most` bytes of a file or of standard input; or no hex.
     """

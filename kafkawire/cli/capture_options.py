@@ -98,7 +98,16 @@ def selection(
     ports: list[int] | None,
     time: str | None,
 ) -> ExchangeSelection:
-    """The selection of the options; a usage error for an unknown api or a malformed time."""
+    """The selection of the options; a usage error for an unknown api or a malformed time.
+
+    Args:
+        apis: names or numbers of apis; each list selects any of its values, None all.
+        client_ids, topics, transactional_ids, producer_ids: as in the messages.
+        errors: only exchanges with an error code.
+        slow_ms: least latency in milliseconds.
+        connections, ports: numbers of connections; TCP ports.
+        time: `FROM..TO`, ISO 8601 or epoch milliseconds.
+    """
     from kafkawire.capture import ExchangeSelection
     from kafkawire.cli.ranges import time_range
 

@@ -75,7 +75,13 @@ def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False)
 
 
 def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) -> None:
-    """Prints a finding: what it is, why, and what to do."""
+    """Prints a finding: what it is, why, and what to do.
+
+    Args:
+        finding: the finding.
+        where: text in front of its place, such as the cluster.
+        action: whether to print the suggested action.
+    """
     say(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
     for sentence in finding.evidence:
         say(f"  - {brief(sentence)}")
@@ -89,7 +95,13 @@ def place_of(finding: rows.Finding) -> str:
 
 
 def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
-    """Prints the answer where nothing was found: `clear`, or `found_none` and what was not read or judged."""
+    """Prints the answer where nothing was found: `clear`, or `found_none` and what was not read or judged.
+
+    Args:
+        audit: an audit without findings.
+        clear: the sentence of a complete answer.
+        found_none: the beginning of an incomplete one.
+    """
     from kafkawire.transactions.completeness import not_judged, outcome
 
     result = outcome(audit)

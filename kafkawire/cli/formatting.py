@@ -44,7 +44,13 @@ def printable_characters() -> bytes:
 
 
 def json_bytes(value: Any, *, indent: int | None = None, ascii_only: bool = False) -> bytes:
-    """`value` (Structs, dicts, lists, strings, numbers) as JSON, harmless on a terminal: UTF-8 unless `ascii_only`."""
+    """`value` (Structs, dicts, lists, strings, numbers) as JSON, harmless on a terminal: UTF-8 unless `ascii_only`.
+
+    Args:
+        value: what `msgspec` can write.
+        indent: spaces a level; None for one line.
+        ascii_only: escape all characters beyond ASCII.
+    """
     if indent is None and not ascii_only:
         try:
             encoded = msgspec.json.encode(value)

@@ -38,6 +38,10 @@ class _Handler(WSGIRequestHandler):
 def serving(registry: CollectorRegistry, host: str, port: int) -> Iterator[int]:
     """Serves the metrics of a registry during the body; gives the port.
 
+    Args:
+        registry: the metrics.
+        host, port: the address to listen on; port 0 takes a free one.
+
     Raises:
         OSError: the address is not free, or not of this machine; the text names the option.
     """

@@ -91,6 +91,11 @@ def check_log_output(output: str | None, paths: Iterable[str], option: str = "--
 
     Beside a file that is named, others of its directories are read (indexes, checkpoints): a file with a name that only
     brokers give is never replaced.
+
+    Args:
+        output: the file to write; None and `-` are standard output.
+        paths: the inputs.
+        option: the option's name, for errors.
     """
     check_output(output, paths, option)
     if output is not None and output != "-" and _status(output) is not None:
@@ -196,7 +201,13 @@ def open_output(output: str | None, *, live: bool = False) -> Iterator[Sink]:
 
 
 def save(path: Path, content: bytes, inputs: Iterable[str] = ()) -> None:
-    """Writes a whole file, and creates the directories that it lies in; see `check_output` and `open_output`."""
+    """Writes a whole file, and creates the directories that it lies in; see `check_output` and `open_output`.
+
+    Args:
+        path: the file.
+        content: its bytes.
+        inputs: files that it must not replace.
+    """
     check_output(str(path), inputs)
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(str(path)) as file:

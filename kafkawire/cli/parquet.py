@@ -31,6 +31,12 @@ def write_parquet(
     """Writes rows of the classes in `kinds` into a file; there may be `rows.Columns` among them. `unset` names fields
     that no row has this time.
 
+    Args:
+        rows: the rows; `rows.Columns` may be among them.
+        kinds: the classes of the rows.
+        path: the file.
+        unset: fields that no row has this time.
+
     Raises:
         MissingExtraError: pyarrow is not installed.
     """

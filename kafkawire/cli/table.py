@@ -91,7 +91,16 @@ def table_width(*, terminal: bool, wide: bool) -> int:
 def tables(
     rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal: bool, utf8: bool, no_cut: bool = False
 ) -> Iterator[str]:
-    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`."""
+    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`.
+
+    Args:
+        rows: the rows, in any mix of kinds.
+        views: the columns of each kind.
+        width: characters of a line.
+        terminal: whether control characters act where the table is shown.
+        utf8: whether the stream encodes all characters.
+        no_cut: print long values in full.
+    """
     title = None
     first = True
     left_out: dict[str, None] = {}

@@ -91,14 +91,26 @@ class AuditLog:
         self.lines = 0
 
     def write(self, target: Any, request: Any, result: msgspec.Struct | None) -> None:
-        """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id."""
+        """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id.
+
+        Args:
+            target: what is known of the transaction.
+            request: the request to its coordinator or leader.
+            result: its result; None before it is sent.
+        """
         if result is None:
             self._id = uuid.uuid4().hex
         phase = "before" if result is None else "after"
         self._append(phase, target, request, None if result is None else _without(result, target, request))
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """Appends a line for a request that was refused; `target` is None where nothing was found."""
+        """Appends a line for a request that was refused; `target` is None where nothing was found.
+
+        Args:
+            target: the transaction, None where none was found.
+            reason: the kind of refusal.
+            text: the sentence of the error.
+        """
         self._id = uuid.uuid4().hex
         self._append("refused", target, None, {"reason": reason, "text": text})
 

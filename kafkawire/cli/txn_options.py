@@ -87,6 +87,13 @@ def with_admin(
 
     SIGTERM, and SIGHUP of a terminal that is gone, end it as Ctrl-C does: `action` is cancelled, and can still report
     its result.
+
+    Args:
+        bootstrap: `HOST:PORT,...`.
+        command_config: a file of client properties, or None.
+        timeout: seconds for all requests together, or None.
+        action: the coroutine function to run.
+        counting: progress to show on a terminal.
     """
     from kafkawire.client import Admin, read_properties
 
@@ -132,7 +139,14 @@ def _ended_by_signals() -> Iterator[None]:
 def make_search(
     bootstrap: str, command_config: str | None, max_transaction_timeout: int | None, confirm_after: float, **where: Any
 ) -> Search:
-    """The search of these options; `where`: other attributes of `Search`."""
+    """The search of these options; `where`: its other attributes.
+
+    Args:
+        bootstrap: `HOST:PORT,...`, for commands in findings.
+        command_config: a file of client properties, or None.
+        max_transaction_timeout: the brokers' limit in minutes; None: their setting.
+        confirm_after: seconds between the two readings.
+    """
     from kafkawire.client import Search
 
     return Search(

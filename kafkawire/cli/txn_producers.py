@@ -129,7 +129,13 @@ def print_producers(
     wide: bool = False,
     no_cut: bool = False,
 ) -> None:
-    """Prints what is wanted, and ends as the command does."""
+    """Prints what is wanted, and ends as the command does.
+
+    Args:
+        bootstrap, command_config, timeout: see `with_admin`.
+        wanted: replicas and producers.
+        format, to, wide, no_cut: see `output.print_rows`.
+    """
     check_output(to, [command_config])
     outcome = ReadOutcome()
 

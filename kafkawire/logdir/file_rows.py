@@ -96,7 +96,13 @@ def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
 
 
 def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Options) -> Iterator[rows.Row]:
-    """The rows of batches of a file, and of the damage between them."""
+    """The rows of batches of a file, and of the damage between them.
+
+    Args:
+        found: batches and damage, in order.
+        file: their file.
+        options: which rows and fields to make.
+    """
     place = file.place
     shown = record_options(file, options)
     selection = options.selection

@@ -57,7 +57,14 @@ def lines_of(
 def writer_of(
     file: LocatedFile, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Any | None:
-    """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for."""
+    """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for.
+
+    Args:
+        file: the segment.
+        options: which rows and fields to make.
+        encode: writes a value as JSON.
+        printable: see `lines_of`.
+    """
     if native is None or (fields := fields_of(file, options)) is None:
         return None
 

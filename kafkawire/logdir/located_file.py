@@ -91,6 +91,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
 
         Only headers are read. Offsets in a segment ascend; a batch that goes back has damage before it
         (`offset_backwards`): the base offset is not under the checksum.
+
+        Args:
+            start, end: positions in the file, in bytes: batches that begin between them.
+            check_crc: compare every checksum.
+            max_batch_bytes: limit of a batch, in the file and decompressed.
         """
         with self.source() as source:
             found = read(source, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes)

@@ -114,7 +114,13 @@ def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
 
 
 def leads(file: LocatedFile, position: int, offset: int) -> bool:
-    """Whether a batch begins at a position of a segment, with that offset in it or after it."""
+    """Whether a batch begins at a position of a segment, with that offset in it or after it.
+
+    Args:
+        file: the segment.
+        position: in bytes.
+        offset: an offset of a record.
+    """
     with file.source(1 << 16) as source:
         found = next(read(source, start=position, end=position + 1), None)
     return isinstance(found, Batch) and found.base_offset <= offset

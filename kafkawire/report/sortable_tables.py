@@ -84,7 +84,13 @@ def _age_cell(age_ms: int | None) -> TableCell:
 
 
 def partition_cell(topic: str, partition: int, cluster: str | None, *, several: bool) -> TableCell:
-    """`orders-1`, which sorts before `orders-10`."""
+    """`orders-1`, which sorts before `orders-10`.
+
+    Args:
+        topic, partition: the partition.
+        cluster: its cluster's id; None: unknown.
+        several: whether to name the cluster.
+    """
     text = f"{topic}-{partition}"
     return TableCell(f"{cluster or 'unknown'}: {text}" if several else text, f"{topic}-{partition:010}", code=True)
 
