@@ -83,7 +83,7 @@ class BrokerDirectory:
 
     @cached_property
     def log_starts(self) -> dict[tuple[str, int], int]:
-        """Only of partitions whose log starts after their first segment's first offset."""
+        """Of partitions whose log starts after their first segment's first offset; with tiered storage, of all."""
         return self._offsets(LOG_STARTS)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
@@ -151,10 +151,18 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int | None:
-        """First offset that is part of the log: the checkpoint's, or the first segment's; None without a segment."""
+        """First offset that is part of the log: the checkpoint's, or the first segment's; None without a segment.
+
+        It is below the first segment where tiered storage holds the segments before (KIP-405)."""
         first = next((file.offset for file in self.segments), None)
-        checkpointed = self.broker.log_starts.get((self.topic, self.partition))
-        return first if checkpointed is None else max(checkpointed, first or 0)
+        return self.broker.log_starts.get((self.topic, self.partition), first)
+
+    @property
+    def local_start_offset(self) -> int | None:
+        """First offset of the log that can be here: the later of the log start and the first segment's offset."""
+        first = next((file.offset for file in self.segments), None)
+        start = self.log_start_offset
+        return first if start is None else max(start, first or 0)
 
     def aborted_transactions(self) -> Iterator[AbortedEntry | Damage]:
         """The entries of all `.txnindex` files."""

@@ -158,7 +158,7 @@ class Bounds(NamedTuple):
             return ALL_OFFSETS
         low = EARLIEST if self.start is None else self.start.of(partition)
         high = LATEST if self.end is None else self.end.of(partition)
-        log_start, log_end = partition.log_start_offset or 0, log_end_offset(partition)
+        log_start, log_end = partition.local_start_offset or 0, log_end_offset(partition)
         missing = []
         if 0 <= low < log_start:
             missing.append(f"it begins at {log_start}, after the starting offset {low}")

@@ -172,10 +172,13 @@ def partition_of(
     """A partition from its segments.
 
     Args:
-        log_start: from `log-start-offset-checkpoint`, where there is one.
+        log_start: from `log-start-offset-checkpoint`, where there is one. Offsets from there up to the first segment
+            are in tiered storage: missing here.
     """
     segments = sorted(segments, key=lambda segment: segment.base_offset)
-    gap: OffsetGap | None = None
+    first = segments[0].base_offset if segments else 0
+    log_start = first if log_start is None else log_start
+    gap = OffsetGap(log_start, first) if segments and log_start < first else None
     for i, segment in enumerate(segments):
         if i and segment.first_offset > segments[i - 1].end_offset:
             gap = OffsetGap(segments[i - 1].end_offset, segment.first_offset)
@@ -184,10 +187,9 @@ def partition_of(
     damage = [d for segment in segments for d in segment.damage]
     last = segments[-1] if segments else None
     ends_torn = last is not None and bool(last.damage) and is_torn_end(last.damage[-1]) and not last.shortened
-    first = segments[0].base_offset if segments else 0
     return Partition(
         place=place,
-        log_start=max(first, log_start or 0),
+        log_start=log_start,
         log_end=segments[-1].end_offset if segments else 0,
         high_watermark=high_watermark,
         leader_epoch=max((segment.leader_epoch for segment in segments), default=-1),

@@ -141,8 +141,7 @@ class ReplicaMerge:
         partition = replica.partition
         self._replica = replica
         self._place = place_of(partition)
-        self._log_start = partition.log_start_offset or 0
-        entries, self._damage = read_snapshot(partition, self._log_start)
+        entries, self._damage = read_snapshot(partition, partition.local_start_offset or 0)
         seeded = [Replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay
@@ -232,7 +231,9 @@ class ReplicaMerge:
         id_facts = None if self._ids is None else self._ids.facts()
         answers = [*self._checks.answers(), *(id_facts.answers if id_facts else ())]
         producers = self._checks.replay.producers
-        found = partition_of(place, self._segments, log_start=self._log_start, high_watermark=partition.high_watermark)
+        found = partition_of(
+            place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
+        )
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
             partition=found,

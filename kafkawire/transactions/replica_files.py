@@ -47,8 +47,8 @@ def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[Segmen
             yield found
 
 
-def read_snapshot(partition: Partition, log_start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:
-    """Producers of the newest `.snapshot` whose open transactions began below the log start, and what is damaged."""
+def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:
+    """Producers of the newest `.snapshot` whose open transactions began below an offset, and what is damaged."""
     try:
         newest = partition.latest_snapshot()
     except OSError as error:
@@ -62,6 +62,6 @@ def read_snapshot(partition: Partition, log_start: int) -> tuple[list[ProducerEn
     for entry in entries:
         if isinstance(entry, Damage):
             damaged.append(rows.Damage.of(entry, **file.place))
-        elif 0 <= entry.producer.current_txn_first_offset < log_start:
+        elif 0 <= entry.producer.current_txn_first_offset < start:
             found.append(entry.producer)
     return found, damaged

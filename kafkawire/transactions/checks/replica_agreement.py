@@ -82,7 +82,7 @@ def _compared(group: Sequence[Partition]) -> Iterator[tuple[Partition, Tally]]:
                 yield other, tally
                 continue
             tally.lack(_DAMAGED, read.damages + rest.damages)
-            start = max(first.log_start_offset or 0, other.log_start_offset or 0)
+            start = max(first.local_start_offset or 0, other.local_start_offset or 0)
             _compare(_within(read, start, min(known)), _within(rest, start, min(known)), first, tally)
         yield other, tally
 
