@@ -1,4 +1,4 @@
-"""Keys, values and headers of records as Arrow arrays, and the schema of `Records.to_arrow`. Needs pyarrow."""
+"""Keys, values and headers of records as Arrow arrays, and `Records.to_arrow`. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ import numpy as np
 import pyarrow as pa
 
 from kafkawire.records.column_engine import engine
+from kafkawire.records.record_table import COLUMNS, HEADERS, bitmap
 
 if TYPE_CHECKING:
     from kafkawire.records.array_types import Bytes, Int32, Int64
 
-HEADERS = pa.list_(pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())]))
-SCHEMA = pa.schema(
-    [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", pa.int64(), nullable=False),
-        pa.field("sequence", pa.int32(), nullable=False),
-        pa.field("producer_id", pa.int64(), nullable=False),
-        pa.field("producer_epoch", pa.int16(), nullable=False),
-        pa.field("leader_epoch", pa.int32(), nullable=False),
-        pa.field("transactional", pa.bool_(), nullable=False),
-        pa.field("control", pa.bool_(), nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS, nullable=False),
+#: The columns of `Records.to_arrow`; its `control` is the flag.
+_COLUMNS = ("offset", "timestamp", "sequence", "producer_id", "producer_epoch", "leader_epoch", "transactional",
+            "control", "key", "value", "headers")  # fmt: skip
+_CONTENT = {"key": lambda records: records.arrow_keys(), "value": lambda records: records.arrow_values(),
+            "headers": lambda records: records.arrow_headers()}  # fmt: skip
+
+
+def record_batch(records: Any) -> pa.RecordBatch:
+    """`Records.to_arrow`."""
+    columns = {name: COLUMNS["is_control" if name == "control" else name] for name in _COLUMNS}
+    fields = [pa.field(name, column.type, nullable=name in ("key", "value")) for name, column in columns.items()]
+    arrays = [
+        _CONTENT[name](records) if name in _CONTENT else column.of_records(records).array(column.type)
+        for name, column in columns.items()
     ]
-)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def binary(data: Bytes, starts: Int64, lengths: Int32) -> Any:
@@ -40,7 +41,7 @@ def binary(data: Bytes, starts: Int64, lengths: Int32) -> Any:
     """
     offsets, content = engine.gather(data, starts, lengths)
     present = lengths >= 0
-    validity = None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+    validity = None if present.all() else bitmap(present)
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
 

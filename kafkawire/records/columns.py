@@ -36,6 +36,7 @@ from kafkawire.records.header import (
     MAGIC,
     TRANSACTIONAL,
 )
+from kafkawire.records.record import NO_SEQUENCE
 from kafkawire.records.source import Data, source_of
 from kafkawire.wire.backend import native
 
@@ -88,6 +89,16 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
     @property
     def last_offset(self) -> Int64:
         return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> Int64:
+        """`Batch.last_sequence`."""
+        base = self.base_sequence.astype(np.int64)
+        return np.where(base >= 0, (base + self.last_offset_delta) % (1 << 31), NO_SEQUENCE)
+
+    @property
+    def magic(self) -> npt.NDArray[np.int8]:
+        return np.full(len(self), MAGIC, np.int8)
 
     @property
     def codec(self) -> Int16:
@@ -174,25 +185,9 @@ class Records(msgspec.Struct, frozen=True, eq=False):
         Raises:
             ValueError: keys or values of more than 2^31 bytes in one piece.
         """
-        import pyarrow as pa
+        from kafkawire.records.arrow import record_batch
 
-        from kafkawire.records.arrow import SCHEMA
-
-        batches, batch = self.batches, self.batch
-        arrays = [
-            pa.array(self.offset),
-            pa.array(self.timestamp),
-            pa.array(self.sequence),
-            pa.array(batches.producer_id[batch]),
-            pa.array(batches.producer_epoch[batch]),
-            pa.array(batches.leader_epoch[batch]),
-            pa.array(batches.transactional[batch]),
-            pa.array(batches.is_control[batch]),
-            self.arrow_keys(),
-            self.arrow_values(),
-            self.arrow_headers(),
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        return record_batch(self)
 
     def arrow_keys(self) -> Any:
         """The keys as an Arrow binary array."""

@@ -58,5 +58,9 @@ def register(spark: SparkSession) -> None:
     from kafkawire.spark.index_source import KafkaIndex
     from kafkawire.spark.segment_source import KafkaSegment
 
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
     for source in (KafkaSegment, KafkaPcap, KafkaIndex):
-        spark.dataSource.register(source)
+        # Sources run in processes that do not know the session's settings: this one travels with the class.
+        spark.dataSource.register(
+            type(source.__name__, (source,), {"case_sensitive": True}) if case_sensitive else source
+        )

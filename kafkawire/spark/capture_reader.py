@@ -41,8 +41,8 @@ FRAMES = pa.schema(
         ("data", pa.binary()),
     ]
 )
-#: What there is only by option.
-BODIES = frozenset(("request", "response", "data"))
+#: What the table has only by option.
+_BODIES = frozenset(("request", "response", "data"))
 #: Its fields are those of the table.
 _Frame: Any = msgspec.defstruct("_Frame", [(field.name, Any) for field in FRAMES], frozen=True, kw_only=True)
 #: Most tasks for one file: each of them walks over all of its packets.
@@ -76,6 +76,14 @@ class CaptureReader(ItemReader[CapturePart]):
             "payloads": not options.flag("noPayloads"),
             "show_secrets": options.flag("showSecrets"),
         }
+
+    @staticmethod
+    def table(options: SourceOptions) -> pa.Schema:
+        return EXCHANGES if options.choice("rows", ROWS) == "exchanges" else FRAMES
+
+    @staticmethod
+    def hidden(options: SourceOptions) -> frozenset[str]:
+        return frozenset() if options.flag("body") else _BODIES
 
     def items(self) -> Iterator[CapturePart]:
         return (part for file in captures(self.options.paths) for part in parts_of(file, self.part_bytes))

@@ -28,32 +28,25 @@ Options, case-insensitive:
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkawire.spark.capture_reader import BODIES, EXCHANGES, FRAMES, ROWS, CaptureReader
+from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import Source, SourceOptions
+from kafkawire.spark.sources import Source
 
 
 class KafkaPcap(Source):
     """See the module."""
 
-    shared = ("rows", "mode", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "api", "connection",
-              "startingTimestamp", "endingTimestamp")  # fmt: skip
+    item_reader = CaptureReader
+    shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "api",
+              "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
     stream_only = ("settleSeconds",)
 
     @classmethod
     def name(cls) -> str:
         return "kafka_pcap"
-
-    def schema(self) -> StructType:
-        options = SourceOptions(self.options)
-        fields = EXCHANGES if options.choice("rows", ROWS) == "exchanges" else FRAMES
-        body = options.flag("body")
-        return from_arrow_schema(pa.schema([field for field in fields if body or field.name not in BODIES]))
 
     def reader(self, schema: StructType) -> CaptureReader:
         return CaptureReader(schema, self.of_batch())

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir, rows
@@ -39,29 +38,16 @@ _FILES = {
 KINDS = (*_FILES, "damage")
 
 
-class KafkaIndex(Source):
-    """See the module."""
-
-    shared = ("kinds", "mode")
-
-    @classmethod
-    def name(cls) -> str:
-        return "kafka_index"
-
-    def schema(self) -> StructType:
-        kinds = [rows.LOG_ROWS[kind] for kind in SourceOptions(self.options).several("kinds", KINDS)]
-        return from_arrow_schema(arrow.schema(kinds))
-
-    def reader(self, schema: StructType) -> IndexReader:
-        return IndexReader(schema, self.of_batch())
-
-
 class IndexReader(ItemReader[LogFile]):
     """An item is a file."""
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.kinds = frozenset(options.several("kinds", KINDS))
+
+    @staticmethod
+    def table(options: SourceOptions) -> pa.Schema:
+        return arrow.schema([rows.LOG_ROWS[kind] for kind in options.several("kinds", KINDS)])
 
     def items(self) -> Iterator[LogFile]:
         of = {kind for wanted, kinds in _FILES.items() if self.kinds & {wanted, "damage"} for kind in kinds}
@@ -89,3 +75,17 @@ class IndexReader(ItemReader[LogFile]):
     def _fail(self, damage: rows.Damage) -> None:
         if self.options.fail_fast:
             raise SourceError(f"{damage.file}: at byte {damage.position or 0}: {damage.reason}: {damage.detail}")
+
+
+class KafkaIndex(Source):
+    """See the module."""
+
+    item_reader = IndexReader
+    shared = ("kinds", "mode", "columns")
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_index"
+
+    def reader(self, schema: StructType) -> IndexReader:
+        return IndexReader(schema, self.of_batch())

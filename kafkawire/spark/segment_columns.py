@@ -1,74 +1,49 @@
-"""Rows of `kafka_segment` as Arrow: columns of `records.columns` under the names of the table, without an object a row.
+"""The tables of `kafka_segment`: columns of `records.record_table`, and their rows as Arrow without an object a row.
 
 Only the wanted columns are made. Batches of magic 0 and 1, which are old and rare, go through objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from kafkawire.errors import RecordError
+from kafkawire import rows
 from kafkawire.logdir import LogFile
-from kafkawire.records import CONTROL_TYPES, Batch, Record
+from kafkawire.records import Batch, Record
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
-from kafkawire.records.compression import CODEC_NAMES
-from kafkawire.records.control import ABORT, COMMIT, MALFORMED
-from kafkawire.records.marker_columns import markers
+from kafkawire.records.control_columns import Controls
+from kafkawire.records.record_table import COLUMNS, Column, Values
 from kafkawire.rows.arrow import arrow_text
 
 Row = dict[str, Any]
-Int32 = npt.NDArray[np.int32]
 
-_PLACE = [("file", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("position", pa.int64())]
-_PRODUCER = [
-    ("leader_epoch", pa.int32()),
-    ("producer_id", pa.int64()),
-    ("producer_epoch", pa.int16()),
-    ("sequence", pa.int32()),
-    ("transactional", pa.bool_()),
-    ("control", pa.string()),
-    ("coordinator_epoch", pa.int32()),
-]
-_TIME = [("timestamp", pa.int64()), ("timestamp_type", pa.string())]
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+#: Columns that records have in another type, or under another name, than in `COLUMNS`.
+_ERROR = Column(pa.string())
+_TYPES = {"headers": _HEADERS, "error": _ERROR.type}
+_NAMES = {"timestampType": "timestamp_type_id"}
+
+
+def _table(names: str, **types: pa.DataType) -> pa.Schema:
+    types = _TYPES | types
+    return pa.schema([(name, types.get(name) or COLUMNS[_NAMES.get(name, name)].type) for name in names.split()])
+
+
+_PRODUCER = "leader_epoch producer_id producer_epoch sequence transactional control coordinator_epoch"
 #: A row a batch; `timestamp` is the newest of its records, `error` what is wrong where something is.
-BATCHES = pa.schema(
-    [
-        *_PLACE,
-        ("base_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("records", pa.int32()),
-        ("magic", pa.int8()),
-        ("codec", pa.string()),
-        ("crc", pa.int64()),
-        ("size", pa.int32()),
-        *_TIME,
-        *_PRODUCER,
-        ("error", pa.string()),
-    ]
+BATCHES = _table(
+    "file topic partition position base_offset last_offset records magic codec crc size timestamp timestamp_type "
+    f"{_PRODUCER} error"
 )
 #: A row a record; `position` is its batch's.
-RECORDS = pa.schema(
-    [
-        *_PLACE,
-        ("offset", pa.int64()),
-        *_TIME,
-        *_PRODUCER,
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        ("error", pa.string()),
-    ]
-)
-
-_CODECS = np.array(CODEC_NAMES, object)
-_MARKER_NAMES = np.array([CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]], object)
-_TIMESTAMP_TYPES = np.array(TIMESTAMP_TYPES, object)
+RECORDS = _table(f"file topic partition position offset timestamp timestamp_type {_PRODUCER} key value headers error")
+#: A row a record, as Spark's Kafka source has it (`KafkaRecordToRowConverter`); `headers` is null where there are none.
+KAFKA = _table("key value topic partition offset timestamp timestampType headers", timestamp=pa.timestamp("ms", "UTC"))
 
 
 def place_of(file: LogFile) -> Row:
@@ -77,86 +52,46 @@ def place_of(file: LogFile) -> Row:
             "partition": file.partition}  # fmt: skip
 
 
-def of_rows(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+def of_rows(found: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     """Rows that are dicts; what one does not have is null."""
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-    return _record_batch(columns, schema, len(rows))
+    columns = [pa.array([row.get(field.name) for row in found], field.type) for field in schema]
+    return _record_batch(columns, schema, len(found))
 
 
-class ControlColumns(NamedTuple):
-    """The control columns, an element a batch.
+def of_columns(
+    found: Batches | Records, controls: Controls | None, place: Row, schema: pa.Schema, *, null_headers: bool = False
+) -> pa.RecordBatch:
+    """A row a batch or a record.
 
-    Attributes:
-        names: of control batches; None for batches of data.
-        epochs: of the coordinator that wrote the marker; -1 for none.
-        malformed: indexes of the batches whose control record cannot be read.
+    Args:
+        controls: what the control batches say, where `schema` has a column of `CONTROL_COLUMNS`.
+        place: `place_of` the file.
+        null_headers: whether headers are null where there are none.
     """
 
-    names: npt.NDArray[np.object_]
-    epochs: Int32
-    malformed: list[int]
+    def array(name: str) -> pa.Array:
+        column = COLUMNS.get(_NAMES.get(name, name), _ERROR)
+        if isinstance(found, Batches) and column.batch is not None:
+            return column.of_batches(found, controls).array(column.type)
+        if isinstance(found, Records) and column.record is not None:
+            return column.of_records(found, controls).array(column.type)
+        if isinstance(found, Records) and name in ("key", "value"):
+            return found.arrow_keys() if name == "key" else found.arrow_values()
+        if isinstance(found, Records) and name == "headers":
+            return _headers(found, null_headers)
+        if (value := place.get(name)) is None:
+            return pa.nulls(len(found), column.type)
+        if isinstance(value, str):
+            return Values(np.zeros(len(found), np.int32), texts=[value]).array(column.type)
+        return Values(np.full(len(found), value)).array(column.type)
+
+    arrays = [array(field.name) for field in schema]
+    return _record_batch(
+        [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema, len(found)
+    )
 
 
-#: Where no control column is wanted.
-NO_CONTROLS = ControlColumns(np.empty(0, object), np.empty(0, np.int32), [])
-
-
-def controls(found: Batches) -> ControlColumns:
-    """The names of control batches."""
-    names = np.full(len(found), None, object)
-    epochs = np.full(len(found), -1, np.int32)
-    malformed = []
-    plain = markers(found)
-    names[plain.at] = _MARKER_NAMES[plain.type]
-    epochs[plain.at] = plain.coordinator_epoch
-    for index in plain.others.tolist():
-        try:
-            control = found.batch(index).control
-        except RecordError:
-            names[index] = MALFORMED
-            malformed.append(index)
-            continue
-        assert control is not None
-        names[index] = control.name
-        epochs[index] = -1 if control.coordinator_epoch is None else control.coordinator_epoch
-    return ControlColumns(names, epochs, malformed)
-
-
-def of_batches(found: Batches, control: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
-    """A row a batch."""
-    columns: dict[str, Callable[[], Any]] = {
-        "position": lambda: found.position,
-        "base_offset": lambda: found.base_offset,
-        "last_offset": lambda: found.last_offset,
-        "records": lambda: found.record_count,
-        "magic": lambda: np.full(len(found), 2, np.int8),
-        "codec": lambda: _CODECS[found.codec],
-        "crc": lambda: found.crc.astype(np.int64),
-        "size": lambda: found.size.astype(np.int32),
-        "timestamp": lambda: found.max_timestamp,
-        "sequence": lambda: found.base_sequence,
-        **_shared(found, control, slice(None)),
-    }
-    return _filled(columns, place, schema, len(found))
-
-
-def of_records(found: Records, control: ControlColumns, place: Row, schema: pa.Schema) -> pa.RecordBatch:
-    """A row a record."""
-    batches, batch = found.batches, found.batch
-    columns: dict[str, Callable[[], Any]] = {
-        "position": lambda: batches.position[batch],
-        "offset": lambda: found.offset,
-        "timestamp": lambda: found.timestamp,
-        "sequence": lambda: found.sequence,
-        "key": lambda: found.arrow_keys(),
-        "value": lambda: found.arrow_values(),
-        "headers": lambda: _headers(found),
-        **_shared(batches, control, batch),
-    }
-    return _filled(columns, place, schema, len(found))
-
-
-def _headers(found: Records) -> Any:
+def _headers(found: Records, null_headers: bool) -> pa.Array:
     """Headers with keys as text; bytes that are no UTF-8 become U+FFFD."""
     headers = found.arrow_headers()
     keys, values = headers.values.flatten()
@@ -165,31 +100,9 @@ def _headers(found: Records) -> Any:
     except pa.ArrowInvalid:
         decoded = (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
         texts = pa.array(list(map(arrow_text, decoded)), pa.string())
-    return pa.ListArray.from_arrays(headers.offsets, pa.StructArray.from_arrays([texts, values], ["key", "value"]))
-
-
-def _shared(found: Batches, control: ControlColumns, index: Any) -> dict[str, Callable[[], Any]]:
-    return {
-        "timestamp_type": lambda: _TIMESTAMP_TYPES[found.log_append_time.astype(np.int8)[index]],
-        "leader_epoch": lambda: found.leader_epoch[index],
-        "producer_id": lambda: found.producer_id[index],
-        "producer_epoch": lambda: found.producer_epoch[index],
-        "transactional": lambda: found.transactional[index],
-        "control": lambda: control.names[index],
-        "coordinator_epoch": lambda: pa.array(control.epochs[index], mask=control.epochs[index] < 0),
-    }
-
-
-def _filled(columns: dict[str, Callable[[], Any]], place: Row, schema: pa.Schema, count: int) -> pa.RecordBatch:
-    arrays = []
-    for field in schema:
-        if field.name in columns:
-            values = columns[field.name]()
-            array = values if isinstance(values, pa.Array) else pa.array(values)
-            arrays.append(array if array.type == field.type else array.cast(field.type))
-        else:
-            arrays.append(pa.repeat(pa.scalar(place.get(field.name), field.type), count))
-    return _record_batch(arrays, schema, count)
+    none = pa.array(found.header_count == 0) if null_headers else None
+    pairs = pa.StructArray.from_arrays([texts, values], ["key", "value"])
+    return pa.ListArray.from_arrays(headers.offsets, pairs, mask=none)
 
 
 def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
@@ -202,34 +115,20 @@ def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.R
 
 
 def row_of(batch: Batch, place: Row) -> Row:
-    """The row of a batch of any magic."""
-    return place | {
-        "position": batch.position,
-        "base_offset": batch.base_offset,
-        "last_offset": batch.last_offset,
-        "records": batch.record_count,
-        "magic": batch.magic,
-        "codec": batch.codec,
-        "crc": batch.crc,
-        "size": batch.size,
-        "timestamp": batch.max_timestamp,
-        "timestamp_type": batch.timestamp_type,
-        "leader_epoch": batch.partition_leader_epoch,
-        "producer_id": batch.producer_id,
-        "producer_epoch": batch.producer_epoch,
-        "sequence": batch.base_sequence,
-        "transactional": batch.transactional,
-    }
+    """The row of a batch of magic 0 or 1, which is no control batch."""
+    of_type = TIMESTAMP_TYPES.index(batch.timestamp_type) if batch.magic else -1
+    return rows.to_dict(rows.Batch.of(batch, None)) | place | {"timestampType": of_type}
 
 
-def record_rows(records: Iterable[Record], row: Row) -> Iterable[Row]:
+def record_rows(records: Iterable[Record], row: Row, *, null_headers: bool = False) -> Iterable[Row]:
     """The rows of the records of a batch whose row is `row`."""
     for record in records:
+        headers = [{"key": arrow_text(header.key), "value": header.value} for header in record.headers]
         yield row | {
             "offset": record.offset,
             "timestamp": record.timestamp,
             "sequence": record.sequence,
             "key": record.key,
             "value": record.value,
-            "headers": [{"key": arrow_text(header.key), "value": header.value} for header in record.headers],
+            "headers": headers or (None if null_headers else headers),
         }

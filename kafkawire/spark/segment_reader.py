@@ -18,6 +18,8 @@ from kafkawire.logdir.text_files import INT64
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
+from kafkawire.records.control_columns import controls_of
+from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.offset_options import ALL_OFFSETS, OffsetRange, bounds, subscription
@@ -27,6 +29,8 @@ from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("records", "batches", "headers")
+#: The tables of records, by the option `format`.
+FORMATS = {"kafkawire": segment_columns.RECORDS, "kafka": segment_columns.KAFKA}
 LEAST_OFFSET = -INT64 - 1
 
 
@@ -47,9 +51,20 @@ class SegmentReader(ItemReader[SegmentPart]):
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
         super().__init__(schema, options)
         self.rows = options.choice("rows", ROWS)
+        #: Spark's Kafka source reads no control records.
+        self.data_only = options.choice("format", tuple(FORMATS)) == "kafka"
         self.part_bytes = options.size("maxPartBytes", PART_BYTES)
         self.subscription = subscription(options)
         self.show_secrets = options.flag("showSecrets")
+
+    @staticmethod
+    def table(options: SourceOptions) -> pa.Schema:
+        rows, name = options.choice("rows", ROWS), options.choice("format", tuple(FORMATS))
+        if rows == "records":
+            return FORMATS[name]
+        if name == "kafka":
+            raise ValueError(f"with format kafka, rows is records, not {rows}")
+        return segment_columns.BATCHES
 
     def items(self) -> Iterator[SegmentPart]:
         wanted = bounds(self.options)
@@ -114,27 +129,21 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield self._damage(part, damage, schema, error)
 
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        found = found.where(_within(part.offsets, found.base_offset, found.last_offset))
+        chosen = _within(part.offsets, found.base_offset, found.last_offset)
+        found = found.where(chosen & ~found.is_control if self.data_only else chosen)
         if not len(found):
             return
-        asked = {field.name for field in schema}
-        controls = (
-            segment_columns.controls(found)
-            if asked & {"control", "coordinator_epoch", "error"}
-            else segment_columns.NO_CONTROLS
-        )
-        for index in controls.malformed:
-            batch = found.batch(index)
-            try:
-                batch.control  # noqa: B018
-            except RecordError as error:
-                yield self._damage(part, Damage(batch.position, "bad_records", str(error)), schema, error)
+        controls = controls_of(found) if {*CONTROL_COLUMNS, "error"} & set(schema.names) else None
+        for index, error in controls.malformed.items() if controls else ():
+            yield self._damage(part, Damage(int(found.position[index]), "bad_records", str(error)), schema, error)
         if self.rows != "records":
-            yield segment_columns.of_batches(found, controls, place, schema)
+            yield segment_columns.of_columns(found, controls, place, schema)
             return
         for records in columns.records(found):
-            rows = without_secrets(records) if self._hides_secrets(part.file) else records
-            yield _chosen(segment_columns.of_records(rows, controls, place, schema), records.offset, part.offsets)
+            hidden = "value" in schema.names and self._hides_secrets(part.file)
+            rows = without_secrets(records) if hidden else records
+            made = segment_columns.of_columns(rows, controls, place, schema, null_headers=self.data_only)
+            yield _chosen(made, records.offset, part.offsets)
             for damage in records.damage:
                 yield self._damage(part, damage, schema)
 
@@ -153,7 +162,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         try:
             found = (without_secret(one) for one in batch.records) if self._hides_secrets(part.file) else batch.records
             wanted = (one for one in found if _within(part.offsets, one.offset, one.offset))
-            rows.extend(segment_columns.record_rows(wanted, row))
+            rows.extend(segment_columns.record_rows(wanted, row, null_headers=self.data_only))
         except RecordError as error:
             damage = Damage(batch.position, "bad_records", str(error))
             yield self._damage(part, damage, schema, error)

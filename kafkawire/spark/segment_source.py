@@ -11,6 +11,9 @@ Paths are log directories, folders of several, partitions, segments, globs of th
 hdfs://). Options, case-insensitive:
 
 - `rows`: records, batches or headers
+- `format`: "kafka" for the columns of Spark's Kafka source: key, value, topic, partition, offset, timestamp,
+  timestampType and headers. Control records have no rows, and `mode` is FAILFAST unless it is given.
+- `columns`: names of columns, separated by commas; only these are read
 - `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
 - `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
   where walking over headers leads; a compressed batch is never split.
@@ -20,37 +23,32 @@ hdfs://). Options, case-insensitive:
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
-Only the columns of the table are decoded; `spark.read.schema("offset long, value binary")` leaves out others. (Spark
-does not pass the columns of a query to a source in Python.)
+Only the columns of the table are decoded; the option `columns` and a schema leave out others. (Spark does not pass the
+columns of a query to a source in Python.) A schema may also choose other types, see `column_projection`.
 """
 
 from __future__ import annotations
 
 from pyspark.sql.datasource import DataSourceStreamReader
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from kafkawire.spark import segment_columns
 from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
-from kafkawire.spark.segment_reader import ROWS, SegmentReader
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import Source, SourceOptions
+from kafkawire.spark.sources import Source
 
 
 class KafkaSegment(Source):
     """See the module."""
 
-    shared = ("rows", "mode", "maxPartBytes", "showSecrets")
+    item_reader = SegmentReader
+    shared = ("rows", "format", "columns", "mode", "maxPartBytes", "showSecrets")
     batch_only = (*SUBSCRIPTIONS, *STARTS, STRATEGY, *ENDS)
     stream_only = ("highWatermark",)
 
     @classmethod
     def name(cls) -> str:
         return "kafka_segment"
-
-    def schema(self) -> StructType:
-        rows = SourceOptions(self.options).choice("rows", ROWS)
-        return from_arrow_schema(segment_columns.RECORDS if rows == "records" else segment_columns.BATCHES)
 
     def reader(self, schema: StructType) -> SegmentReader:
         return SegmentReader(schema, self.of_batch())

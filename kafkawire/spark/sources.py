@@ -9,15 +9,15 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.text_files import INT64, whole_number
+from kafkawire.spark.column_projection import projection, table_schema
 from kafkawire.spark.task_sizing import split_into_tasks
 
 Item = TypeVar("Item")
@@ -35,9 +35,13 @@ class Source(DataSource):
     """A data source that refuses options that it does not have.
 
     Attributes:
+        item_reader: reads its batches.
+        case_sensitive: `spark.sql.caseSensitive` of the session, as it is when the source is registered.
         shared, batch_only, stream_only: the names of its options.
     """
 
+    item_reader: ClassVar[type[ItemReader[Any]]]
+    case_sensitive: ClassVar[bool] = False
     shared: ClassVar[tuple[str, ...]]
     batch_only: ClassVar[tuple[str, ...]] = ()
     stream_only: ClassVar[tuple[str, ...]] = ()
@@ -45,6 +49,12 @@ class Source(DataSource):
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self.checked(*self.shared, *self.batch_only, *self.stream_only)
+
+    def schema(self) -> StructType:
+        options = self.checked(*self.shared, *self.batch_only, *self.stream_only)
+        table, hidden = self.item_reader.table(options), self.item_reader.hidden(options)
+        columns = options.words("columns") or [name for name in table.names if name not in hidden]
+        return table_schema(table, columns, case_sensitive=options.case_sensitive)
 
     def of_batch(self) -> SourceOptions:
         """The options of a batch read."""
@@ -65,7 +75,7 @@ class Source(DataSource):
         if unknown:
             options = ", ".join(sorted(known, key=str.lower))
             raise ValueError(f"{what}{self.name()} has no option {', '.join(unknown)}; the options are {options}")
-        return SourceOptions(self.options)
+        return SourceOptions(self.options, case_sensitive=self.case_sensitive)
 
 
 class Task(InputPartition, Generic[Item]):
@@ -78,11 +88,27 @@ class Task(InputPartition, Generic[Item]):
 
 class ItemReader(DataSourceReader, Generic[Item]):
     """Reads a list of items in tasks with a like number of bytes each, and gives the columns of `schema`, which may be
-    fewer than the source has. A source implements `items`, `size_of` and `batches`."""
+    fewer than the source has. A source implements `table`, `items`, `size_of` and `batches`.
+
+    Raises:
+        ValueError: the source does not have a column of `schema`, or cannot give it that type.
+    """
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
-        self.schema = schema
         self.options = options
+        self.projection = projection(
+            schema, self.table(options), case_sensitive=options.case_sensitive, fail_fast=options.fail_fast
+        )
+
+    @staticmethod
+    @abstractmethod
+    def table(options: SourceOptions) -> pa.Schema:
+        """All columns that the source has with these options."""
+
+    @staticmethod
+    def hidden(options: SourceOptions) -> frozenset[str]:
+        """The columns that are read only if the option `columns` or a schema names them."""
+        return frozenset()
 
     @abstractmethod
     def items(self) -> Iterable[Item]:
@@ -105,7 +131,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, Task):  # Spark makes one partition of nothing out of none
-            yield from self.batches(partition.items, to_arrow_schema(self.schema, timezone="UTC"))
+            yield from map(self.projection.batch, self.batches(partition.items, self.projection.source))
 
 
 class SourceOptions:
@@ -115,9 +141,12 @@ class SourceOptions:
         ValueError: an option has an invalid value.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], *, case_sensitive: bool = False) -> None:
         self._given = {name.lower(): value for name, value in given.items()}
-        mode = self._given.get("mode", "PERMISSIVE").upper()
+        self.case_sensitive = case_sensitive
+        # As Spark's Kafka source (`failOnDataLoss`), whose columns have no room for an error.
+        usual = FAILFAST if self._given.get("format", "").lower() == "kafka" else _MODES[0]
+        mode = self._given.get("mode", usual).upper()
         if mode not in _MODES:
             raise ValueError(f"mode is PERMISSIVE or FAILFAST, not {mode}")
         self.fail_fast = mode == FAILFAST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,3 +132,48 @@ def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) ->
     stream = spark.readStream.format("kafka_segment").option("endingOffsets", "latest").load(str(path))
     with pytest.raises(PySparkException, match="a stream of kafka_segment has no option endingoffsets"):
         stream.writeStream.format("noop").start().awaitTermination()
+
+
+def test_a_schema_chooses_columns_and_types(spark: SparkSession, logs: LogDirectory) -> None:
+    path = logs.write()
+    register(spark)
+    source = spark.read.format("kafka_segment")
+    found = source.schema("timestamp timestamp, Offset long, key string").load(path)
+    assert [row.timestamp for row in found.where("Offset = 0").collect()] == [datetime.fromtimestamp(NOON / 1000)]
+    assert found.count() == 4
+    with pytest.raises(PySparkException, match="no column producerId: the columns are file, topic, "):
+        source.schema("producerId long").load(path).count()
+    with pytest.raises(PySparkException, match="column offset may be null"):
+        source.schema("offset long NOT NULL").load(path).count()
+    assert load(spark, path, columns="Offset, topic").columns == ["offset", "topic"]
+
+
+def test_names_match_exactly_in_a_case_sensitive_session(spark: SparkSession, logs: LogDirectory) -> None:
+    path = logs.write()
+    try:
+        spark.conf.set("spark.sql.caseSensitive", "true")
+        register(spark)
+        source = spark.read.format("kafka_segment")
+        assert source.schema("offset long").load(path).count() == 4
+        with pytest.raises(PySparkException, match="no column Offset"):
+            source.schema("Offset long").load(path).count()
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+        register(spark)
+
+
+#: `KafkaRecordToRowConverter.kafkaSchema` of spark-sql-kafka, with `includeHeaders`.
+LIVE = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset LONG, timestamp TIMESTAMP, timestampType INT, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+)
+
+
+def test_copied_logs_unite_with_live_ones(spark: SparkSession, logs: LogDirectory) -> None:
+    row = (b"k", b"v", "orders", 3, 9, datetime(2026, 1, 1), 0, None)
+    live = spark.createDataFrame([row], LIVE)
+    copied = load(spark, logs.write(), format="kafka")
+    assert copied.schema == live.schema
+    united = live.union(copied)
+    assert united.schema == live.schema
+    assert [row.offset for row in united.orderBy("offset").collect()] == [0, 1, 3, 9]

@@ -73,7 +73,7 @@ def test_lists_of_words_and_numbers() -> None:
             {"Body": "true", "bodi": "x", "highWatermark": "x"},
             "kafka_pcap has no option bodi, highWatermark;",
         ),
-        (KafkaIndex, {"rows": "x"}, "kafka_index has no option rows; the options are kinds, mode"),
+        (KafkaIndex, {"rows": "x"}, "kafka_index has no option rows; the options are columns, kinds, mode"),
     ],
 )
 def test_sources_refuse_unknown_options(source: type[Source], given: dict[str, str], said: str) -> None:
