@@ -1,13 +1,14 @@
-"""A live cluster: connect, authenticate, negotiate, route, retry; and the administrator's calls of KIP-664.
+"""A client for live clusters, with the administrative calls of KIP-664.
 
 async with Admin.connect("localhost:9092", read_properties("client.properties")) as admin:
     listed = await admin.list_transactions(states=["Ongoing"])
     described = await admin.describe_transactions(["payments-1"])
     producers = await admin.describe_producers([TopicPartition("orders", 0)])
 
-`aborting.abort` and `terminating.terminate` end transactions: they judge before, record, and verify afterwards.
-`Connection` is the protocol alone, bytes in and events out; `Cluster` the brokers and their connections; `Admin` the
-typed calls. Nothing waits past its deadline, and every error is one sentence.
+`Connection` is the protocol without input and output. `Cluster` holds the brokers and their connections. `Admin` has
+the typed calls. `Watch` repeats the search for hanging transactions. `actions.aborting.abort` and
+`actions.terminating.terminate` verify a transaction, record and end it, and verify the outcome. No call outlasts its
+deadline.
 """
 
 from kafkawire.client.admin import Admin

@@ -1,6 +1,6 @@
-"""Errors of a live cluster: each is one sentence with what happened, where, and what to do.
+"""Errors of a live cluster. Each text is a sentence with the place, the cause, and the remedy where there is one.
 
-`retriable` is whether the same request may succeed a moment later, at the same broker or at another one.
+`retriable`: whether the same request may succeed shortly afterwards, at the same broker or at another one.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from kafkawire.kafka_errors import NAMES
 
 
 class ClientError(KafkaWireError):
-    """Root of the errors of this room."""
+    """Base class of the client's errors."""
 
     retriable = False
 
 
 class ConfigError(ClientError):
-    """A client property that is wrong, or asks for what this client does not support; the text names the remedy."""
+    """A client property that is wrong or not supported; the text names the remedy."""
 
 
 class ConnectError(ClientError):
-    """No connection, or one that was lost. `address` is the broker's, `reason` why."""
+    """A connection that could not be opened, or was lost. `address`: of the broker."""
 
     retriable = True
 
@@ -33,13 +33,13 @@ class ConnectError(ClientError):
 
 
 class TlsError(ConnectError):
-    """The TLS handshake failed: it would fail again."""
+    """The TLS handshake failed."""
 
     retriable = False
 
 
 class PeerError(ConnectError):
-    """What answers is no Kafka broker, or not on this listener: it would answer the same again."""
+    """The address is not a listener of a Kafka broker, or its protocol differs from `security.protocol`."""
 
     retriable = False
 
@@ -51,7 +51,7 @@ class AuthenticationError(ConnectError):
 
 
 class ProtocolError(ConnectError):
-    """A response that cannot be read. The connection is closed: nothing behind it can be trusted."""
+    """A response that cannot be read. The connection is closed."""
 
     retriable = False
 
@@ -61,19 +61,19 @@ class RequestTimeoutError(ConnectError):
 
 
 class ApiTimeoutError(ClientError):
-    """A call did not come to its end in time; the text names what it was waiting for."""
+    """A call did not finish in time; the text names what it was waiting for."""
 
 
 class UnsupportedApiError(ClientError):
-    """A broker is too old (or too new) for a request."""
+    """A broker does not support a request in a version that the client knows."""
 
 
 class OutcomeUnknownError(ClientError):
-    """A request that changes something was sent, and no answer came: it may have been carried out."""
+    """A request that changes the cluster was sent without a response: it may have been carried out."""
 
 
 class NoSuchBrokerError(ClientError):
-    """A broker id that the cluster's metadata does not name."""
+    """A broker id that is not in the cluster's metadata."""
 
     @classmethod
     def of(cls, broker_id: int, known: Iterable[int]) -> NoSuchBrokerError:
@@ -86,8 +86,8 @@ class BrokerError(ClientError):
     """A broker answered with an error code.
 
     Attributes:
-        code: Kafka's error code. `name`: its name, `UNKNOWN_<n>` for one that is not known.
-        right: what the principal lacks, "Read on topic orders"; None where the error is not about rights.
+        code: Kafka's error code. `name`: its name, `UNKNOWN_<n>` for an unknown code.
+        right: the right that the principal lacks, "Read on topic orders"; None if the error is not about rights.
     """
 
     def __init__(self, code: int, what: str, *, detail: str = "", right: str | None = None) -> None:
@@ -109,11 +109,10 @@ class BrokerError(ClientError):
         return cls(code, what, detail=detail or "", right=missing_right(api, code, resource))
 
 
-#: Codes that pass: Kafka's RetriableException, as far as the requests of this client meet them, and
-#: CONCURRENT_TRANSACTIONS, with which a coordinator asks for patience.
+#: Temporary errors: Kafka's RetriableException, as far as this client's requests get them, and CONCURRENT_TRANSACTIONS.
 RETRIABLE = frozenset({3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 51, 56, 72, 74, 75, 78, 84, 89, 100})
 
-#: Codes that are looked at by name.
+#: Codes that the client distinguishes.
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 NOT_COORDINATOR = 16
@@ -153,5 +152,5 @@ def missing_right(api: str, code: int, resource: str = "") -> str | None:
 
 
 def is_unknown_id(error: ClientError) -> bool:
-    """Whether a coordinator answered that it does not have the transactional id."""
+    """Whether a coordinator does not know the transactional id."""
     return isinstance(error, BrokerError) and error.code == ID_NOT_FOUND

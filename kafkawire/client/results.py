@@ -1,4 +1,4 @@
-"""What the calls give back: values and errors side by side, and the things themselves, named as KIP-664 names them."""
+"""Results of calls, with the names of KIP-664."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 class Results(msgspec.Struct, Generic[K, V], frozen=True):
-    """Of each key (broker id, transactional id, partition) that was asked for either a value or an error.
+    """A value or an error for each key of a call: broker id, transactional id or partition.
 
     Attributes:
-        values, errors: by key, in the order of the keys that were asked for.
+        values, errors: by key, in the order of the call's keys.
     """
 
     values: dict[K, V]
@@ -55,7 +55,7 @@ class Results(msgspec.Struct, Generic[K, V], frozen=True):
 
 
 class Broker(msgspec.Struct, frozen=True, order=True):
-    """A broker, and where it listens."""
+    """A broker and its address."""
 
     broker_id: int
     host: str
@@ -63,7 +63,7 @@ class Broker(msgspec.Struct, frozen=True, order=True):
 
 
 class PartitionInfo(msgspec.Struct, frozen=True):
-    """A partition as the cluster's metadata has it.
+    """A partition in the cluster's metadata.
 
     Attributes:
         leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not send it.
@@ -78,8 +78,8 @@ class PartitionInfo(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """A broker's view of the cluster. Where all topics are asked for, those that the principal may not Describe are
-    left out without notice."""
+    """A broker's view of the cluster. A request for all topics leaves out those that the principal may not Describe,
+    without notice."""
 
     cluster_id: str | None
     brokers: dict[int, Broker]
@@ -100,8 +100,8 @@ class TransactionDescription(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         coordinator: broker id.
-        timeout_ms: of the transaction. `start_time_ms`: epoch milliseconds, None where none is in progress.
-        partitions: that belong to it, without those of topics that the principal may not describe.
+        timeout_ms: of the transaction. `start_time_ms`: epoch milliseconds, None if no transaction is in progress.
+        partitions: of the transaction, without topics that the principal may not Describe.
     """
 
     transactional_id: str
@@ -118,10 +118,10 @@ class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
     """A producer that a replica of a partition remembers.
 
     Attributes:
-        coordinator_epoch: of its last marker in the partition, None where there was none.
-        last_sequence: None where its last batch carried none. `last_timestamp`: of its last batch or marker, epoch
-            milliseconds; a client's clock, unless the topic has LogAppendTime.
-        transaction_start_offset: of its open transaction in the partition, None where none is open.
+        coordinator_epoch: of its last marker in the partition, None if there is no marker.
+        last_sequence: of its last batch, None if that has none. `last_timestamp`: of its last batch or marker, epoch
+            milliseconds; by the client's clock, unless the topic has LogAppendTime.
+        transaction_start_offset: of its open transaction in the partition, None if none is open.
     """
 
     producer_id: int
@@ -133,14 +133,14 @@ class ProducerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdAndEpoch(msgspec.Struct, frozen=True):
-    """What fencing a transactional id has given it."""
+    """The new producer id and epoch of a transactional id that was fenced."""
 
     producer_id: int
     producer_epoch: int
 
 
 class Offsets(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a partition's log begins, up to where read_committed consumers get, and its high watermark."""
+    """A partition's log start offset, last stable offset and high watermark."""
 
     log_start: int
     last_stable_offset: int

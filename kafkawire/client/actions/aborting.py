@@ -1,10 +1,10 @@
-"""A hanging transaction is aborted in its partition: verified, then sent, then verified again.
+"""Aborts a hanging transaction in its partition.
 
-    plan = await plan_abort(cluster, finding)                     # the exact request, and to whom
-    done = await abort(cluster, finding, search, record=print)    # judged anew, sent once, looked for in the log
+    plan = await plan_abort(cluster, finding)                     # the exact request and its broker
+    done = await abort(cluster, finding, search, record=print)    # verified, sent once, looked for in the log
 
-An ABORT marker cannot be taken back. So the transaction is judged once more right before the marker is sent, and the
-outcome is read from the partition, not from the broker's answer.
+An ABORT marker cannot be undone. The transaction is therefore judged again right before the marker is sent, and the
+outcome is read from the partition, not from the broker's response.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of an abort.
 
     Attributes:
-        outcome: aborted (the marker is in the log, the transaction gone, the last stable offset not held by it);
-            not_written (the broker answered so); not_verified: look at it.
-        finding: the transaction, right before the marker was sent. `call`: the request.
-        marker_offset: of the marker. `last_stable_offset`, `high_watermark`: after it.
-        problem: what is not as it should be; `note`: what else is worth knowing.
+        outcome: aborted (the marker is in the log, the transaction is closed and does not hold the last stable offset);
+            not_written (it was not sent, or the broker refused it); not_verified.
+        finding: the transaction right before the marker was sent. `call`: the request.
+        marker_offset: offset of the marker. `last_stable_offset`, `high_watermark`: after it.
+        problem: the reason where the outcome is not aborted. `note`: why readers still wait.
     """
 
     outcome: str
@@ -84,7 +84,7 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
 
 
 async def plan_abort(cluster: Cluster, finding: rows.Finding, timeout_s: float | None = None) -> PreparedRequest:
-    """The request that would abort a transaction, and the leader that it would go to. Nothing is sent to it."""
+    """The request that aborts a transaction, and the leader that it goes to. The request is not sent."""
     deadline = cluster.deadline(timeout_s)
     place = TopicPartition(finding.topic, finding.partition)
     leader = await leader_of(cluster, place, deadline)
@@ -97,12 +97,12 @@ async def abort(
     """Aborts a transaction, if it is still as `finding` describes it.
 
     Args:
-        record: is called before the marker is sent, and where it raises nothing is sent; and again afterwards, also
-            where that was interrupted.
-        force: it may be *unknown* or young.
+        record: called before the marker is sent (if it raises, nothing is sent), and again with the outcome, also
+            after an interruption.
+        force: abort it also if its verdict is *unknown* or its reason *young*.
 
     Raises:
-        Refused: it is not as it was, or may not be aborted. ClientError: it could not be read. Nothing was sent.
+        Refused: it has changed, or must not be aborted. ClientError: it could not be read. Nothing was sent.
     """
     named = TransactionSpec(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
     again = replace(search, confirm_after_s=0.0)
@@ -144,7 +144,7 @@ async def _send(cluster: Cluster, finding: rows.Finding, call: PreparedRequest, 
 async def _check(
     cluster: Cluster, finding: rows.Finding, marker: Marker, timeout_s: float | None
 ) -> tuple[PartitionAfterAbort, str]:
-    """Looks until all is as it should be; the last look, and what is still missing."""
+    """Reads the partition until nothing is missing: the last reading, and what is still missing."""
     deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
     waits = backoffs(cluster.config)
     start = finding.start_offset if finding.high_watermark is None else finding.high_watermark

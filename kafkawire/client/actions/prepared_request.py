@@ -1,4 +1,4 @@
-"""A request that changes something, as it is about to be sent: for the operator's consent, and for the audit log."""
+"""A request that changes a cluster, before it is sent: for the operator's consent, and for the audit log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kafkawire.wire.message import Message
 
 
 class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request and where it goes.
+    """A request and its broker.
 
     Attributes:
-        api: its name, "WriteTxnMarkers". `version`: the one that broker and client agree on.
-        address: the broker's, "host:port".
+        api: its name, "WriteTxnMarkers". `version`: the highest that broker and client know.
+        address: of the broker, "host:port".
         body: as `to_json`. `hex`: the bytes of the body in that version: `kafkawire decode <api>Request --version N`.
     """
 
@@ -39,7 +39,7 @@ async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: De
     """What `cluster.ask(broker_id, body)` would send now.
 
     Raises:
-        ClientError: the broker cannot be reached, or takes no such request.
+        ClientError: the broker cannot be reached, or does not support the request.
     """
     version = await cluster.highest(type(body), deadline, broker_id)
     broker = cluster.brokers[broker_id]

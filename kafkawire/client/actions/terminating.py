@@ -1,7 +1,7 @@
-"""A transactional id's transaction is ended through its coordinator, which then locks its producer out (KIP-664's
+"""Ends the transaction of a transactional id through its coordinator, which then fences the producer (KIP-664's
 force-terminate: InitProducerId, as a new instance of the producer sends it).
 
-What the coordinator does not know of, it does not end: transactions of the id that hang in partitions stay open.
+Transactions of the id that the coordinator does not know stay open: those that hang in partitions.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ TERMINATED, NOTHING_OPEN, NOT_ENDED, NOT_VERIFIED = "terminated", "nothing_open"
 
 
 class Terminated(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it.
+    """The outcome of a termination.
 
     Attributes:
-        outcome: terminated (the coordinator has ended it, and its partitions have it no longer); nothing_open (it had
-            none: nothing was sent); not_ended (the coordinator answered so); not_verified: look at it.
+        outcome: terminated (its coordinator has ended it, and its partitions have closed it); nothing_open (the id had
+            no transaction, nothing was sent); not_ended (the coordinator refused); not_verified.
         before: the id as its coordinator described it. `call`: the request, None where nothing was sent.
-        producer: what the id has been given: its producers of before are locked out. `state`: the id's afterwards.
-        problem: what is not as it should be.
+        producer: the new producer id and epoch; earlier producers of the id are fenced. `state`: of the id afterwards.
+        problem: the reason where the outcome is not terminated.
     """
 
     outcome: str
@@ -54,12 +54,12 @@ Recorder = Callable[[TransactionDescription, PreparedRequest, Terminated | None]
 async def describe_one(
     cluster: Cluster, transactional_id: str, search: Search, *, force: bool = False
 ) -> tuple[TransactionDescription, bool]:
-    """The coordinator's description of an id, and whether there is a transaction to be ended.
+    """The coordinator's description of an id, and whether it has a transaction to end.
 
-    A state that is decided passes in a moment, where nothing is stuck: it is looked at twice.
+    An id in a decided state is described twice: that state is short unless a marker is stuck.
 
     Raises:
-        Refused: it must not be ended, or cannot be; an id that no coordinator knows would be created.
+        Refused: it must not or cannot be ended, or no coordinator knows the id (the request would create it).
     """
     found = await _describe(cluster, transactional_id, search.timeout_s)
     if found.state in DECIDED:
@@ -74,7 +74,7 @@ async def describe_one(
 
 
 async def plan_end(cluster: Cluster, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
-    """The request that would end the id's transaction, and its coordinator. Nothing is sent."""
+    """The request that ends the id's transaction, and its coordinator. The request is not sent."""
     deadline = cluster.deadline(timeout_s)
     return await prepared(cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
 
@@ -85,9 +85,9 @@ async def terminate(
     """Ends an id's transaction and verifies the outcome.
 
     Args:
-        record: is called before the request is sent, and where it raises nothing is sent; and again afterwards, also
-            where that was interrupted.
-        force: a transaction of two-phase commit too.
+        record: called before the request is sent (if it raises, nothing is sent), and again with the outcome, also
+            after an interruption.
+        force: end also a transaction of two-phase commit.
 
     Raises:
         Refused: see `describe_one`. ClientError: it could not be read. Nothing was sent.
@@ -107,7 +107,7 @@ async def terminate(
 
 
 async def left_open(cluster: Cluster, producer_id: int, search: Search) -> rows.Audit:
-    """Transactions of a producer id that are open in any partition that can be seen, with their verdicts."""
+    """The open transactions of a producer id in all visible partitions, with their verdicts."""
     metadata = await cluster.metadata(deadline=cluster.deadline(search.timeout_s))
     states = await describe_producers(cluster, metadata.partitions, cluster.deadline(search.timeout_s))
     places = tuple(
@@ -164,7 +164,7 @@ async def _send(
 
 
 async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
-    """Looks until the transaction's partitions have it no longer: the id's state, and what is still missing."""
+    """Reads until the transaction is closed in its partitions: the id's state, and what is still missing."""
     deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
     waits = backoffs(cluster.config)
     while True:
@@ -180,7 +180,7 @@ async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: flo
 
 
 async def _holding(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:
-    """The partitions that still have the transaction open; later ones of the id have higher epochs."""
+    """The partitions in which the transaction is still open; later transactions of the id have higher epochs."""
     states = (await describe_producers(cluster, found.partitions, cluster.deadline(timeout_s))).all()
     return [
         place

@@ -1,12 +1,12 @@
-"""`Cluster`: the brokers of a cluster, found from a bootstrap list, each with one connection that is made when needed.
-The first serves its broker too, where that advertises the address by which it was reached.
+"""`Cluster`: the brokers of a cluster, found from a bootstrap list, with one connection each, opened when it is needed.
+The bootstrap connection serves its broker too, if the broker advertises the same address.
 
     async with Cluster(config) as cluster:
         metadata = await cluster.metadata(["orders"])
         response = await cluster.ask(1, ListTransactionsRequest(), deadline)
 
-Requests to different brokers run side by side. Nothing waits past its deadline. A broker that did not answer in time is
-looked for in the background: until it answers, a request to it costs a second at most.
+Requests to different brokers run concurrently; none outlasts its deadline. After a broker has not answered in time, a
+connection to it is attempted in the background: until it answers, a request to it fails after a second at most.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from kafkawire.messages import MetadataRequest
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.wire.message import Message
 
-#: Metadata v1 is the first that can ask for all topics, v4 the first that creates none; brokers from 0.11 know it.
+#: The first version of Metadata that creates no topic; brokers from 0.11 on know it.
 _METADATA = 4
 _FIRST_GRACE_S = 1.0
 _BOOTSTRAP = -1
-#: For so long a request waits for a broker that did not answer in time before; the look for it goes on without.
+#: How long a request waits for a broker that has not answered in time before; the attempt goes on in the background.
 LOOK_S = 1.0
-#: Keys that were given up: partitions and brokers. A cluster that has more forgets the oldest.
+#: Partitions and brokers that are remembered as given up; beyond it the oldest is forgotten.
 _MOST_GIVEN_UP = 100_000
 
 
@@ -49,7 +49,7 @@ class Cluster:
     """See the module. Use it in an `async with`, or `close` it.
 
     Attributes:
-        brokers: those of the newest metadata. `waits`: what is waited for.
+        brokers: of the newest metadata. `waits`: the current waits.
     """
 
     def __init__(self, config: Config) -> None:
@@ -77,7 +77,7 @@ class Cluster:
         await asyncio.gather(*(link.close() for link in links))
 
     def deadline(self, seconds: float | None = None) -> Deadline:
-        """The time that a call has, by default as configured (default.api.timeout.ms)."""
+        """The deadline of a call that begins now, by default as configured (default.api.timeout.ms)."""
         return Deadline(self.config.api_timeout_s if seconds is None else seconds)
 
     # Requests ---------------------------------------------------------------------------------------------------------
@@ -91,7 +91,10 @@ class Cluster:
         at_most: int | None = None,
         at_least: int = 0,
     ) -> Any:
-        """The response of one broker. Tried once: the caller knows whether a request may be repeated.
+        """The response of one broker. The request is sent once: the caller knows whether it may be repeated.
+
+        Args:
+            at_most: highest version to use. `at_least`: lowest one.
 
         Raises:
             ClientError: no broker with that id, no connection, no answer, no common version.
@@ -105,7 +108,7 @@ class Cluster:
             with self.waits.on(name, name, timeout):
                 answer = await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
         except RequestTimeoutError as error:
-            # One that had no time for its answer is not silent.
+            # A broker counts as silent only if it had time to answer.
             least_s = min(LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
             if broker_id in self._silent or (broker_id != _BOOTSTRAP and time.monotonic() - began >= least_s):
                 self._silent[broker_id] = time.monotonic(), error
@@ -114,10 +117,10 @@ class Cluster:
         return answer
 
     async def ask_any(self, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0) -> Any:
-        """The response of some broker: the one that answers first of those that can be reached.
+        """The response of any broker: the first that can be reached. The request may be sent several times.
 
         Raises:
-            ClientError: none answered in time; the error of the last that was tried.
+            ClientError: no broker answered in time; the error of the last attempt.
         """
         waits = backoffs(self.config)
         lost: Deadline | None = None
@@ -125,7 +128,7 @@ class Cluster:
             try:
                 return await self.ask(_BOOTSTRAP, body, deadline, at_most=at_most, at_least=at_least)
             except ConnectError as error:
-                # Where no broker has ever answered, the addresses are wrong: raised at once. Later brokers come back.
+                # If no broker has ever answered, the addresses are wrong. Otherwise brokers may come back.
                 lost = lost or deadline.within(self.config.connect_timeout_s)
                 if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
                     raise
@@ -140,9 +143,10 @@ class Cluster:
     async def metadata(
         self, topics: Iterable[str] | None = None, *, deadline: Deadline | None = None, broker_id: int | None = None
     ) -> Metadata:
-        """Brokers and partitions: of all topics, or of some (none where `topics` is empty).
+        """Brokers and partitions.
 
         Args:
+            topics: names; None for all topics, empty for none.
             broker_id: the broker to ask, by default any.
         """
         deadline = deadline or self.deadline()
@@ -181,11 +185,11 @@ class Cluster:
     # Connections ------------------------------------------------------------------------------------------------------
 
     def given_up(self, key: Hashable) -> bool:
-        """Whether a partition without a leader, or a broker that cannot be reached, was waited for in vain before."""
+        """Whether an earlier call gave up a partition without a leader, or a broker that could not be reached."""
         return key in self._given_up
 
     def remember(self, key: Hashable, *, lost: bool) -> None:
-        """Notes whether a key was waited for in vain; so it is asked for once the next time, and not waited for."""
+        """Notes whether a call gave up a partition or broker; the next call tries it once, without waiting."""
         self._given_up.pop(key, None)
         if lost:
             self._given_up[key] = None
@@ -211,7 +215,7 @@ class Cluster:
             self._links.pop(broker_id, None)
             silent = self._silent.get(broker_id)
             if silent is not None and silent[0] >= asked:
-                raise silent[1]  # it did not answer who asked before
+                raise silent[1]  # another request has waited for it in the meantime
             if broker_id == _BOOTSTRAP:
                 opened = await self._bootstrap(deadline)
             elif silent is not None:
@@ -222,8 +226,8 @@ class Cluster:
             return opened
 
     async def _look(self, broker_id: int, error: RequestTimeoutError) -> Link:
-        """A connection to a broker that did not answer in time. It is made in the background, and has the time that any
-        has, so that a slow broker is found, too; here it is waited for only a moment."""
+        """A connection to a broker that has not answered in time. It is opened in the background with the usual limit,
+        so that slow brokers are found, too; the caller waits for `LOOK_S` at most."""
         began, look = self._looks.get(broker_id, (0.0, None))
         if look is None or (look.done() and (look.cancelled() or look.exception() is not None)):
             began, look = (
@@ -245,12 +249,12 @@ class Cluster:
             raise NoSuchBrokerError.of(broker_id, self.brokers)
         first = self._links.get(_BOOTSTRAP)
         if first is not None and first.usable and first.connection.address == address_of(broker.host, broker.port):
-            return first  # to this very broker: no need for another connection
+            return first  # it is connected to this broker
         return await self._open(broker.host, broker.port, deadline, self._name(broker_id))
 
     async def _bootstrap(self, deadline: Deadline) -> Link:
-        """A connection to the first address that answers. Each next one is tried when the one before has failed, or
-        has not answered for a moment: a dead address does not cost its whole timeout."""
+        """A connection to the first address that answers. The next one is tried when the previous has failed, or has
+        not answered for `_FIRST_GRACE_S`."""
         known = [(broker.host, broker.port) for broker in self.brokers.values()]
         addresses = list(dict.fromkeys((*self.config.bootstrap, *known)))
         errors: list[ConnectError] = []
@@ -292,7 +296,7 @@ class Cluster:
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Link]]) -> list[Link]:
-    """Cancels attempts; the connections that were made all the same."""
+    """Cancels attempts; returns the connections that had already been opened."""
     tasks = list(tasks)
     for task in tasks:
         task.cancel()

@@ -1,7 +1,7 @@
-"""`Waits`: what a client is waiting for at this moment, for a user who wonders why nothing happens.
+"""`Waits`: what a client is waiting for now, so that a program can show it to its user.
 
-A wait is an answer that has not come, a connection that is not made, a partition without a leader. The client notes it
-when it begins and forgets it when it ends; nothing is printed here.
+A client waits for responses, for connections, and for partitions to get a leader. It registers each wait for as long as
+it lasts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 
 
 class Wait(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is waited for.
+    """A wait.
 
     Attributes:
-        subject: what it is, always the same where the same is waited for again.
-        text: a sentence without its end: "broker 2 (kafka-2:9092): no answer to DescribeProducers".
-        began: on this machine's monotonic clock, in seconds. `began_ms`: epoch milliseconds.
-        limit_s: seconds after which it is given up.
+        subject: identifies what is waited for; equal for repeated waits.
+        text: a sentence without a full stop: "broker 2 (kafka-2:9092): no answer to DescribeProducers".
+        began: seconds of this machine's monotonic clock. `began_ms`: epoch milliseconds.
+        limit_s: seconds after which the client gives up.
     """
 
     subject: str
@@ -32,7 +32,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lasted_s(self) -> float:
-        """Seconds until now."""
+        """Seconds since it began."""
         return time.monotonic() - self.began
 
 
@@ -40,7 +40,7 @@ class Waits:
     """See the module.
 
     Attributes:
-        ended: called with each wait at its end.
+        ended: called with each wait when it ends.
     """
 
     def __init__(self) -> None:
@@ -50,15 +50,15 @@ class Waits:
 
     @property
     def now(self) -> list[Wait]:
-        """All of this moment, the oldest first."""
+        """All current waits, the oldest first."""
         return sorted(self._now.values(), key=lambda wait: wait.began)
 
     @contextmanager
     def on(self, subject: str, text: str, limit_s: float, *, since: Wait | None = None) -> Iterator[Wait]:
-        """Waits for something in its body.
+        """Registers a wait while its body runs.
 
         Args:
-            since: an earlier wait for the same, which this one continues.
+            since: an earlier wait for the same subject, which this one continues.
         """
         wait = Wait(
             subject=subject,

@@ -1,4 +1,4 @@
-"""How long a call may take, and how long it waits before it tries again."""
+"""Deadlines of calls, and pauses between retries."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _JITTER = 0.2
 
 
 class Deadline:
-    """A moment after which a call gives up; `seconds` is how far away it was."""
+    """The time at which a call gives up, `seconds` after its start."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._end = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds until then; never quite 0, so that a last attempt fails with its own reason."""
+        """Seconds that are left; never 0, so that the last attempt fails with its own reason."""
         return max(_LEAST_S, self._end - time.monotonic())
 
     def within(self, seconds: float) -> Deadline:
-        """The earlier of this moment and one in so many seconds."""
+        """The earlier of this deadline and one in `seconds`."""
         return Deadline(min(seconds, self.left()))
 
     @property
@@ -33,7 +33,7 @@ class Deadline:
         return time.monotonic() >= self._end
 
     async def sleep(self, seconds: float) -> bool:
-        """Waits, and returns True; False at once where the time would be over by then."""
+        """Sleeps and returns True; returns False at once if the deadline would have passed by then."""
         if time.monotonic() + seconds >= self._end:
             return False
         await asyncio.sleep(seconds)
@@ -41,7 +41,7 @@ class Deadline:
 
 
 def backoffs(config: Config) -> Iterator[float]:
-    """Seconds before each retry: doubled up to a limit, with some jitter so that many clients spread (KIP-580)."""
+    """Seconds before each retry: doubled up to a limit, with jitter (KIP-580)."""
     wait = config.backoff_s
     while True:
         yield wait * random.uniform(1 - _JITTER, 1 + _JITTER)

@@ -1,7 +1,7 @@
-"""Many keys, each to be asked of the broker that is responsible for it: leaders and coordinators move, brokers go.
+"""Requests about many keys, each to the broker that is responsible for it.
 
-Kafka's AdminApiDriver, in short: find out who is responsible, ask every broker for all its keys at once (and all
-brokers side by side), and begin anew with the keys whose errors pass.
+As Kafka's AdminApiDriver: look up the responsible brokers, send each broker one request for all its keys (all brokers
+concurrently), and start again with the keys whose errors are temporary.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 #: Keys in one request, as Kafka's own tool sends them.
 BATCH = 500
-#: What does not exist may only be so new that a broker has not heard of it: so often it is asked again.
+#: Attempts for a topic that does not exist: it may be so new that a broker does not know it yet.
 _UNKNOWN_TRIES = 3
 
 Found = Mapping[K, V | ClientError]
@@ -42,9 +42,9 @@ async def drive(
     """A value or an error for every key.
 
     Args:
-        route: the broker responsible for each key, or why there is none.
-        ask: that broker's answer for each key. A `ClientError` that it raises counts for all keys of the request.
-        again: whether a request that may have reached a broker can be sent once more.
+        route: returns the broker that is responsible for each key, or the error.
+        ask: returns a broker's answer for each key. A `ClientError` that it raises counts for all keys of the request.
+        again: whether a request that may have reached a broker may be sent again.
     """
     order = list(dict.fromkeys(keys))
     open_ = list(order)
@@ -112,7 +112,7 @@ async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, 
 async def every(
     cluster: Cluster, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
 ) -> Results[int, V]:
-    """As `drive`, where the keys are brokers: each is asked for itself, all side by side, until it answers."""
+    """As `drive`, where the keys are the brokers themselves. All are asked concurrently."""
 
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)
@@ -140,12 +140,12 @@ async def every(
 
 
 class _RetriedCall:
-    """A call that has begun: what it may take, and what it waits for between two attempts."""
+    """A call with its deadlines, and its waits between attempts."""
 
     def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
         self.cluster = cluster
         self.deadline = deadline
-        #: Until then brokers that cannot be reached may come back, and partitions get a leader.
+        #: The deadline for brokers that cannot be reached and for partitions without a leader.
         self.lost = self.within()
         self._wait: Wait | None = None
 
@@ -153,7 +153,7 @@ class _RetriedCall:
         return self.deadline.within(self.cluster.config.connect_timeout_s)
 
     async def sleep(self, seconds: float, keys: Sequence[K], errors: Mapping[K, ClientError]) -> bool:
-        """As `Deadline.sleep`, before `keys` are asked for again."""
+        """`Deadline.sleep` before `keys` are tried again."""
         first = errors[keys[0]]
         more = f" (and {len(keys) - 1} more)" if len(keys) > 1 else ""
         limit = self.lost if _is_lost(first) else self.deadline
@@ -164,13 +164,11 @@ class _RetriedCall:
 
 
 class _Patience:
-    """For how long it is worth asking again: errors that pass do so until the deadline, but a broker that cannot be
-    reached, or a partition without leader, is given up sooner, and what no broker has heard of after a few tries.
-
-    What was given up once, by an earlier call, is asked for once: whether it is back shows at once."""
+    """Whether to try again: with temporary errors until the deadline; with an unreachable broker or a partition
+    without a leader for less time, or once if an earlier call gave it up; with an unknown topic a few times."""
 
     def __init__(self, call: _RetriedCall, *keys: Hashable) -> None:
-        """`keys`: what is asked for, and the broker that is asked."""
+        """`keys`: the key and the broker that is responsible for it."""
         self._call = call
         self._lost: Deadline | None = call.lost
         self._losses = 0
@@ -185,7 +183,7 @@ class _Patience:
             self._losses += 1
             self._lost = self._lost or self._call.within()
             waited = self._least == 1 or self._lost.over
-            # Where no broker has ever answered, the addresses are wrong.
+            # If no broker has ever answered, the addresses are wrong.
             return error.retriable and bool(self._call.cluster.brokers) and (self._losses < self._least or not waited)
         self._lost = None
         return error.retriable

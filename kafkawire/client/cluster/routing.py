@@ -43,7 +43,7 @@ async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadl
 
 
 def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
-    """One broker, for the partitions that it has a replica of."""
+    """One broker, for the partitions of which it has a replica."""
 
     async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         found = await infos(cluster, keys, deadline)
@@ -93,7 +93,7 @@ def coordinators(cluster: Cluster, deadline: Deadline, api: str = _FIND) -> Rout
     """Each transactional id's coordinator. An id that does not exist has one, too.
 
     Args:
-        api: what is to be asked of it: where the coordinator may not be known, what that needs is the right to name.
+        api: the request that follows. An authorization error names the right that it needs.
     """
     return _coordinators(cluster, _TRANSACTION, deadline, api)
 

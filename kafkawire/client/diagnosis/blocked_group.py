@@ -1,5 +1,5 @@
-"""What blocks a group: the partitions that its members are assigned, those where it has committed offsets, and the one
-that its offsets are kept in. A group that is blocked from its first offset on has committed none."""
+"""What blocks a group: a search in the partitions that its members are assigned (a group that is blocked from the start
+has committed no offset), in those with committed offsets, and in the one that stores its offsets."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class GroupOffsets(msgspec.Struct, frozen=True):
 
     Attributes:
         committed: by partition.
-        unstable: partitions whose offset is in a transaction that is open (KIP-447): fetching it fails, and a consumer
-            of the group cannot start there.
-        refused: partitions whose offset the coordinator does not give, for another reason.
+        unstable: partitions whose offset is in an open transaction (KIP-447): fetching it fails, and a consumer of the
+            group cannot start there.
+        refused: partitions whose offset the coordinator does not return for another reason.
     """
 
     committed: dict[TopicPartition, int]
@@ -53,7 +53,7 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
     """The offsets that a group has committed, of all topics that the principal may Describe.
 
     Raises:
-        ClientError: they could not be had (Describe on the group).
+        ClientError: they could not be read (it needs Describe on the group).
     """
     body = OffsetFetchRequest(group_id=group, topics=None, require_stable=True)
 
@@ -79,8 +79,8 @@ async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> Gro
 async def find_blocking(
     cluster: Cluster, group: str, search: Search, progress: Callable[[int, int], None] | None = None
 ) -> rows.Audit:
-    """`find_hanging` where a group has committed offsets and where its members are assigned partitions. Each finding
-    names what the group waits for. What could not be read is in the audit's `read.gaps`.
+    """`find_hanging` in the partitions of a group. Each finding states what the group waits for. What could not be read
+    is in the audit's `read.gaps`.
 
     Raises:
         ClientError: nothing is known of the group, or nothing could be read.
@@ -120,7 +120,7 @@ async def find_blocking(
 
 
 class GroupPartitions(msgspec.Struct, frozen=True):
-    """What may hold up a group: where it has committed offsets, and what its members are assigned, as far as known."""
+    """The partitions of a group: with committed offsets, and assigned to its members, as far as known."""
 
     group: str
     offsets: GroupOffsets
@@ -150,7 +150,7 @@ async def _had(asked: Awaitable[T]) -> T | ClientError:
 def _not_had(
     group: str, offsets: GroupOffsets | ClientError, assignment: GroupAssignment | ClientError | None
 ) -> list[str]:
-    """Why there may be more partitions than those that are looked at, in sentences."""
+    """Sentences on why the group may have more partitions."""
     gaps = []
     if isinstance(offsets, ClientError):
         gaps.append(f"what group {group!r} has committed could not be read: {offsets}")
@@ -164,7 +164,7 @@ def _not_had(
 
 
 def _scope(waiting: GroupPartitions, own: TopicPartition | None) -> str:
-    """What was looked at, as a sentence."""
+    """The partitions that were searched, as a sentence."""
     assignment, who = waiting.assignment, f"group {waiting.group!r}"
     parts = [f"{len(waiting.offsets.partitions)} with committed offsets"]
     if assignment is not None:

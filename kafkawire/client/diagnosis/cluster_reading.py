@@ -1,7 +1,10 @@
-"""One reading of a cluster's transactions: the answers of leaders, coordinators and metadata at about one moment.
+"""One reading of a cluster's open transactions, from leaders, coordinators and metadata.
 
-Partitions first, coordinators after them: a transaction that ends in between is then open in the partition and ended at
-its coordinator, and the next reading shows it gone. The other way round, one that begins in between would look hanging.
+Partitions are read before coordinators: a transaction that ends in between is open in the partition and ended at its
+coordinator, and the next reading shows it closed. In the other order, one that begins in between would look hanging.
+
+Metadata of all brokers shows whether they name the same leader. A deposed leader that does not know it yet still
+answers, and may list transactions that have ended at its successor; its own metadata does not show that.
 """
 
 from __future__ import annotations
@@ -37,8 +40,8 @@ OpenKey = tuple[TopicPartition, int]
 
 
 class Coordinators(msgspec.Struct, frozen=True):
-    """The partitions of `__transaction_state`: number -> leader (None: none) and leader epoch. A change of any of them
-    is a coordinator that moves. `missing` are brokers that have replicas and are not in the cluster now."""
+    """The partitions of `__transaction_state`: number -> leader (or None) and leader epoch; a change of
+    them is a coordinator that moved. `missing`: brokers that have replicas and are not in the cluster now."""
 
     leaders: dict[int, tuple[int | None, int]]
     missing: frozenset[int]
@@ -55,10 +58,10 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
         offsets: of the partitions with open transactions.
         listed: what the brokers list; empty where nothing is open. `id_states`: by producer id.
         coordinators: before and after all this.
-        unloaded: partitions of `__transaction_state` that no coordinator had loaded before it was asked for its list,
-            and why; None where that was not looked into.
-        disputed: partitions with open transactions whose leader is not the same to all brokers, as sentences; empty
-            where that was not looked into.
+        unloaded: partitions of `__transaction_state` that no coordinator had loaded before it listed its ids, and why;
+            None where that was not checked.
+        disputed: partitions with open transactions for which brokers name different leaders, with a sentence; empty
+            where that was not checked.
     """
 
     at: int
@@ -83,7 +86,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def nameless(self) -> set[int]:
-        """Producer ids of open transactions that no coordinator named."""
+        """Producer ids of open transactions that no coordinator listed."""
         return {producer_id for _, producer_id in self.opens} - set(self.id_states)
 
 
@@ -97,11 +100,11 @@ async def read(
     thorough: bool = False,
     loaded: bool = False,
 ) -> ClusterReading:
-    """Reads once. What fails is in the reading; only what makes all of it impossible is raised.
+    """Reads once. Partial failures are in the reading; an error is raised only where nothing can be read.
 
     Args:
-        thorough: look whether all brokers name the same leaders.
-        loaded: look whether the coordinators have loaded what they lead. Not where an authorizer is: it would deny it.
+        thorough: check whether all brokers name the same leaders.
+        loaded: check whether coordinators have loaded the partitions that they lead. An authorizer would deny that.
     """
     before = await coordinators(cluster, timeout_s)
     topics = {place.topic for place in partitions} if thorough else set()
@@ -160,7 +163,7 @@ async def coordinators(cluster: Cluster, timeout_s: float | None) -> Coordinator
 
 
 def missing_brokers(metadata: Metadata) -> frozenset[int]:
-    """Brokers that have replicas and are not there."""
+    """Brokers that have replicas and are not in the cluster now."""
     have = {broker for info in metadata.partitions.values() for broker in info.replicas}
     return frozenset(have - set(metadata.brokers))
 
@@ -209,7 +212,7 @@ def _id_state(name: str, answers: Results[str, TransactionDescription], known: C
 
 
 def epoch_of(transactional_id: str, known: Coordinators) -> int:
-    """The epoch of an id's coordinator: its markers carry it. -1 where it is not known."""
+    """The epoch of an id's coordinator, which its markers carry; -1 where it is not known."""
     if not known.leaders:
         return -1
     return known.leaders.get(partition_of_id(transactional_id, len(known.leaders)), (None, -1))[1]
@@ -219,7 +222,7 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 
 
 async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
-    """Each broker's own metadata of some topics. Those that do not answer do not count."""
+    """Each broker's own metadata of some topics, of the brokers that answer."""
     deadline = cluster.deadline(timeout_s)
 
     async def ask(broker_id: int) -> Metadata:
@@ -230,7 +233,7 @@ async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | No
 
 
 def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:
-    """Partitions that have more than one leader, or leader epoch, in what was seen of them; each with a sentence."""
+    """Partitions with more than one leader or leader epoch in `seen`, each with a sentence."""
     seen = list(seen)
     found = {}
     for place in places:

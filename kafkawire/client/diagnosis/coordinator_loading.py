@@ -1,10 +1,11 @@
-"""Whether the coordinators have loaded what they lead: before that they list none of its ids, without an error.
+"""Whether coordinators have loaded the partitions of `__transaction_state` that they lead. Before that they list none
+of the partition's ids, without an error.
 
-A broker that takes over a partition of `__transaction_state` can be its leader in all metadata for some time before it
-begins to load it; only while it loads does ListTransactions fail. DescribeTransactions shows it the whole time: for an
-id that does not exist it answers TRANSACTIONAL_ID_NOT_FOUND only where the id's partition is loaded
-(`TransactionStateManager.getTransactionState`; otherwise NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS). So an id is
-made up for each partition, and asked for.
+A broker can be the leader of a partition in all metadata for some time before it begins to load it; ListTransactions
+fails only during the load. DescribeTransactions shows it all the time: for an id that does not exist it answers
+TRANSACTIONAL_ID_NOT_FOUND only if the id's partition is loaded, otherwise NOT_COORDINATOR or
+COORDINATOR_LOAD_IN_PROGRESS (`TransactionStateManager.getTransactionState`). So an invented id of each partition is
+described.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ def id_of_partition(partition: int, count: int) -> str:
 async def unloaded(
     cluster: Cluster, partitions: Collection[int], count: int, timeout_s: float | None
 ) -> dict[int, ClientError]:
-    """The partitions of `__transaction_state`, of `count`, that no broker was seen to have loaded, and why.
+    """The `partitions` of `__transaction_state`, which has `count`, that no broker has loaded, and why.
 
-    What is being loaded is waited for. Takes for granted that nothing is hidden: an authorizer denies what is asked.
+    Waits for partitions that are being loaded. Only without an authorizer, which would deny the request.
     """
     ids = {id_of_partition(partition, count): partition for partition in partitions}
     answers = await describe_transactions(cluster, ids, cluster.deadline(timeout_s))

@@ -1,6 +1,6 @@
-"""How a transaction ended that is not open any more: by the marker that is in its partition's log.
+"""How a transaction ended: the marker in its partition's log.
 
-For the second of two operators, and for the one whose transaction ended while it was looked at.
+For an operator who aborts a transaction that has already ended, by another operator or by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkawire.transactions.abort_rules import TransactionSpec
 
 ABORT, COMMIT = "ABORT", "COMMIT"
 
-#: Offsets that are read behind the transaction's start before its marker is looked for by time instead.
+#: Offsets that are read after the transaction's start, before its marker is looked for by time.
 _NEAR = 100_000
 
 
@@ -27,7 +27,7 @@ class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         marker: "ABORT" or "COMMIT". `marker_offset`: of the marker; `coordinator_epoch`: that it carries.
-        start_offset: as the transaction was named, None where it was named by its producer.
+        start_offset: of the transaction, None where it was named by its producer.
     """
 
     topic: str
@@ -45,7 +45,7 @@ class EndedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 async def how_it_ended(
     cluster: Cluster, named: TransactionSpec, timeout_s: float | None = None
 ) -> EndedTransaction | None:
-    """The marker that ended a transaction; None where none was found near its start nor where its producer last wrote.
+    """The marker that ended a transaction; None if there is none near its start, nor where its producer wrote last.
 
     Raises:
         ClientError: the partition could not be read.
@@ -112,7 +112,7 @@ async def _marker(
 
 
 async def _last_written(cluster: Cluster, place: TopicPartition, producer_id: int, deadline: Deadline) -> int | None:
-    """Not behind what a producer wrote last, its marker included; None where the leader does not remember it."""
+    """An offset not after a producer's last batch or marker; None where the leader does not remember the producer."""
     states = (await describe_producers(cluster, [place], deadline))[place]
     times = [one.last_timestamp for one in states if one.producer_id == producer_id]
     if not times or times[0] is None:

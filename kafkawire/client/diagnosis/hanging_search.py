@@ -1,7 +1,7 @@
-"""Which open transactions of a cluster hang: read, judge, wait, read again (KIP-664's find-hanging, with proofs).
+"""Finds the hanging transactions of a cluster (KIP-664's find-hanging, with proofs).
 
-A first reading finds suspects. What is then called *hanging* has been so in two readings, some time apart, with no
-coordinator moving in between, and with a proof that nothing was hidden. What cannot be proven is *unknown*.
+A first reading finds suspects. A transaction is *hanging* only if it was so in two readings, some time apart, no
+coordinator moved in between, and it is proven that nothing was hidden. What cannot be proven is *unknown*.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5
-#: Before suspects are read again: whether a broker is missing or a coordinator moves.
+#: The text of the wait before suspects are read again, by whether a broker is missing or a coordinator moves.
 _AGAIN = {
     False: "suspects are read again",
     True: "a broker is missing or a coordinator moves: suspects are read again when brokers' sessions are over",
@@ -46,13 +46,13 @@ _CONFIRMED = "An earlier search has confirmed it, and read the same."
 async def find_hanging(
     cluster: Cluster, search: Search, progress: Callable[[int, int], None] | None = None
 ) -> rows.Audit:
-    """Every open transaction with its verdict, and what the verdicts rest on.
+    """Every open transaction with its verdict, and the coverage of the search.
 
     Args:
-        progress: called with the number of partitions that were described since its last call, and of how many.
+        progress: called with the number of partitions that were described since its last call, and the total.
 
     Raises:
-        ClientError: nothing could be read at all. What is missing in part is in the answer's `read.gaps`.
+        ClientError: nothing could be read. Partitions and ids that could not be read are in `read.gaps`.
     """
     return (await observe(cluster, search, {}, progress=progress)).audit
 
@@ -69,10 +69,11 @@ async def observe(
     """As `find_hanging`, for callers that repeat it.
 
     Args:
-        earlier: the last findings. What was called hanging (or stuck) then, and is so at first sight now, is not read
-            a second time, nor is absence proven once more: an id never comes to a producer id that is in use.
-        read_log: whether `__transaction_state` may be read as a proof, which can be large.
-        pause: waits so many seconds, before suspects are read again.
+        earlier: the last findings. A transaction that was hanging or stuck, and is so in the first reading now, is not
+            confirmed again, nor is absence proven again: no id is assigned to a producer id in use.
+        read_log: whether `__transaction_state`, which can be large, may be read as a proof.
+        pause: sleeps for the given seconds, before suspects are read again.
+        progress: as for `find_hanging`.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
     return await _Finder(cluster, search, progress, earlier, prover, pause).run()
@@ -195,7 +196,7 @@ class _Finder:
         return chosen
 
     async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
-        """`first`: to find suspects, answers are not verified."""
+        """`first`: to find suspects; leaders and coordinators are not verified."""
         progress = self._progress
         total = len(partitions)
         advance = (lambda done: progress(done, total)) if first and progress is not None else None
@@ -220,8 +221,8 @@ class _Finder:
         thorough: bool,
         before: ClusterReading | None = None,
     ) -> dict[OpenKey, rows.Finding]:
-        """`thorough`: with proofs of absence; without them the verdicts are good for finding suspects only.
-        `before`: an earlier reading, from which no coordinator has moved."""
+        """`thorough`: with proofs of absence; verdicts without them only find suspects.
+        `before`: an earlier reading, since which no coordinator has moved."""
         absence = Absence()
         id_states = dict(reading.id_states)
         nameless = {producer_id for _, producer_id in keys} & reading.nameless
@@ -273,11 +274,11 @@ class _Finder:
         )
 
     def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
-        """A finding that an earlier search has confirmed, and that is the same now."""
+        """The finding, if an earlier search has confirmed it and it is unchanged."""
         old = self._earlier.get(key)
         if old is not None and old.reason == "stuck_prepare" and is_being_ended(finding):
             same = (finding.start_offset, finding.coordinator_state) == (old.start_offset, old.coordinator_state)
-            if same:  # that it lasts is not seen at first sight
+            if same:  # one reading does not show that it lasts
                 evidence = tuple(line for line in old.evidence if line != _CONFIRMED)
                 finding = replace(finding, reason=old.reason, evidence=evidence, action=old.action)
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
@@ -287,12 +288,12 @@ class _Finder:
     async def _confirm(
         self, suspects: set[OpenKey], before: ClusterReading, earlier: dict[OpenKey, rows.Finding], metadata: Metadata
     ) -> tuple[dict[OpenKey, rows.Finding], ClusterReading, set[TopicPartition]]:
-        """Reads suspects again until two readings agree. Those that have ended meanwhile are left out.
+        """Reads suspects again until two readings agree, and leaves out those that have ended.
 
-        Partitions that could not be read before are read with them, where their broker has come back.
+        Partitions that could not be read before are read too, where their broker is available again.
 
         Returns:
-            The findings, the last reading, and the partitions that could be read after all.
+            The findings, the last reading, and the partitions that could be read only now.
         """
         final: dict[OpenKey, rows.Finding] = {}
         unread, returned = before.errors, set[TopicPartition]()
@@ -328,7 +329,7 @@ class _Finder:
                     final[key] = finding
                 else:
                     suspects.add(key)
-            for key in lost:  # as it was, but in doubt
+            for key in lost:  # judged by the earlier reading, with a doubt
                 doubt = f"It could not be read again: {reading.errors[key[0]]}."
                 final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=False))[key]
             if not suspects:
@@ -338,7 +339,7 @@ class _Finder:
         return final, reading, returned
 
     async def _back(self, unread: Mapping[TopicPartition, ClientError]) -> list[TopicPartition]:
-        """The partitions of `unread` whose broker is there again."""
+        """The partitions of `unread` whose broker is available again."""
         if not unread:
             return []
         metadata = await self._cluster.metadata(sorted({place.topic for place in unread}), deadline=self._deadline())
@@ -350,7 +351,7 @@ class _Finder:
         return back
 
     def _all_gaps(self, errors: Mapping[TopicPartition, ClientError], last: ClusterReading) -> tuple[UnreadGap, ...]:
-        """What is missing in the end: partitions, and brokers that were silent in the last reading."""
+        """Partitions that were not read, and brokers that did not list their ids in the last reading."""
         silent = last.listed.errors.items() if last.opens else ()
         gaps = [
             UnreadGap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent
@@ -362,7 +363,7 @@ class _Finder:
         return self._abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
 
     def _abandoned(self, finding: rows.Finding) -> bool:
-        """Whether the verdict is that no coordinator will end it."""
+        """Whether no coordinator will end it, by its verdict."""
         return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
 
     def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:
@@ -386,7 +387,7 @@ def _unanswered(
     allowed: Results[int, int],
     leaders: Mapping[TopicPartition, int],
 ) -> set[int]:
-    """Brokers that could not be reached, or did not answer something in time."""
+    """Brokers that could not be reached, or left a request unanswered."""
     asked = [*allowed.errors.items(), *silent.items()]
     asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
     return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}

@@ -1,4 +1,4 @@
-"""Proofs that no transactional id owns a producer id: an id that no broker listed may be hidden, or be moving."""
+"""Proofs that no transactional id owns a producer id: an id that is not listed may be hidden, or moving."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class NoOwnerProver:
     """Proves absence for one search.
 
     Attributes:
-        read: the partitions of `__transaction_state` that were read for it.
-        tried: whether they were, or could not be read to the end.
+        read: the partitions of `__transaction_state` that were read.
+        tried: whether they were read, or reading failed for another reason than a missing right.
 
     Args:
-        read_log: whether they may be read.
+        read_log: whether `__transaction_state` may be read.
     """
 
     def __init__(self, cluster: Cluster, timeout_s: float | None, *, read_log: bool = True) -> None:
@@ -46,8 +46,8 @@ class NoOwnerProver:
     async def prove(self, reading: ClusterReading, producer_ids: Collection[int]) -> tuple[Absence, dict[int, IdState]]:
         """What is proven of producer ids that no coordinator named, and the states that the log has of their ids.
 
-        Without an authorizer nothing is hidden, and it is enough that every coordinator had loaded all that it leads,
-        and answered. Otherwise all of `__transaction_state` has to be read.
+        Without an authorizer nothing is hidden: it is enough that every coordinator has loaded its partitions and
+        answered. Otherwise all of `__transaction_state` has to be read.
         """
         silent = _silent(reading)
         if not silent and not await self.has_authorizer():
@@ -83,7 +83,7 @@ class NoOwnerProver:
 
 
 def _silent(reading: ClusterReading) -> list[str]:
-    """Coordinators that did not answer, or not for all that they lead, in sentences."""
+    """A sentence for each coordinator that did not list all its ids."""
     doubts = [
         f"Broker {broker} did not list its transactional ids ({error})."
         for broker, error in reading.listed.errors.items()

@@ -1,4 +1,4 @@
-"""Two readings of a cluster, and two findings about one transaction, compared: pure functions."""
+"""Comparisons of two readings of a cluster, and of two findings about one transaction: pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FEW = 5
 
 
 def is_being_ended(finding: rows.Finding) -> bool:
-    """Whether its coordinator is ending it, which takes a moment or for ever."""
+    """Whether its coordinator is ending it, shortly or, if stuck, never."""
     return finding.reason in ("live", "stuck_prepare") and finding.coordinator_state in PREPARED
 
 
@@ -39,7 +39,7 @@ def is_unsettled(reading: ClusterReading) -> bool:
 
 
 def coordinator_moves(before: ClusterReading, after: ClusterReading) -> str:
-    """What of the coordinators has moved from one reading to the next, as a sentence; empty where nothing has."""
+    """Which coordinators have moved between two readings, as a sentence; empty where none has."""
     first, *_, last = maps = [*before.coordinators, *after.coordinators]
     if all(one.leaders == first.leaders for one in maps):
         return ""

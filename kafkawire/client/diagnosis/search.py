@@ -1,4 +1,4 @@
-"""`Search`: which transactions to look for, and how; `Observation`: the audit, and what it rests on."""
+"""`Search`: which transactions to look for, and how. `Observation`: the audit, and its coverage by partition."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SESSION_S = 12.0
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for, and how.
+    """The transactions to look for, and how.
 
     Attributes:
         topics: only these; None for all that are visible. `partitions`: only these numbers of them.
         places: only these partitions, of any topics.
         broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
-        max_timeout_ms: the brokers' transaction.max.timeout.ms; None: as they answer, or Kafka's default.
-        confirm_after_s: before a suspect is read again; `session_s` where a broker is missing or a coordinator moves.
-        confirm_young: read those again, too, that are only too young to be called hanging, and prove it.
-        timeout_s: of each call; None as configured.
-        address: how the cluster is reached, for the commands that are proposed; `command_config` the file that they
-            name too.
+        max_timeout_ms: transaction.max.timeout.ms in milliseconds; None: as brokers return it, or Kafka's default.
+        confirm_after_s: seconds before a suspect is read again; `session_s` if a broker is missing or a coordinator
+            moves.
+        confirm_young: confirm transactions, too, that are only too young to be called hanging.
+        timeout_s: seconds for each call; None as configured.
+        address: the bootstrap servers that proposed commands name; `command_config`: their properties file.
     """
 
     topics: tuple[str, ...] | None = None
@@ -45,21 +45,21 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reach(self) -> str:
-        """How the cluster is reached, as words of a command line after `--bootstrap-server`."""
+        """The arguments of a command line after `--bootstrap-server`."""
         return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """An audit of a live cluster, and by partition and broker what it rests on.
+    """An audit of a live cluster, with its coverage by partition and broker.
 
     Attributes:
-        described: partitions that were read. `errors`: those that could not be.
-        leaders: the broker that was asked for each, -1 for none.
-        silent: brokers that did not list the ids that they coordinate. `gaps`: all that is missing.
-        read_log: whether `__transaction_state` was read, to its end or not.
-        expected: brokers of the cluster, and those that have replicas and are not there. `answered`: those of them that
-            answered all that they were asked.
-        max_timeout_ms: the limit that the verdicts count with.
+        described: partitions that were read. `errors`: partitions that could not be read.
+        leaders: the broker that was asked for each partition, -1 for none.
+        silent: brokers that did not list the ids that they coordinate. `gaps`: everything that was not read.
+        read_log: whether `__transaction_state` was read, at least in part.
+        expected: brokers of the cluster, with those that have replicas and are not there now. `answered`: brokers that
+            answered every request.
+        max_timeout_ms: transaction.max.timeout.ms as the verdicts use it, milliseconds.
     """
 
     audit: rows.Audit

@@ -1,6 +1,5 @@
-"""`__transaction_state`, read as a consumer reads it: every transactional id, whatever rights on ids hide.
-
-It needs Read on that topic, and nothing else."""
+"""Every transactional id, read from `__transaction_state` as by a consumer. It needs Read on the topic, and no right on
+ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions that were to be read and were not: why, in sentences and as rows; and which of them to read again."""
+"""Partitions that could not be read: the reasons as sentences and as rows, and which of them to read again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 20
 
 
 class UnreadGap(msgspec.Struct, frozen=True):
-    """Something that was not read: `subject` names it in a few words, always the same; `text` is a sentence on why."""
+    """Something that was not read. `subject` identifies it; `text` is a sentence with the reason."""
 
     subject: str
     text: str
@@ -34,7 +34,7 @@ def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[UnreadGap]:
 
 
 def rows_of(errors: Mapping[TopicPartition, ClientError], asked: Mapping[TopicPartition, int]) -> list[rows.Unread]:
-    """A row each. `asked`: the broker that was asked, -1 for none."""
+    """A row for each partition. `asked`: the broker that was asked, -1 for none."""
     found = []
     for place, error in sorted(errors.items()):
         broker = asked.get(place, -1)
@@ -48,14 +48,14 @@ def rows_of(errors: Mapping[TopicPartition, ClientError], asked: Mapping[TopicPa
 
 
 def reason(place: TopicPartition, error: ClientError) -> str:
-    """Why a partition was not read, without its name in front: the same text for all that the same befell."""
+    """The reason why a partition was not read, without its name: equal for partitions with the same error."""
     return str(error).removeprefix("partition ").removeprefix(f"{place}: ")
 
 
 def readable_again(
     errors: Mapping[TopicPartition, ClientError], metadata: Metadata, broker_id: int | None = None
 ) -> list[TopicPartition]:
-    """The partitions that were not read because of a broker, and whose broker is in the cluster's metadata now.
+    """The partitions that were not read because of a broker that is in the cluster's metadata now.
 
     Args:
         metadata: of the topics of these partitions, read after the errors.

@@ -1,4 +1,4 @@
-"""A partition's batches, fetched as a consumer fetches them (Read on the topic), committed or not."""
+"""A partition's batches, fetched as by a read_uncommitted consumer (Read on the topic)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TRUNCATED = "truncated"  # a response may end in the middle of a batch
 async def batches(
     cluster: Cluster, broker: int, key: TopicPartition, start: int, end: int, deadline: Deadline
 ) -> AsyncGenerator[records.Batch, None]:
-    """The batches from the one that holds offset `start` up to offset `end`, and what is fetched with them.
+    """The batches from the one that contains offset `start` up to offset `end`, and further ones of the last response.
 
     Raises:
-        ClientError: the broker's error, or what could not be read, and where.
+        ClientError: the broker's error, or data that cannot be read, with its offset.
     """
     offset = start
     while offset < end:
         data = await _fetch(cluster, broker, key, offset, deadline)
         if not data and await deadline.sleep(_PAUSE_S):
-            continue  # a fetch quota: such answers are empty
+            continue  # a fetch quota makes responses empty
         before = offset
         for batch in records.read(data):
             if not isinstance(batch, records.Batch):

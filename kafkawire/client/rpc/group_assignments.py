@@ -1,8 +1,8 @@
-"""The partitions that the members of a group are assigned, whatever kind of group it is.
+"""The partitions that the members of a group are assigned, for all kinds of groups.
 
 Each kind has a request of its own: DescribeGroups (the classic protocol), ConsumerGroupDescribe (KIP-848),
 ShareGroupDescribe (KIP-932), StreamsGroupDescribe (KIP-1071). A coordinator answers GROUP_ID_NOT_FOUND, or the state
-Dead, for a group of another kind; so they are asked one after the other, the most common kind first.
+Dead, for a group of another kind; so the requests are sent one after the other, the most common kind first.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SHARE = "share"
 
 _CONSUMER = "consumer"  # the protocol type of classic groups whose assignments name partitions
 _DEAD = "Dead"
-#: States in which it is decided what each member gets; Reconciling: some have not taken it over yet.
+#: States in which the assignment is complete; in Reconciling some members have not adopted it yet.
 _SETTLED = ("Stable", "Reconciling")
 
 
@@ -52,9 +52,9 @@ class GroupAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: of the group: classic, consumer, share or streams. `state`: as its coordinator names it.
-        members: how many there are.
-        partitions: that they have, or are about to get.
-        doubt: why these may not be all, as a sentence; None where they are.
+        members: their number.
+        partitions: assigned now, or about to be.
+        doubt: a sentence on why there may be more partitions; None if there are not.
     """
 
     kind: str
@@ -68,7 +68,7 @@ async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> 
     """What the members of a group are assigned; None where its coordinator knows no group of this name.
 
     Raises:
-        ClientError: it could not be had (Describe on the group; from KIP-848 on, on each of its topics, too).
+        ClientError: it could not be read (it needs Describe on the group; from KIP-848 on, also on each of its topics).
     """
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupAssignment | ClientError | None]:
@@ -125,7 +125,7 @@ def _assignment(kind: _GroupKind, group: str, found: Any) -> GroupAssignment:
 
 # Kinds ----------------------------------------------------------------------------------------------------------------
 
-#: The partitions that a described group's members are assigned, and what of it could not be read.
+#: The partitions that a group's members are assigned, and sentences on what could not be read.
 _Assigned = tuple[set[TopicPartition], list[str]]
 
 
@@ -136,7 +136,7 @@ def _classic(group: Any) -> _Assigned:
     unreadable = []
     for member in group.members:
         if not member.member_assignment:
-            continue  # it has none
+            continue  # the member has no assignment
         try:
             assignment = read_prefixed(ConsumerProtocolAssignment, member.member_assignment)
         except DecodeError as error:
@@ -162,8 +162,8 @@ def _named(assignments: Iterable[Any]) -> _Assigned:
 
 
 def _streams(group: Any) -> _Assigned:
-    """A task reads its partition of all source topics of its subtopology; its state is restored from changelogs, by a
-    consumer that reads committed, too. Where a topic has fewer partitions, there is none of that number."""
+    """A task reads its partition of all source topics of its subtopology. Its state is restored from changelogs, with
+    read_committed, too. A topic with fewer partitions has none for the task."""
     subtopologies = {one.subtopology_id: one for one in (group.topology and group.topology.subtopologies) or ()}
     found: set[TopicPartition] = set()
     unknown: set[str] = set()

@@ -1,7 +1,7 @@
-"""What may be hidden from a principal, and how it can be known: lists leave out what one may not see, silently.
+"""Whether topics or transactional ids may be hidden from a principal: lists leave out what it may not Describe.
 
-Tried on 4.4.0: no other call proves that nothing is hidden. Authorized operations do not, nor does an answer that
-an invented id or topic does not exist.
+Tried on 4.4.0: no other request proves that nothing is hidden, neither authorized operations nor the response that an
+invented id or topic does not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WITH_ERROR = 3  # from this version on DescribeLogDirs gives a reason where it 
 
 
 async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
-    """Whether the cluster checks rights at all. False proves that nothing is hidden (DescribeAcls: 54)."""
+    """Whether the cluster has an authorizer. Without one (DescribeAcls answers 54) nothing is hidden."""
     body = DescribeAclsRequest(
         resource_type_filter=_ANY,
         resource_name_filter=None,
@@ -36,7 +36,7 @@ async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
 
 
 async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, set[str]]:
-    """The topics in each broker's log directories, whatever rights on topics hide (needs Describe on the cluster)."""
+    """The topics in each broker's log directories, hidden ones included (it needs Describe on the cluster)."""
 
     async def ask(broker_id: int) -> set[str]:
         answer = await cluster.ask(broker_id, DescribeLogDirsRequest(topics=None), deadline, at_least=_WITH_ERROR)
@@ -51,7 +51,7 @@ async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: D
 async def hidden_topics(
     cluster: Cluster, brokers: Collection[int], visible: Collection[str], deadline: Deadline
 ) -> tuple[list[str], str | None]:
-    """Topics that exist and are not visible; and why there may be more, None where there are none."""
+    """The topics that exist and are not in `visible`; and why there may be more, None if there are not."""
     found = await topics_on_disk(cluster, brokers, deadline)
     names: set[str] = set().union(*found.values.values())
     hidden = sorted(names - set(visible))

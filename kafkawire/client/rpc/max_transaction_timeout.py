@@ -1,4 +1,4 @@
-"""transaction.max.timeout.ms of each broker (DescribeConfigs), which only the broker itself knows."""
+"""transaction.max.timeout.ms of each broker (DescribeConfigs, which only the broker itself answers)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
 
 
 def settings(given_ms: int | None, allowed: Results[int, int]) -> tuple[rows.Setting, ...]:
-    """The limit that verdicts count with, and behind it what brokers allow, where that is another.
+    """The limit that verdicts use, followed by that of the brokers if it differs.
 
     Args:
-        given_ms: the operator's value; None: the largest that a broker allows, or Kafka's default where none answers.
+        given_ms: the operator's value; None for the largest value of a broker, or Kafka's default if none answers.
     """
     found = []
     if given_ms is not None:

@@ -47,12 +47,8 @@ async def list_offsets(
 
 
 async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int, deadline: Deadline) -> int | None:
-    """The first offset of a partition whose record is not older than `timestamp` (epoch milliseconds); None where none
-    is.
-
-    Raises:
-        ClientError: it could not be asked for.
-    """
+    """The first offset of a partition with a timestamp of `timestamp` (epoch milliseconds) or later; None if there is
+    none. Raises ClientError."""
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)

@@ -19,11 +19,11 @@ _MOST_EPOCH = 2**15 - 1
 
 
 def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
-    """The request. Transaction version 0: an administrator's marker carries the epoch that the producer has, and
-    version 2 would have it be higher (KIP-1228).
+    """The request, with transaction version 0: an administrator's marker carries the producer's current epoch, and
+    version 2 requires a higher one (KIP-1228).
 
     Raises:
-        ClientError: no marker can carry the epoch: DescribeProducers has more bits for it.
+        ClientError: the epoch is too large for a marker (DescribeProducers has 32 bits for it).
     """
     if not 0 <= marker.producer_epoch <= _MOST_EPOCH:
         place = TopicPartition(marker.topic, marker.partition)
@@ -82,7 +82,7 @@ async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> M
     """Writes the marker.
 
     Raises:
-        OutcomeUnknownError: no answer came: it may have been written. ClientError: it was not written.
+        OutcomeUnknownError: no response came, it may have been written. ClientError: it was not written.
     """
     request = abort_request(marker)
     partition = TopicPartition(marker.topic, marker.partition)

@@ -9,10 +9,10 @@ from kafkawire.wire.message import Message
 
 VersionRange = tuple[int, int]
 
-#: Requests that tell a broker's listener from a KRaft controller's.
+#: Api keys that distinguish a broker's listener from a KRaft controller's.
 _METADATA, _VOTE = 3, 52
 
-#: Request -> version -> the release of Kafka whose brokers were the first to know it; the requests that are young.
+#: Recent requests -> version -> the first release of Kafka whose brokers know it.
 _SINCE: dict[str, dict[int, str]] = {
     "DescribeProducersRequest": {0: "2.8"},
     "DescribeTransactionsRequest": {0: "3.0"},

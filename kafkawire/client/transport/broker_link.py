@@ -1,6 +1,6 @@
-"""`Link`: a `Connection` on a TCP or TLS stream: the one place that touches sockets.
+"""`Link`: a `Connection` on a TCP or TLS stream. Only this module uses sockets.
 
-Answers may come while others are awaited: one task reads, and hands each answer to its caller.
+Several requests may be in flight: one task reads the stream and passes each response to its caller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafkawire.client.transport.sasl import Credentials
 from kafkawire.wire.message import Message
 
 _CHUNK = 1 << 18
-#: Of a session that the broker ends, so much is used (KIP-368: Kafka's clients take 85 % to 95 %).
+#: The share of a session's lifetime that is used (KIP-368: Kafka's clients take 85 % to 95 %).
 _SESSION_SHARE = 0.85
 
 
@@ -33,13 +33,13 @@ class Link:
         self._waiting: dict[int, asyncio.Future[Message]] = {}
         self._slots = asyncio.Semaphore(max_in_flight)
         self._loop = asyncio.get_running_loop()
-        self._not_before = 0.0  # a broker that throttles does not read before
+        self._not_before = 0.0  # the end of the broker's throttle time
         self._until = float("inf")
         self._listener: asyncio.Task[None] | None = None
 
     @property
     def usable(self) -> bool:
-        """Whether requests can be sent: it is open, and its session lasts."""
+        """Whether requests can be sent: the connection is open, and its session has not expired."""
         return self.problem is None and self._loop.time() < self._until
 
     async def ask(
@@ -48,11 +48,12 @@ class Link:
         """The response to a request.
 
         Args:
-            timeout_s: for the answer. `pause_s`: for a broker that throttles; a longer pause is an error.
+            timeout_s: seconds for the response. `pause_s`: longest throttle time to wait for, seconds.
+            at_most, at_least: highest and lowest version to use.
 
         Raises:
-            ConnectError: the connection is lost, or no answer comes in time (then it is closed, too).
-            UnsupportedApiError: the broker takes no such version.
+            ConnectError: the connection is lost, or no response comes in time (which closes it, too).
+            UnsupportedApiError: the broker does not support a version in that range.
         """
         async with self._slots:
             pause = max(0.0, self._not_before - self._loop.time())
@@ -89,7 +90,7 @@ class Link:
         return response
 
     async def close(self) -> None:
-        """Ends the connection; what is awaited fails."""
+        """Closes the connection. Requests in flight fail."""
         self._fail(ConnectError(self.connection.address, "closed"))
         if self._listener is not None:
             self._listener.cancel()
@@ -100,7 +101,7 @@ class Link:
                 await self._writer.wait_closed()
 
     async def prepare(self) -> None:
-        """Agrees on versions and authenticates; after it requests can be sent."""
+        """Negotiates versions and authenticates; afterwards requests can be sent."""
         self._writer.write(self.connection.start())
         while not self.connection.ready:
             for event in self.connection.receive(await self._reader.read(_CHUNK)):
@@ -139,13 +140,14 @@ async def connect(
     timeout_s: float,
     context: ssl.SSLContext | None,
 ) -> Link:
-    """A connection that is ready for requests.
+    """Opens a connection that is ready for requests.
 
     Args:
-        timeout_s: for TCP, TLS, versions and authentication together.
+        timeout_s: seconds for TCP, TLS, versions and authentication together.
+        context: None for plaintext.
 
     Raises:
-        ConnectError: there is none; its class and text give the reason.
+        ConnectError: with the reason in its class and text.
     """
     address = address_of(host, port)
     connection = Connection(address, client_id=config.client_id, credentials=credentials)
@@ -201,7 +203,7 @@ async def _open(
         ) from None
     except OSError as error:
         raise ConnectError(address, _reason(error)) from None
-    except (OverflowError, ValueError) as error:  # a port or a host name that cannot be one
+    except (OverflowError, ValueError) as error:  # an invalid port or host name
         raise ConnectError(address, f"this is no address ({error})") from None
 
 

@@ -1,8 +1,8 @@
-"""`Config`: how a cluster is reached, from Java-style client properties (`--command-config`).
+"""`Config`: the address of a cluster and how to connect, from Java-style client properties (`--command-config`).
 
-What this client does not support is an error that names the alternative: a property that protects (TLS, a login) is
-never ignored silently. Properties of other clients (producers, consumers) have no meaning here and are left alone;
-names that no Java client knows are in `Config.unapplied`, or an error (`property_names`).
+A value that this client does not support is an error that names the alternative: no property of TLS or authentication
+is ignored silently. Properties of producers and consumers have no effect. Names that no Java client knows are in
+`Config.unapplied`, or an error (`property_names`).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kafkawire.client.transport.tls import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
-#: Logins that are not supported -> what to do.
+#: SASL mechanisms that are not supported -> what to do.
 _OTHER_LOGINS = {
     "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates",
     "AWS_MSK_IAM": "AWS_MSK_IAM is a cloud's own login: use MSK's SCRAM or mutual TLS, or OAUTHBEARER with a token",
 }
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
-#: Of a port or a time; Python does not read numbers of thousands.
+#: Digits of a port or a time: Python refuses to parse numbers with thousands of digits.
 _MOST_DIGITS = 20
-#: Of a file of properties, which may hold certificates and keys.
+#: The size of a properties file, which may contain certificates and keys.
 _MOST_BYTES = 1 << 20
 
 
@@ -35,14 +35,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     """How to reach a cluster.
 
     Attributes:
-        bootstrap: (host, port) of some brokers; the others are learnt from them.
-        credentials: of PLAIN and SCRAM. `tokens`: of OAUTHBEARER. None of both: no authentication.
+        bootstrap: (host, port) of some brokers; their metadata names the others.
+        credentials: of PLAIN and SCRAM. `tokens`: of OAUTHBEARER. No authentication if both are None.
         tls: None for plaintext.
-        connect_timeout_s: for TCP, TLS and authentication of one connection. `request_timeout_s`: for one answer.
-        api_timeout_s: for a whole call, with all its retries.
-        backoff_s, max_backoff_s: before the first retry, doubled at each further one, up to the second.
-        max_in_flight: requests on one connection whose answers are awaited.
-        unapplied: a sentence for each property that was given and has no effect, though it may have been meant to.
+        connect_timeout_s: seconds for TCP, TLS and authentication of a connection. `request_timeout_s`: for a response.
+        api_timeout_s: seconds for a whole call with its retries.
+        backoff_s: seconds before the first retry, doubled for each further one up to `max_backoff_s`.
+        max_in_flight: requests on a connection that may wait for responses.
+        unapplied: a sentence for each property that was given, has no effect here, and may have been meant to.
     """
 
     bootstrap: tuple[tuple[str, int], ...]

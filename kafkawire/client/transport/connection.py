@@ -1,4 +1,4 @@
-"""`Connection`: one connection to one broker, sans-IO: bytes in, events out, no socket in sight.
+"""`Connection`: the protocol of a connection to a broker, sans-IO: bytes in, events out.
 
     connection = Connection("broker-1:9092", client_id="me", credentials=None)
     send(connection.start())
@@ -7,9 +7,9 @@
     send(connection.outgoing())
     correlation_id, data = connection.request(body)
 
-It asks for the broker's versions (ApiVersions, falling back as in KIP-511), authenticates (SaslHandshake v1 and
-SaslAuthenticate, KIP-152, KIP-43), and then pairs responses with requests. After an error nothing more can be done with
-it. Layouts that only KIP texts proposed are refused by `frames.encode_request`: none reaches a broker.
+It requests the broker's versions (ApiVersions, with the fallback of KIP-511), authenticates (SaslHandshake v1 and
+SaslAuthenticate, KIP-152, KIP-43), and then pairs responses with requests. After an error it cannot be used any more.
+`frames.encode_request` refuses messages that only KIP texts propose.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from kafkawire.messages import (
 )
 from kafkawire.wire.message import Message
 
-#: Every broker since Kafka 2.4 knows it; to older ones we fall back.
+#: Brokers from 2.4 on know it; for older ones there is a fallback.
 _API_VERSIONS = 3
-_HANDSHAKE = 1  # from this version on, tokens travel in SaslAuthenticate
+_HANDSHAKE = 1  # from this version on, tokens are sent in SaslAuthenticate
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """Versions are agreed on and we are authenticated: requests may be sent.
+    """Versions are negotiated and the client is authenticated: requests may be sent.
 
     Attributes:
-        versions: api key -> lowest and highest version that the broker takes.
-        session_ms: for how long the broker keeps us authenticated; 0 for as long as the connection lasts (KIP-368).
+        versions: api key -> lowest and highest version that the broker supports.
+        session_ms: lifetime of the authentication in milliseconds; 0 for that of the connection (KIP-368).
     """
 
     versions: dict[int, VersionRange]
@@ -77,10 +77,10 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """See the module. `address` is only for the texts of errors.
+    """See the module. `address` is used in the texts of errors.
 
     Attributes:
-        versions: what the broker takes, by api key; empty before `Ready`.
+        versions: lowest and highest version by api key; empty before `Ready`.
         ready: whether requests may be sent.
     """
 
@@ -105,7 +105,7 @@ class Connection:
         self._heard = bytearray()  # the first bytes, until a frame has come
         self._answered = 0  # frames that came after Ready
 
-    # What the caller sends --------------------------------------------------------------------------------------------
+    # Requests -------------------------------------------------------------------------------------------------------
 
     def start(self) -> bytes:
         """The first bytes for the broker."""
@@ -113,7 +113,7 @@ class Connection:
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """Bytes that `receive` has made necessary."""
+        """Bytes to send after `receive`."""
         data = bytes(self._out)
         self._out.clear()
         return data
@@ -122,11 +122,10 @@ class Connection:
         """The correlation id and the bytes of a request, in the highest version that both sides know.
 
         Args:
-            at_most: the highest version that the caller can live with.
-            at_least: the lowest one.
+            at_most, at_least: highest and lowest version to use.
 
         Raises:
-            UnsupportedApiError: there is no such version. EncodeError: `body` is no request of Kafka's.
+            UnsupportedApiError: there is no common version. EncodeError: `body` is not a request of Kafka's.
         """
         assert self.ready, "no request before Ready"
         version = choose(type(body), self.versions, at_most=at_most, at_least=at_least, address=self.address)
@@ -134,16 +133,16 @@ class Connection:
 
     @property
     def in_flight(self) -> int:
-        """Requests without an answer."""
+        """The number of requests without a response."""
         return len(self._pending)
 
-    # What the broker sends --------------------------------------------------------------------------------------------
+    # Responses ------------------------------------------------------------------------------------------------------
 
     def receive(self, data: bytes) -> list[ConnectionEvent]:
-        """The events that the broker's bytes make; `b""` is the end of its stream.
+        """The events in the broker's bytes; `b""` is the end of its stream.
 
         Raises:
-            ConnectError: the connection cannot be used any more; its class and text give the reason.
+            ConnectError: the connection cannot be used any more, with the reason in its class and text.
         """
         if not data:
             raise self._closed()

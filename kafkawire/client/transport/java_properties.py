@@ -16,7 +16,7 @@ _JAAS = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s="';]+
 
 
 def parse_properties(text: str, source: str) -> dict[str, str]:
-    """Keys and values of a file; the last of two lines with one key counts, as in Java.
+    """Keys and values of a file; of two lines with one key the last counts, as in Java.
 
     Raises:
         ConfigError: a malformed `\\uXXXX`, with the number of its line.
@@ -76,7 +76,7 @@ def parse_jaas(text: str) -> Jaas:
     """`org...PlainLoginModule required username="me" password="secret";`
 
     Raises:
-        ConfigError: it is not of that form. The text does not repeat what it holds: there are secrets in it.
+        ConfigError: it is not of that form. The text does not quote it, since it contains secrets.
     """
     tokens: list[str] = []
     place = 0

@@ -1,4 +1,4 @@
-"""What listens at an address, if not a Kafka listener as configured: detected by its first bytes, or by silence."""
+"""What listens at an address that is not a Kafka listener as configured, by its first bytes or its silence."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOST = "the broker closed the connection"
 
 
 def first_bytes(data: bytes) -> str | None:
-    """Why bytes at the very beginning of a connection are no Kafka response; None where they may be one."""
+    """Why the first bytes of a connection are not a Kafka response; None if they may be one."""
     if len(data) >= 3 and data[0] in (_TLS_ALERT, _TLS_HANDSHAKE) and data[1] == 3 and data[2] <= 4:
         return TLS_HERE
     for start, reason in _OTHERS:

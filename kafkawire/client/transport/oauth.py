@@ -22,7 +22,7 @@ def get_token(source: TokenSource, timeout_s: float) -> str:
     """A token; blocks.
 
     Raises:
-        AuthenticationError, ConfigError: there is none; the text never holds the secret.
+        AuthenticationError, ConfigError: with the reason; never with the secret.
     """
     if source.token is not None:
         return source.token
@@ -32,7 +32,7 @@ def get_token(source: TokenSource, timeout_s: float) -> str:
 
 
 def _from_file(path: str) -> str:
-    """Read anew for each connection: tokens expire, and who renews them writes the file."""
+    """The token in a file, read again for each connection: tokens expire, and the file is rewritten."""
     try:
         with open(path, "rb") as file:
             token = file.read(_MAX_ANSWER).decode().strip()
@@ -69,7 +69,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
     except (OSError, urllib.error.URLError) as error:
         reason = getattr(error, "reason", error)
         raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
-    except HTTPException as error:  # what answers speaks no HTTP, or the URL cannot be sent in it
+    except HTTPException as error:  # no HTTP server, or a URL that cannot be sent
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
         raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({reason})") from None
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
 
 
 def unsecured_token(subject: str) -> str:
-    """An unsigned token, which brokers take in their unsecured mode (KIP-255): for tests alone."""
+    """An unsigned token, which brokers accept in unsecured mode (KIP-255): only for tests."""
     now = int(time.time())
     header = _part({"alg": "none"})
     return f"{header}.{_part({'sub': subject, 'iat': now, 'exp': now + _HOUR_S})}."

@@ -1,8 +1,8 @@
-"""The names of client properties: which Java clients know, and which others are mistakes.
+"""The names of client properties that Java clients know, and the check of others.
 
-A property that a Java client knows and this client does not need stays quiet: files are shared with producers and
-consumers. A name that no Java client knows is reported with the nearest one, and refused where it is a misspelt
-property of security: `security.protocl=SSL` would connect without TLS.
+Properties that a Java client knows and this client does not need are accepted: files are shared with producers and
+consumers. A name that no Java client knows is reported with the most similar known one, and refused where it is a
+misspelt security property: `security.protocl=SSL` would connect without TLS.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ _NAMES = """
 #: 1.0.2, 2.0.1, 2.8.2, 3.4.1, 3.9.1, 4.0.0 and 4.4.0 together.
 KNOWN = frozenset(_NAMES.split())
 
-#: Properties that decide how a connection is protected, and who logs in.
+#: Prefixes of the properties of TLS and authentication.
 _SECURITY = ("security.", "ssl.", "sasl.")
-#: Known, and part of the protection, but not applied here: Python's ssl module and its defaults decide.
+#: Known security properties that are not applied: Python's ssl module uses its defaults.
 _NOT_APPLIED = frozenset(
     [
         "security.providers",
@@ -74,7 +74,7 @@ _NOT_APPLIED = frozenset(
         "ssl.trustmanager.algorithm",
     ]
 )
-#: librdkafka's names of what Java clients name otherwise.
+#: Names of librdkafka -> names of Java clients.
 _LIBRDKAFKA = {
     "metadata.broker.list": "bootstrap.servers",
     "sasl.mechanisms": "sasl.mechanism",
@@ -89,17 +89,17 @@ _LIBRDKAFKA = {
 }
 #: Arguments of classes that a Java client loads by name: `config.providers.file.class`.
 _ARGUMENTS = "config.providers."
-#: How alike two names have to be; 1 is the same.
+#: The least similarity of two names; 1 is equality.
 _ALIKE = 0.85
-#: Names that are listed, and characters of each.
+#: The most names that are listed, and the most characters of each.
 _MOST, _LONGEST = 10, 100
 
 
 def check(given: Mapping[str, str]) -> tuple[str, ...]:
-    """What is not applied of client properties, a sentence each.
+    """A sentence for each client property that is not applied.
 
     Raises:
-        ConfigError: a name is a misspelt property of security that is not given under its right name.
+        ConfigError: a name is a misspelt security property that is not given under its right name.
     """
     strange = [name for name in given if name not in KNOWN and not name.startswith(_ARGUMENTS)]
     for name in strange:
@@ -110,7 +110,7 @@ def check(given: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def nearest(name: str) -> str | None:
-    """The known name that is most like this one; None where none is."""
+    """The known name that is most similar to `name`; None if none is similar."""
     if name in _LIBRDKAFKA:
         return _LIBRDKAFKA[name]
     if len(name) > _LONGEST:
@@ -120,7 +120,7 @@ def nearest(name: str) -> str | None:
 
 
 def _prefixed(name: str) -> bool:
-    """Whether it is another client's, of a worker of Connect or an interceptor: `producer.security.protocol`."""
+    """Whether it belongs to another client, such as a Connect worker's: `producer.security.protocol`."""
     return any(name.endswith("." + known) for known in KNOWN)
 
 
@@ -130,7 +130,7 @@ def _unapplied(given: Iterable[str]) -> Iterator[str]:
 
 
 def _unknown(strange: list[str]) -> Iterator[str]:
-    """A sentence for each name that is like a known one; one for the others together."""
+    """A sentence for each name that is similar to a known one, and one for all others."""
     others = []
     for name in strange[:_MOST]:
         meant = None if _prefixed(name) else nearest(name)

@@ -1,7 +1,7 @@
 """SASL: how a client authenticates (RFC 4616, RFC 5802, RFC 7628). Sans-IO: tokens in, tokens out.
 
-A mechanism is a generator: it yields tokens for the broker and is sent the broker's answers; it returns when it has
-nothing more to send, and raises `SaslError` when the broker's answer is invalid.
+A mechanism is a generator: it yields tokens for the broker, receives the broker's responses, and returns after its last
+token. It raises `SaslError` if a response is invalid.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ OAUTHBEARER = "OAUTHBEARER"
 MECHANISMS = (PLAIN, *SCRAM, OAUTHBEARER)
 
 ITERATIONS = range(4096, 1_000_001)
-"""How often a broker may have a password hashed for SCRAM. Fewer make it cheap to guess, and Kafka's own client refuses
-them (ScramMechanism.minIterations). Kafka takes no credential of more than 16,384 (KIP-554), but what was once written
-into ZooKeeper had no bound. A million takes half a second, in which nothing else is done."""
+"""The iterations of SCRAM's hash that a broker may request. Fewer make the password cheap to guess, and Kafka's client
+refuses them (ScramMechanism.minIterations). Kafka accepts credentials of at most 16,384 (KIP-554), but those written
+into ZooKeeper had no bound. A million blocks the client for half a second."""
 
 
 class SaslError(KafkaWireError):
-    """The broker's part of the exchange is invalid, or the client's cannot be sent."""
+    """A message of the broker is invalid, or one of the client cannot be sent."""
 
 
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where OAUTHBEARER tokens come from: a token as it is, a file of one, or an endpoint (client credentials).
+    """The source of OAUTHBEARER tokens: a token, a file with one, or an endpoint (client credentials).
 
     Attributes:
         url: of the token endpoint; https, or http on loopback.
@@ -49,7 +49,7 @@ class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's identity, and the mechanism that proves it. Never printed: `repr` leaves the secrets out.
+    """The client's identity and its SASL mechanism. `repr` leaves out the secrets.
 
     Attributes:
         username, password: of PLAIN and SCRAM. `token`: of OAUTHBEARER.
@@ -64,7 +64,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         return f"Credentials(mechanism={self.mechanism!r}, username={self.username!r})"
 
     def exchange(self) -> SaslExchange:
-        """A new conversation with a broker."""
+        """A new exchange with a broker."""
         return _CONVERSATIONS[self.mechanism](self)
 
 
@@ -88,7 +88,7 @@ def _scram(who: Credentials) -> SaslExchange:
                 f"nor more than {ITERATIONS.stop - 1} are done"
             )
         server_final = yield client.get_client_final().encode()
-        client.set_server_final(server_final.decode())  # the broker proves that it knows the password, too
+        client.set_server_final(server_final.decode())  # verifies the broker's proof that it knows the password
     except (ValueError, scramp.ScramException) as error:
         raise SaslError(f"its {who.mechanism} message is wrong: {error}") from None
 
@@ -104,7 +104,7 @@ def _scramp(mechanism: str) -> Any:
 def _bearer(who: Credentials) -> SaslExchange:
     refusal = yield f"n,,\x01auth=Bearer {who.token}\x01\x01".encode()
     if refusal:
-        # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then answers what is wrong.
+        # RFC 7628, 3.2.3: the client ends a failed exchange with this; the broker then sends the error.
         yield b"\x01"
         raise SaslError(f"it refuses the token: {refusal.decode(errors='replace')}")
 

@@ -1,8 +1,8 @@
-"""What a watch knows, as Prometheus metrics: Kafka's names in Prometheus' spelling, and the health of the polls.
+"""A watch's state as Prometheus metrics: Kafka's metrics in Prometheus' spelling, and the health of the polls.
 
-Pure: `families` makes them from a `WatchState`; `Exporter` hands them to prometheus-client. Names that the cluster
-chose are label values and nothing else. The number of series is bounded: partitions beyond a limit are left out, those
-that matter least first, and counted.
+`families` is a pure function of a `WatchState`; `Exporter` is a collector of prometheus-client. Names from the cluster
+are used as label values only. The number of series is bounded: partitions beyond a limit are left out, the least
+important first, and counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 1000
 #: Intervals for which a value is exposed after its reading.
 _KEPT = 3
-#: Kafka's longest name of a topic (Topic.MAX_NAME_LENGTH); what is longer never came from Kafka.
+#: Kafka's longest topic name (Topic.MAX_NAME_LENGTH); a longer one is not Kafka's.
 _LONGEST_NAME = 249
 
 _LATE = "kafka_server_replica_manager_partitions_with_late_transactions_count"
@@ -83,7 +83,7 @@ def lags(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
 
 
 def gauges(state: WatchState) -> Iterator[Gauge]:
-    """Of the cluster. Each partition that has a series has all of them; each value is as of its reading."""
+    """Metrics of the cluster. A partition has all series or none; a value is as of its reading."""
     chosen, left_out = _chosen(state, MOST_PARTITIONS)
     by_broker = late_by_broker(state)
     yield (
@@ -121,9 +121,9 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
 
 
 def stale(state: WatchState, now: int, interval_ms: int) -> bool:
-    """Whether what is exposed is not of the last poll that was due: that one failed, or takes too long.
+    """Whether the last poll that was due failed or takes too long, so that older values are exposed.
 
-    Too long is half an interval; twice the time of the poll before, where that is more; an interval at most.
+    Too long: more than half an interval or, if longer, twice the time of the previous poll; at most an interval.
     """
     last = state.last
     if last is None or last.observation is None:
@@ -133,7 +133,7 @@ def stale(state: WatchState, now: int, interval_ms: int) -> bool:
 
 
 def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
-    """Of the polls."""
+    """Metrics of the polls."""
     last = state.last
     text = "1 where the last poll that was due failed or has not ended."
     yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}
@@ -157,7 +157,7 @@ def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
 
 
 def counters(state: WatchState) -> Iterator[Gauge]:
-    """What only grows; names without their `_total`."""
+    """Counters, without the suffix `_total`."""
     polls: dict[Labels, float] = {(outcome,): float(state.outcomes[outcome]) for outcome in OUTCOMES}
     yield "kafkawire_polls", "Polls by outcome.", ("outcome",), polls
     yield "kafkawire_missed_polls", "Polls that did not take place: one before took too long.", (), {(): state.missed}
@@ -166,12 +166,12 @@ def counters(state: WatchState) -> Iterator[Gauge]:
 
 
 def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metric]:
-    """All of it.
+    """All metrics.
 
     Args:
-        now: the clock, epoch milliseconds.
-        interval_ms: from one poll to the next. What was read more than three intervals ago is not exposed any more, but
-            for the health of the polls.
+        now: epoch milliseconds.
+        interval_ms: between polls. Values that were read more than three intervals ago are not exposed, except for the
+            health of the polls.
     """
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
@@ -188,8 +188,8 @@ def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metri
 
 
 class Exporter:
-    """A collector of prometheus-client. `state` is called at each scrape, from another thread: it gives a state that
-    is not changed any more."""
+    """A collector of prometheus-client. `state` is called at each scrape, from another thread; the state that it
+    returns must not be modified."""
 
     def __init__(self, state: Callable[[], WatchState], clock: Callable[[], int], *, interval_ms: int) -> None:
         self._state = state
@@ -200,7 +200,7 @@ class Exporter:
         return families(self._state(), self._clock(), interval_ms=self._interval_ms)
 
     def registry(self) -> CollectorRegistry:
-        """A registry with nothing else in it. Raises ConfigError where prometheus-client is not installed."""
+        """A registry with this collector only. Raises ConfigError where prometheus-client is not installed."""
         try:
             from prometheus_client import CollectorRegistry
         except ImportError:
@@ -211,7 +211,7 @@ class Exporter:
 
 
 def _fresh(state: WatchState, since: int) -> WatchState | None:
-    """What was read since then, or None."""
+    """The state without older transactions; None if no poll has succeeded since."""
     if state.success is None or state.success < since:
         return None
     from msgspec.structs import replace
@@ -220,8 +220,8 @@ def _fresh(state: WatchState, since: int) -> WatchState | None:
 
 
 def _chosen(state: WatchState, most: int) -> tuple[list[WatchedTransaction], float]:
-    """The open transactions of the partitions that have series, and how many partitions have none: those that hang or
-    need a look come first, then those that are open longest."""
+    """The open transactions of the partitions that have series, and the number of partitions that have none. Partitions
+    with hanging or noteworthy transactions come first, then those with the longest open ones."""
     ranks: dict[TopicPartition, tuple[bool, bool, int]] = {}
     for seen in state.seen.values():
         rank = seen.finding.verdict == HANGING, noteworthy(seen.finding), seen.duration_ms
@@ -233,8 +233,8 @@ def _chosen(state: WatchState, most: int) -> tuple[list[WatchedTransaction], flo
 
 
 def _hanging(state: WatchState, most: int) -> tuple[dict[Labels, float], float]:
-    """How many transactions hang or are stuck in each partition, those that are open longest first; and how many
-    partitions have some and no series."""
+    """The number of hanging or stuck transactions of each partition, for the partitions with the longest open ones; and
+    the number of further partitions."""
     chosen: dict[TopicPartition, list[WatchedTransaction]] = {}
     for seen in state.seen.values():
         if seen.finding.verdict == HANGING or seen.finding.reason == "stuck_prepare":
@@ -259,8 +259,8 @@ def _place(seen: WatchedTransaction) -> TopicPartition:
 
 
 def _by_partition(values: dict[TopicPartition, float]) -> dict[Labels, float]:
-    """By labels. What does not print is escaped, for metrics are read on terminals, too; where two names become one,
-    the larger value counts."""
+    """Values by labels. Characters that are not printable are escaped, because metrics are read on terminals, too; of
+    two topics with the same escaped name the larger value counts."""
     found: dict[Labels, float] = {}
     for place, value in values.items():
         labels = printable(place.topic)[:_LONGEST_NAME], str(place.partition)

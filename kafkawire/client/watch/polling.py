@@ -1,12 +1,12 @@
-"""`Watch`: find-hanging at an interval, and the changes from one poll to the next.
+"""`Watch`: find-hanging at an interval, and the changes between polls.
 
     watch = Watch(admin, Search(), interval_s=60)
     async for rows in watch.run():
-        ...  # rows: changes, and the poll itself, whether it saw something or failed
+        ...  # changes, and the poll itself, also if it failed
 
-A poll asks no more than `find_hanging` does, and less where it can: what is confirmed is not confirmed again, and
-`__transaction_state` is read as a proof only every now and then. One poll is under way at a time; what is due meanwhile
-does not take place, and the next one counts it.
+A poll sends the requests of `find_hanging`, and fewer if possible: a confirmed transaction is not confirmed again, and
+`__transaction_state` is read as a proof only from time to time. Polls do not overlap: a poll that is due while another
+runs is left out, and counted by the next one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from kafkawire.client.watch.state import PollAttempt, WatchState, advance
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Change, Poll
 
-#: Between two readings of `__transaction_state`.
+#: Seconds between two readings of `__transaction_state`.
 READ_LOG_S = 600.0
-#: A poll waits no longer for the cluster than an interval, but for so many seconds; a call no longer than half of that.
+#: The least default timeout of a poll, seconds.
 _LEAST_S = 5.0
 
 
@@ -40,8 +40,8 @@ class Watch:
     """See the module.
 
     Attributes:
-        state: what is known. It is replaced, never changed: other threads may read it.
-        observation: of the last poll that saw something. `error`: of the last poll, None where it saw something.
+        state: replaced by each poll, never modified: other threads may read it.
+        observation: of the last poll that could read anything. `error`: of the last poll, None if it could.
         search: what each poll looks for, with the limit of each call. `poll_timeout_s`: seconds for a whole poll.
     """
 
@@ -58,11 +58,12 @@ class Watch:
     ) -> None:
         """
         Args:
-            interval_s: from the beginning of one poll to that of the next.
-            poll_timeout_s: after which a poll is given up, by default `interval_s`, and 5 at least. Pauses before
-                suspects are read again are not counted. A call may take half of it, or less where less is configured.
-            read_log_s: at least so long between two readings of `__transaction_state`.
+            interval_s: seconds from the start of one poll to the start of the next.
+            poll_timeout_s: seconds for a poll, by default `interval_s`, at least 5. Pauses before suspects are read
+                again do not count. A call may take half of it, or less as configured.
+            read_log_s: least seconds between two readings of `__transaction_state`.
             everything: report transactions that are live or young, too.
+            clock: returns epoch milliseconds.
         """
         self.state = WatchState()
         self.observation: Observation | None = None
@@ -82,7 +83,7 @@ class Watch:
         """Polls until it is cancelled; yields the rows of each poll.
 
         Raises:
-            ClientError: the very first poll shows that no other will succeed: a wrong listener, a wrong password.
+            ClientError: the first poll fails with a permanent error, for example a wrong listener or password.
         """
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -99,7 +100,7 @@ class Watch:
             due = max(due, passed) + 1
 
     async def poll(self, *, missed: int = 0) -> list[Change | Poll]:
-        """One poll, and its rows. It raises nothing that a cluster can cause: a failed poll is a row, too."""
+        """One poll and its rows. Errors of the cluster are not raised: a failed poll is a row, too."""
         self._number += 1
         began = self._clock()
         observation = None

@@ -1,8 +1,8 @@
 """The state of a watch, and the changes after each poll: pure functions without input or output.
 
-A poll is a `PollAttempt`: it read something (`Observation`), or failed. `advance` takes the state before it and returns
-the state after it, with the rows that describe it: always one `Poll`, and a `Change` for each difference. What could
-not be read is kept as it was last read, and is not reported as gone.
+A poll is a `PollAttempt`: it has an `Observation`, or failed. `advance` takes the state before the poll and returns the
+state after it with its rows: one `Poll`, and a `Change` for each difference. A transaction that could not be read keeps
+its last state and is not reported as gone.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ COMPLETE, INCOMPLETE, FAILED = "complete", "incomplete", "failed"
 OUTCOMES = (COMPLETE, INCOMPLETE, FAILED)
 APPEARED, CHANGED, GONE, LOST, REGAINED = "appeared", "changed", "gone", "lost", "regained"
 
-#: Reasons that are not reported: those of transactions in normal use.
+#: Reasons of transactions in normal use, which are not reported.
 HARMLESS = ("live", "young")
-#: Brokers whose failures are counted; their ids come from the cluster, without a bound.
+#: The most brokers whose failures are counted: a cluster's broker ids have no bound.
 MOST_BROKERS = 1000
 
 
@@ -33,8 +33,8 @@ class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: from 1 on. `began`, `ended`: epoch milliseconds.
-        missed: polls that were due since the last one and did not take place.
-        observation: what was read; None where the poll failed, for the reason in `error`.
+        missed: polls that were due since the last one and were left out.
+        observation: None if the poll failed, for the reason in `error`.
     """
 
     number: int
@@ -54,8 +54,8 @@ class PollAttempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """An open transaction as it was read last, at `at`; open as seen by this watch since `since` (epoch milliseconds).
-    `leader`: the broker that described it, -1 where it is not known."""
+    """An open transaction as last read, at `at`, and first seen open at `since` (epoch milliseconds). `leader`: the
+    broker that described it, -1 if not known."""
 
     finding: Finding
     since: int
@@ -64,11 +64,11 @@ class WatchedTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def duration_ms(self) -> int:
-        """How long it is open, at least; no broker knows when a transaction began in a partition.
+        """The least time for which it has been open: no broker knows when a transaction began in a partition.
 
-        The longest of: since its coordinator began it, where that holds it (TransactionDurationMs of
-        TransactionsCommand.DescribeTransactionsCommand); since its last batch (Duration of FindHangingTransactions
-        there); since this watch saw it first.
+        The longest of: since its start at the coordinator, if that still has it (TransactionDurationMs of Kafka's
+        TransactionsCommand.DescribeTransactionsCommand); since its last batch (Duration of FindHangingTransactions);
+        since this watch first saw it.
         """
         finding = self.finding
         begun = finding.transaction_start_timestamp if finding.reason in HELD else None
@@ -79,17 +79,16 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
     """See the module.
 
     Attributes:
-        seen: every open transaction. `gaps`: what the last poll that saw something could not read, by subject.
-        last: the last poll. `success`: when the last one ended that saw something, epoch milliseconds; `complete`: when
-            the last one ended that saw everything.
-        outcomes: how many polls had each. `missed`: how many did not take place.
-        failures: by broker, the polls in which it did not answer something.
-        brokers, described, failed: of the last poll that saw something: its brokers, how many partitions were read, and
-            the broker that was asked for each of those that could not be.
-        expected: brokers of the cluster, and those that have replicas and are not there, of the last poll that saw
-            something.
-        answered: brokers that answered all that the last poll asked; none where it failed.
-        max_timeout_ms: transaction.max.timeout.ms, as given or as the brokers answer.
+        seen: every open transaction. `gaps`: what the last successful poll could not read, by subject.
+        last: the last poll. `success`, `complete`: when the last poll ended that read anything, and everything; epoch
+            milliseconds.
+        outcomes: polls by outcome. `missed`: polls that were left out.
+        failures: by broker, the polls in which it left a request unanswered.
+        brokers, described, failed: of the last successful poll: its brokers, the number of partitions that were read,
+            and the broker that was asked for each partition that could not be read.
+        expected: brokers of the cluster at the last successful poll, with those that have replicas and were not there.
+        answered: brokers that answered every request of the last poll; empty if it failed.
+        max_timeout_ms: transaction.max.timeout.ms, as given or as brokers return it.
     """
 
     seen: dict[OpenKey, WatchedTransaction] = {}
@@ -113,14 +112,14 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def noteworthy(finding: Finding) -> bool:
-    """Whether its appearance and its end are reported."""
+    """Whether its start and its end are reported."""
     return finding.reason not in HARMLESS
 
 
 def advance(
     state: WatchState, attempt: PollAttempt, *, everything: bool = False
 ) -> tuple[WatchState, list[Change | Poll]]:
-    """The state after a poll, and its rows: the changes, and then the poll itself.
+    """The state after a poll, and its rows: the changes, then the poll.
 
     Args:
         everything: report live and young transactions, too.
