@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from contextlib import nullcontext
@@ -103,6 +104,10 @@ def audit(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A setting of Spark, spark.executor.memory=4g; can be repeated."),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Processes that read on this machine; by default one a core."),
+    ] = None,
     as_of: Annotated[
         int | None,
         typer.Option(
@@ -170,6 +175,8 @@ def audit(
     for option, given in (("--master", master), ("--conf", conf)):
         if given and engine is not AuditEngine.spark:
             raise typer.BadParameter(f"{option} needs --engine spark")
+    if jobs is not None and engine is not AuditEngine.local:
+        raise typer.BadParameter("--jobs needs --engine local: on Spark, --master sets how many cores a job has")
     spark_conf = dict(map(_setting, conf or ()))
     check_log_output(report, paths, "--report")
     directory = logdir.open(*paths)
@@ -186,7 +193,7 @@ def audit(
         if engine is AuditEngine.spark:
             result = _spark(directory, settings, tuple(paths), master, spark_conf)
         else:
-            result = _local(directory, settings, tuple(paths))
+            result = _local(directory, settings, tuple(paths), jobs or _cores())
         if page is not None:
             page.write(_html(result))
     if report != "-":
@@ -215,13 +222,21 @@ def _milliseconds(minutes: int | None) -> int | None:
 # Engines -------------------------------------------------------------------------------------------------------------
 
 
-def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...]) -> rows.Audit:
+def _cores() -> int:
+    """The number of processors that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
+
+
+def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], jobs: int) -> rows.Audit:
     from kafkawire import transactions
 
     segments = (file for partition in directory.partitions for file in partition.segments)
     shown = sys.stderr.isatty()
     with progress(total_size(segments) if shown else 0, shown=shown) as advance:
-        return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None)
+        return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None, jobs=jobs)
 
 
 def _spark(

@@ -6,7 +6,7 @@ Memory grows with the producers, transactional ids and ended transactions, not w
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -17,9 +17,13 @@ from kafkawire.transactions.checks.replica_agreement import replicas_agree, toge
 from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import replicas
 from kafkawire.transactions.settings import Resolved, Settings, resolve
+from kafkawire.transactions.summary_processes import summaries
+
+#: A process is started for each so many bytes.
+BYTES_A_JOB = 64 << 20
 
 
 def audit(
@@ -28,20 +32,44 @@ def audit(
     *,
     paths: tuple[str, ...] = (),
     progress: Callable[[int], None] | None = None,
+    jobs: int = 1,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and hold the logs against the rules (`CHECKS`).
 
     Args:
         paths: what to call them in the answer.
-        progress: is told how many bytes were read, after every segment.
+        progress: called with the number of bytes that were read, after every part of a segment.
+        jobs: number of processes that read, 1: this one. Logs that are too small for several are read by fewer.
     """
     audited = replicas(directory)
     metadata = read_metadata(audited)
     clusters = cluster_ids(directory)
-    found = [replica_facts(replica, progress=progress) for replica in to_read(audited, settings, metadata, clusters)]
+    found = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
     facts = facts_of(directory, found, metadata, paths=paths)
     agreement = replicas_agree(together(audited, clusters), next(iter(audited), None))
     return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+
+
+def read_replicas(
+    replicas: Sequence[Replica], jobs: int = 1, progress: Callable[[int], None] | None = None
+) -> Iterator[ReplicaFacts]:
+    """The facts of each replica, in order; parameters as of `audit`."""
+    parts = [(number, *part) for number, replica in enumerate(replicas) for part in parts_of(replica)]
+    tasks = [task for _, _, task in parts]
+    jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))
+    done = 0
+    merge: ReplicaMerge | None = None
+    for (number, segment, _), summary in zip(parts, summaries(tasks, jobs), strict=True):
+        while merge is None or done < number:
+            if merge is not None:
+                yield merge.facts()
+                done += 1
+            merge = ReplicaMerge(replicas[done])
+        merge.take(segment, summary)
+        if progress is not None:
+            progress(summary.scan.bytes)
+    if merge is not None:
+        yield merge.facts()
 
 
 def to_read(

@@ -7,7 +7,8 @@ ids and ended transactions, not with the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -29,12 +30,13 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.part_scan import MARKERS, PART_BYTES, count_parts, summarize
+from kafkawire.transactions.part_scan import MARKERS, PART_BYTES, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.replica_files import place_of, read_snapshot
 from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
+from kafkawire.transactions.summary_processes import PartTask
 
 
 class Replica(NamedTuple):
@@ -75,18 +77,11 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.Damage, ...] = ()
 
 
-def replica_facts(replica: Replica, *, progress: Callable[[int], None] | None = None) -> ReplicaFacts:
-    """Read one replica: replay its producers, and check it against the rules that its own files can prove.
-
-    Args:
-        progress: called with the number of bytes that were read, after every part.
-    """
+def replica_facts(replica: Replica) -> ReplicaFacts:
+    """Read one replica: replay its producers, and check it against the rules that its own files can prove."""
     merge = ReplicaMerge(replica)
-    for segment, number, count in parts_of(replica.partition):
-        summary = summarize_part(replica, segment, number, count)
-        merge.take(segment, summary)
-        if progress is not None:
-            progress(summary.scan.bytes)
+    for segment, task in parts_of(replica):
+        merge.take(segment, task.summary())
     return merge.facts()
 
 
@@ -106,31 +101,22 @@ def check(partition: logdir.Partition, *, expiration_ms: int = PRODUCER_ID_EXPIR
     return [placed.answer for placed in found.answers if placed.answer.check in LOG_CHECKS]
 
 
-def parts_of(partition: logdir.Partition, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, int, int]]:
-    """The parts of all segments in order: index of the segment, number of the part, and how many parts it has."""
-    for segment, file in enumerate(partition.segments):
-        try:
-            count = count_parts(file.size, part_bytes)
-        except OSError:
-            count = 1  # reading it reports the damage
-        for number in range(count):
-            yield segment, number, count
-
-
-def summarize_part(
-    replica: Replica, segment: int, number: int, count: int, part_bytes: int = PART_BYTES
-) -> PartSummary:
-    """The summary of one of `parts_of` a replica."""
+def parts_of(replica: Replica, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, PartTask]]:
+    """The parts of all segments in order, each with the index of its segment. Only sizes are looked at."""
     partition = replica.partition
-    joints = [file.offset or 0 for file in partition.snapshots]
-    return summarize(
-        partition.segments[segment],
-        number,
-        count,
-        part_bytes=part_bytes,
-        joints=joints,
-        expiration_ms=replica.producer_expiration_ms,
-    )
+    snapshots = sorted(file.offset or 0 for file in partition.snapshots)
+    bases = [file.offset or 0 for file in partition.segments]
+    for segment, file in enumerate(partition.segments):
+        # One at the segment's beginning is compared before its first batch in any case.
+        end = bisect_left(snapshots, bases[segment + 1]) if segment + 1 < len(bases) else None
+        joints = tuple(snapshots[bisect_right(snapshots, bases[segment]) : end])
+        try:
+            size = file.size
+        except OSError:
+            size = 0  # reading it reports the damage
+        count = count_parts(size, part_bytes)
+        for number in range(count):
+            yield segment, PartTask(file, number, count, joints, replica.producer_expiration_ms, size // count)
 
 
 class ReplicaMerge:

@@ -340,3 +340,13 @@ def test_invalid_node_id_is_damage_of_its_file(run: Run, logs: LogDirectory, num
     result = run(*given)
     assert result.code == 4
     assert "node.id is no broker's id" in result.err
+
+
+def test_reads_with_as_many_processes_as_asked_for(run: Run, logs: LogDirectory) -> None:
+    expected = run(*arguments(logs)).out
+    assert run(*arguments(logs, "--jobs", 1)).out == expected
+    assert run(*arguments(logs, "--jobs", 2)).out == expected
+    assert run(*arguments(logs, "--jobs", 0)).code == 2
+    refused = run(*arguments(logs, "--jobs", 2, "--engine", "spark"))
+    assert refused.code == 2
+    assert "--jobs needs --engine local" in refused.err

@@ -1,0 +1,70 @@
+"""Logs read by several processes: the same facts, and clear errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir, transactions
+from kafkawire.logdir import LogFile
+from kafkawire.transactions import local_audit
+from kafkawire.transactions.part_summary import PartSummary
+from kafkawire.transactions.replica_facts import Replica, parts_of
+from kafkawire.transactions.summary_processes import PartTask, ProcessError, summaries
+from tests.audit_logs import HOUR, NOON, LogDirectory
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> LogDirectory:
+    logs = LogDirectory(tmp_path / "logs", ids=2)
+    for number in range(5):
+        log = logs.partition("orders", number)
+        for producer in range(20):
+            log.data(producer, at=NOON - 3 * HOUR)
+            log.marker("ABORT", producer)
+            log.roll()
+        log.data(77, at=NOON - 3 * HOUR)
+    logs.id("pay", "CompleteCommit", 77, 1)
+    logs.write()
+    for number in range(5):
+        logs.partition("orders", number).derive()
+    return logs
+
+
+@pytest.mark.parametrize("jobs", [2, 3])
+def test_several_processes_give_the_audit_of_one(
+    logs: LogDirectory, jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    directory = logdir.open(logs.root)
+    alone: list[int] = []
+    shared: list[int] = []
+    expected = transactions.audit(directory, progress=alone.append)
+    assert transactions.audit(directory, progress=shared.append, jobs=jobs) == expected
+    assert shared == alone
+    assert len(expected.findings) == 5
+
+
+def tasks(logs: LogDirectory) -> list[PartTask]:
+    return [task for one in logdir.open(logs.root).partitions for _, task in parts_of(Replica(one))]
+
+
+class Killed(PartTask):
+    """A part whose reader is ended from outside."""
+
+    def summary(self, part_bytes: int = 0) -> PartSummary:
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError
+
+
+def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:
+    some: list[PartTask] = tasks(logs)
+    file: LogFile = some[3].file
+    some[3] = Killed(file, 0, 1, (), 1, 1)
+    with pytest.raises(ProcessError, match="perhaps because memory ran out: use fewer"):
+        list(summaries(some, 2))
