@@ -31,6 +31,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from kafkawire.spark.admission import BYTES, FILES
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
 from kafkawire.spark.sources import Source
@@ -42,7 +43,7 @@ class KafkaPcap(Source):
     item_reader = CaptureReader
     shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "api",
               "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
-    stream_only = ("settleSeconds",)
+    stream_only = ("settleSeconds", FILES, BYTES)
 
     @classmethod
     def name(cls) -> str:

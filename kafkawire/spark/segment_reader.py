@@ -100,7 +100,8 @@ class SegmentReader(ItemReader[SegmentPart]):
     def parts(self, file: LogFile, start: int, end: int | None, offsets: OffsetRange) -> Iterator[SegmentPart]:
         """The parts of the bytes from `start` to `end` of a segment."""
         try:
-            found = ranges(file, self.part_bytes)
+            few = end is not None and end - start <= self.part_bytes
+            found = [(start, None)] if few else ranges(file, self.part_bytes)
         except OSError:
             found = [(0, None)]  # the task that reads the file reports the error
         for first, stop in found:

@@ -32,6 +32,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from kafkawire.spark.admission import BYTES, FILES, OFFSETS
 from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
@@ -42,9 +43,9 @@ class KafkaSegment(Source):
     """See the module."""
 
     item_reader = SegmentReader
-    shared = ("rows", "format", "columns", "mode", "maxPartBytes", "showSecrets")
-    batch_only = (*SUBSCRIPTIONS, *STARTS, STRATEGY, *ENDS)
-    stream_only = ("highWatermark",)
+    shared = ("rows", "format", "columns", "mode", "maxPartBytes", "showSecrets", *SUBSCRIPTIONS, *STARTS, STRATEGY)
+    batch_only = ENDS
+    stream_only = ("highWatermark", FILES, BYTES, OFFSETS)
 
     @classmethod
     def name(cls) -> str:

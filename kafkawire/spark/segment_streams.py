@@ -2,112 +2,208 @@
 
     spark.readStream.format("kafka_segment").load("kafka-logs/")
 
-A stream's offset is how far each segment has been read: {path: [byte behind its last whole batch, checksum of what
-stands right before it]}. Of the segment that is written to, only whole batches are read, and a torn end is damage no
-sooner than when a newer segment is there. Nothing is read twice, whatever is restarted; a segment that vanished before
-it was read, or became shorter, is a row with an `error`.
+A stream's offset is how far each replica has been read (`segment_positions`). Of the segment that is written to, only
+whole batches are read, and a torn end is damage no sooner than when a newer segment is there. Nothing is read twice,
+whatever is restarted; offsets that were removed before they were read, and a segment that became shorter, are a row
+with an `error`.
 
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
 place. Where that had been read, the stream yields a row with an `error` and goes on behind it. With the option
 `highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
+
+A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among replicas in proportion to
+what they have to be read; a batch of records is never divided.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from kafkawire import logdir
-from kafkawire.logdir import LogFile
+from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import written
-from kafkawire.records import Damage
-from kafkawire.spark.offset_options import ALL_OFFSETS
+from kafkawire.records import Batch
+from kafkawire.spark.admission import BYTES, FILES, OFFSETS, LimitedStream, limit_of
+from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, OffsetRange, bounds
+from kafkawire.spark.replica_listing import ReplicaListing
+from kafkawire.spark.segment_positions import (
+    Position,
+    Stretch,
+    advanced,
+    as_offset,
+    beginning,
+    position_at,
+    positions,
+    problem_at,
+    still_there,
+    stretches,
+)
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 
-#: path -> [end, checksum]; the end alone in checkpoints that knew no checksums yet.
-Offset = dict[str, list[int] | int]
-#: What was read is known again by so many bytes before its end: the checksums of batches are among them.
-_MARK_BYTES = 4096
-_UNREADABLE = -1
+Offset = dict[str, Any]
+#: What tells that a file has not changed: size and modification time; with it, the high watermark.
+_Stamp = tuple[int, int, int | None]
 
 
-class SegmentStream(DataSourceStreamReader):
+class SegmentStream(LimitedStream):
     """See the module."""
 
     def __init__(self, schema: StructType, options: SourceOptions) -> None:
+        super().__init__(options, (FILES, BYTES, OFFSETS))
         self.reader = SegmentReader(schema, options)
+        self._start = bounds(options, stream=True).start
         self._up_to_high_watermark = options.flag("highWatermark")
-        self._files: dict[str, LogFile] = {}
-        self._ends: Offset = {}
+        self._listing = ReplicaListing(lambda: options.paths)
+        self._replicas: dict[str, Partition] = {}
+        self._ends: dict[str, tuple[_Stamp, Position]] = {}
+        self._target: dict[str, Position] | None = None
 
     def initialOffset(self) -> Offset:
-        return {}
-
-    def latestOffset(self) -> Offset:  # type: ignore[override]  # the signature that all releases know
         self._list()
-        return dict(self._ends)
+        if self._start is not None:
+            self._start.check({(one.topic, one.partition) for one in self._replicas.values()})
+        return as_offset({path: self._first(replica) for path, replica in self._replicas.items()})
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._list()
+        self._target = {path: self._written(replica) for path, replica in self._replicas.items()}
+
+    def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:
+        before = {} if start is None else positions(start)  # PySpark 4.1 passes none, and no limit
+        self._list()
+        available = before | {
+            path: self._end(replica, before.get(path))
+            for path, replica in self._replicas.items()
+            if self._target is None or path in self._target
+        }
+        asked = limit_of(limit)
+        return as_offset(available if asked is None else self._admitted(before, available, *asked))
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        if not self._files:
+        before, after = positions(start), positions(end)
+        if not after.keys() <= self._replicas.keys():
             self._list()
-        return self.reader.tasks(
-            part for path, until in end.items() for part in self._parts(path, start.get(path, 0), until)
-        )
+        changed = (path for path, position in after.items() if position != before.get(path))
+        return self.reader.tasks(part for path in changed for part in self._parts(path, before.get(path), after[path]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reader.read(partition)
 
     def _list(self) -> None:
-        """List the segments that exist now, and how far each can be read."""
-        before, self._ends, self._files = self._ends, {}, {}
+        self._replicas = {
+            path: one for path, one in self._listing().items() if one.segments and self.reader.subscribed([one])
+        }
 
-        def note(file: LogFile, end: int, *, closed: bool) -> None:
-            self._files[file.path] = file
-            known = before.get(file.path)
-            same = closed and known is not None and _end(known) == end
-            self._ends[file.path] = known if known is not None and same else [end, _mark(file, end)]
+    # How far ---------------------------------------------------------------------------------------------------------
 
-        for partition in logdir.open(*self.reader.options.paths).partitions:
-            limit = (partition.high_watermark or 0) if self._up_to_high_watermark else None
-            segments = partition.segments
-            for file, following in zip_longest(segments, segments[1:]):
-                closed = following is not None and (limit is None or (following.offset or 0) <= limit)
-                read = _end(before.get(file.path, 0))
-                end = file.size if closed else written(file, read if read <= file.size else 0, before=limit).position
-                note(file, end, closed=closed)
+    def _first(self, replica: Partition) -> Position:
+        """Where a replica is begun to be read."""
+        offset = EARLIEST if self._start is None else self._start.of(replica)
+        if offset == LATEST:
+            return self._written(replica)
+        before = [one for one in replica.segments if (one.offset or 0) <= offset]
+        if offset == EARLIEST or not before:
+            return beginning(replica)
+        return position_at(before[-1], written(before[-1], before=offset).position, offset)
 
-    def _parts(self, path: str, before: list[int] | int, after: list[int] | int) -> Iterator[SegmentPart]:
-        file = self._files.get(path) or log_file(path, partition_of(os.path.dirname(path), [os.path.basename(path)]))
-        start, until = _end(before), _end(after)
-        if until < start:
-            problem = f"the file became shorter: {until} bytes, of which {start} had been read"
-            yield SegmentPart(file, until, problem=Damage(until, "truncated", problem))
+    def _end(self, replica: Partition, start: Position | None) -> Position:
+        """How far a replica can be read. Not less than was read, unless that is gone."""
+        found = self._written(replica) if self._target is None else self._target[replica.path]
+        if start is not None and found[:2] <= start[:2] and still_there(replica, start):
+            # The high watermark that is written down may go back; a mark shows whether the same bytes are there.
+            last = next(one for one in replica.segments if one.offset == start.segment)
+            return found if found[:2] == start[:2] else position_at(last, start.end, start.offset)
+        return found
+
+    def _written(self, replica: Partition) -> Position:
+        """The position after the last whole batch, or after the one that ends below the high watermark."""
+        limit = (replica.high_watermark or 0) if self._up_to_high_watermark else None
+        last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) <= limit), None)
+        if last is None:
+            return beginning(replica)
+        stamp = _stamp(last, limit)
+        known = self._ends.get(last.path)
+        if known is not None and stamp is not None and known[0] == stamp:
+            return known[1]
+        had = position_at(last, 0, last.offset) if known is None else known[1]
+        try:
+            end, offset = written(last, had.end if had.end <= last.size else 0, before=limit)
+        except OSError:
+            return had
+        found = position_at(last, end, had.offset if offset is None else offset)
+        if stamp is not None:
+            self._ends[last.path] = stamp, found
+        return found
+
+    def _admitted(
+        self, before: Mapping[str, Position], available: Mapping[str, Position], option: str, limit: int
+    ) -> dict[str, Position]:
+        """As much of what is available as the limit permits: of each replica its share, of one of them a batch."""
+        chosen = dict(available)
+        pending: list[tuple[int, str, list[Stretch]]] = []
+        for path, end in available.items():
+            found = list(stretches(self._replicas[path], before.get(path), end)) if path in self._replicas else []
+            if found:
+                pending.append((sum(one.size(option) for one in found), path, found))
+        total, left = sum(size for size, _, _ in pending), limit
+        if total <= limit:
+            return chosen
+        for size, path, found in sorted(pending, reverse=True):
+            position, taken = (
+                advanced(found, option, min(left, max(1, limit * size // total))) if left > 0 else (None, 0)
+            )
+            if position is not None and (taken <= left or left == limit):
+                chosen[path], left = position, left - taken
+            elif path in before:
+                chosen[path] = before[path]
+            else:
+                chosen[path] = beginning(self._replicas[path])
+        return chosen
+
+    # What to read ----------------------------------------------------------------------------------------------------
+
+    def _parts(self, path: str, start: Position | None, end: Position) -> Iterator[SegmentPart]:
+        replica = self._replicas.get(path)
+        last = _file_of(path, end.segment)
+        if replica is None:
+            yield SegmentPart(last, 0, end.end)  # the task that reads the file reports that it is gone
             return
-        if before == after:
-            return
-        if isinstance(before, list) and start and _mark(file, start) not in (before[1], _UNREADABLE):
-            problem = f"what was read, up to byte {start}, was cut off, and other batches were written in its place"
-            yield SegmentPart(file, start, problem=Damage(start, "truncated", problem))
-        yield from self.reader.parts(file, start, until, ALL_OFFSETS)
+        problem = None if start is None else problem_at(replica, start)
+        if problem is not None and start is not None:
+            yield SegmentPart(_file_of(path, start.segment), problem=problem)
+        for stretch in stretches(replica, start, end):
+            yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, self._offsets(stretch))
+        if end.end and not any(one.offset == end.segment for one in replica.segments):
+            yield SegmentPart(last, 0, end.end)
+
+    def _offsets(self, stretch: Stretch) -> OffsetRange:
+        """The offsets of a stretch: all, unless the beginning that was asked for is within a batch."""
+        if self._start is None:
+            return ALL_OFFSETS
+        batch = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)
+        inside = isinstance(batch, Batch) and batch.measured().base_offset < stretch.first <= batch.last_offset
+        return OffsetRange(first=stretch.first) if inside else ALL_OFFSETS
 
 
-def _end(known: list[int] | int) -> int:
-    return known[0] if isinstance(known, list) else known
+def _file_of(path: str, segment: int) -> LogFile:
+    name = f"{segment:020}.log"
+    return log_file(os.path.join(path, name), partition_of(path, [name]))
 
 
-def _mark(file: LogFile, end: int) -> int:
-    """A checksum of the bytes right before that one."""
-    size = min(end, _MARK_BYTES)
+def _stamp(file: LogFile, limit: int | None) -> _Stamp | None:
+    """None in a store: to ask for the time costs as much as to look."""
+    if is_uri(file.path):
+        return None
     try:
-        with file.source(_MARK_BYTES) as source:
-            return zlib.crc32(source.at(end - size, size))
+        found = os.stat(file.path)
     except OSError:
-        return _UNREADABLE
+        return None
+    return found.st_size, found.st_mtime_ns, limit

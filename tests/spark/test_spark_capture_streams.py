@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire.logdir import LogFile
 from kafkawire.spark import register
 from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
@@ -166,3 +167,30 @@ def test_a_restarted_query_reads_nothing_twice(spark: SparkSession, tmp_path: Pa
     found = [row.asDict() for row in spark.read.parquet(str(tmp_path / "out")).collect()]
     assert clients(found) == sorted([*range(written)] * 2)
     assert problems(found) == []
+
+
+@pytest.mark.parametrize("option", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
+def test_limits_take_the_oldest_captures_first(tmp_path: Path, option: str) -> None:
+    for number in range(5):
+        path = write(tmp_path, number, f"{9 - number}.pcap")
+        os.utime(path, (number + 1, number + 1))
+    size = len(bytes_of(0))
+    found = stream(tmp_path, **{option: str(2 * size if option == "maxBytesPerTrigger" else 2)})
+    start: Any = found.initialOffset()
+    found.prepareForTriggerAvailableNow()
+    write(tmp_path, 7)
+    read = []
+    while (end := found.latestOffset(start, found.getDefaultReadLimit())) != start:
+        read.append(sorted(set(clients(rows(found, start, end)))))
+        start = end
+    assert read == [[0, 1], [2, 3], [4]]
+    small = stream(tmp_path, maxBytesPerTrigger="1")
+    assert len(small.latestOffset({}, small.getDefaultReadLimit())) == 1
+
+
+def test_an_idle_trigger_opens_no_capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, 1)
+    found = stream(tmp_path)
+    first = found.latestOffset({})
+    monkeypatch.setattr(LogFile, "opened", None)
+    assert found.latestOffset(first) == first

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +14,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire.logdir import LogFile
 from kafkawire.records import Record, build
-from kafkawire.spark import register
+from kafkawire.spark import admission, register
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
@@ -30,8 +34,8 @@ def batch(offset: int) -> bytes:
 class Log:
     """A partition that grows."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "t-0"
+    def __init__(self, folder: Path, name: str = "t-0") -> None:
+        self.folder = folder / name
         self.folder.mkdir()
         self.path = self.folder / f"{0:020}.log"
         self.next = 0
@@ -187,14 +191,20 @@ def test_a_batch_that_reaches_the_high_watermark_is_left(log: Log) -> None:
     assert offsets(rows(found, {}, found.latestOffset())) == [0]
 
 
-def test_checkpoints_without_checksums_are_read_on(log: Log) -> None:
+def test_checkpoints_of_earlier_versions_are_read_on(log: Log) -> None:
     log.append(2)
-    found = stream(log)
-    before = {path: known[0] for path, known in found.latestOffset().items()}  # type: ignore[index]
+    size = log.path.stat().st_size
     log.append(1)
-    after = found.latestOffset()
-    assert offsets(rows(stream(log), before, after)) == [2]
-    assert offsets(rows(stream(log), {}, before)) == [0, 1]
+    after = stream(log).latestOffset()
+    for old in (size, [size, zlib.crc32(batch(0) + batch(1))]):
+        before = {str(log.path): old, str(log.folder / f"{3:020}.log"): 0}
+        assert offsets(rows(stream(log), before, after)) == [2]
+        assert offsets(rows(stream(log), {}, before)) == [0, 1]
+        assert stream(log).latestOffset(before) == after
+    with pytest.raises(
+        ValueError, match=r"the checkpoint is not one of kafka_segment: {'files': 3}; start with another"
+    ):
+        stream(log).latestOffset({"files": 3})
 
 
 def test_reports_a_segment_that_is_gone(log: Log) -> None:
@@ -202,11 +212,175 @@ def test_reports_a_segment_that_is_gone(log: Log) -> None:
     gone = log.path
     log.roll()
     log.append(1)
-    end = stream(log).latestOffset()
+    start, end = stream(log).initialOffset(), stream(log).latestOffset()
     gone.unlink()
-    read = rows(stream(log), {}, end)
+    read = rows(stream(log), start, end)
     assert offsets(read) == [2]
-    assert [row["error"] for row in read if row["error"]] == ["unreadable: No such file or directory"]
+    assert [row["error"] for row in read if row["error"]] == [
+        "out_of_range: offsets 0 to 1 were removed before they were read"
+    ]
+    log.path.unlink()
+    found = stream(log)
+    read = rows(found, start, end)
+    assert [row["error"] for row in read] == ["unreadable: No such file or directory"]
+    assert found.latestOffset(end) == end
+
+
+def test_reports_a_log_whose_newest_segment_is_gone(log: Log) -> None:
+    """A follower that truncates below its newest segment removes that."""
+    log.append(2)
+    older = log.path
+    log.roll()
+    log.append(1)
+    found = stream(log)
+    first = found.latestOffset()
+    log.path.unlink()
+    older.write_bytes(batch(0))
+    second = found.latestOffset(first)
+    (row,) = rows(found, first, second)
+    assert row["error"].startswith("truncated: segment 2, of which ")
+    log.path, log.next = older, 1
+    log.append()
+    assert offsets(rows(found, second, found.latestOffset(second))) == [1]
+
+
+def test_offsets_list_partitions_not_segments(log: Log) -> None:
+    log.append(1)
+    size = len(json.dumps(stream(log).latestOffset()))
+    for _ in range(20):
+        log.roll()
+        log.append(1)
+    assert len(json.dumps(stream(log).latestOffset())) < size + 10
+
+
+def test_an_idle_trigger_lists_only_changed_directories(
+    log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it costs does not grow with the number of segments."""
+    log.append(1)
+    (tmp_path / "u-0").mkdir()
+    (tmp_path / "u-0" / f"{0:020}.log").write_bytes(batch(0))
+    for folder in (tmp_path, tmp_path / "t-0", tmp_path / "u-0"):
+        os.utime(folder, (1_000_000_000, 1_000_000_000))
+    found = stream(log)
+    first = found.latestOffset(found.initialOffset())
+    listed: list[str] = []
+    opened: list[str] = []
+    scandir, source = os.scandir, LogFile.source
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(str(path)) or scandir(path))
+    monkeypatch.setattr(LogFile, "source", lambda self, *given: opened.append(self.path) or source(self, *given))
+    assert found.latestOffset(first) == first
+    assert (listed, opened) == ([], [])
+    log.roll()
+    log.append(1)
+    second = found.latestOffset(first)
+    assert listed == [str(log.folder)]
+    assert set(opened) <= {str(log.path), str(log.path.with_suffix(".index"))}
+    assert offsets(rows(found, first, second)) == [1]
+
+
+def test_replicas_that_are_deleted_or_moved_are_not_read_again(log: Log) -> None:
+    log.append(2)
+    found = stream(log)
+    first = found.latestOffset()
+    log.folder.rename(log.folder.with_name(f"t-0.{'0' * 32}-delete"))
+    assert rows(found, first, found.latestOffset(first)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({"startingOffsets": "earliest"}, [0, 1, 2, 3, 4, 5]),
+        ({"startingOffsets": "latest"}, [4, 5]),
+        ({"startingOffsets": '{"t":{"0":1}}'}, [1, 2, 3, 4, 5]),
+        ({"startingOffsets": '{"t":{"0":3}}', "subscribe": "t"}, [3, 4, 5]),
+        ({"subscribePattern": "u"}, []),
+    ],
+)
+def test_begins_where_the_options_say(log: Log, options: dict[str, str], wanted: list[int]) -> None:
+    log.path.write_bytes(build([Record(b"k", b"v")] * 2) + build([Record(b"k", b"v")] * 2, base_offset=2))
+    start = stream(log, **options).initialOffset()
+    log.next = 4
+    log.append(1)
+    log.roll()
+    log.append(1)
+    found = stream(log, **options)
+    assert offsets(rows(found, start, found.latestOffset(start))) == wanted
+
+
+def all_batches(found: SegmentStream, start: Any, limit: Any) -> list[list[int]]:
+    """The offsets of each micro-batch, until nothing follows."""
+    read = []
+    while (end := found.latestOffset(start, limit)) != start:
+        read.append(offsets(rows(found, start, end)))
+        assert len(read) < 100
+        start = end
+    return read
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["without an index", "with an index"])
+@pytest.mark.parametrize(
+    ("option", "number", "most"),
+    [("maxFilesPerTrigger", 2, 6), ("maxOffsetsPerTrigger", 4, 4), ("maxBytesPerTrigger", 5, 5)],
+)
+def test_limits_divide_what_is_there(log: Log, option: str, number: int, most: int, indexed: bool) -> None:
+    """Nothing twice, nothing left out, nobody starved; a batch is read whatever the limit."""
+    size = len(batch(0))
+    other = Log(log.folder.parent, "u-0")
+    for one, count in ((log, 24), (other, 6)):
+        for number_of in range(count):
+            if number_of and number_of % 3 == 0:
+                one.roll()
+            one.append()
+            if indexed and number_of % 3 == 1:
+                entry = (1).to_bytes(4, "big") + size.to_bytes(4, "big")
+                one.path.with_suffix(".index").write_bytes(entry)
+    given = number * size if option == "maxBytesPerTrigger" else number
+    found = stream(log, **{option: str(given)})
+    read = all_batches(found, found.initialOffset(), found.getDefaultReadLimit())
+    assert sorted(offset for part in read for offset in part) == sorted([*range(24), *range(6)])
+    assert max(len(part) for part in read) <= most
+    assert len(read) <= 30 / most + 3
+    one = stream(log, **{option: "1"})
+    everything = all_batches(one, one.initialOffset(), one.getDefaultReadLimit())
+    assert sorted(offset for part in everything for offset in part) == sorted([*range(24), *range(6)])
+
+
+def test_a_query_for_what_is_there_now_reads_no_more(log: Log) -> None:
+    log.append(5)
+    found = stream(log, maxOffsetsPerTrigger="2")
+    start = found.initialOffset()
+    found.prepareForTriggerAvailableNow()
+    log.append(3)
+    read = all_batches(found, start, found.getDefaultReadLimit())
+    assert read == [[0, 1], [2, 3], [4]]
+
+
+def test_rejects_two_limits(log: Log) -> None:
+    with pytest.raises(ValueError, match="only one of maxFilesPerTrigger, maxBytesPerTrigger can be given"):
+        stream(log, maxFilesPerTrigger="1", maxBytesPerTrigger="1m")
+
+
+def test_a_limit_needs_admission_control(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "limits", None)
+    with pytest.raises(ValueError, match=r"maxFilesPerTrigger needs PySpark 4.2 or newer"):
+        stream(log, maxFilesPerTrigger="1")
+
+
+def test_limits_make_micro_batches(spark: SparkSession, log: Log, tmp_path_factory: pytest.TempPathFactory) -> None:
+    register(spark)
+    log.append(6)
+    query = (
+        spark.readStream.format("kafka_segment")
+        .option("maxOffsetsPerTrigger", "2")
+        .load(str(log.folder.parent))
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path_factory.mktemp("checkpoint")))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert [progress.numInputRows for progress in query.recentProgress if progress.numInputRows] == [2, 2, 2]
 
 
 def test_a_restarted_query_reads_nothing_twice(

@@ -1,0 +1,82 @@
+"""The replicas below some paths, listed again and again: a directory is read only if it has changed since."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kafkawire import logdir
+from kafkawire.logdir import BrokerDirectory, Partition
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.log_files import log_file, partition_of
+
+#: File systems count time in ticks: a change in the tick of a listing does not show.
+_TICK_NS = 2_000_000_000
+
+
+class _Folder(NamedTuple):
+    """A directory: when it was modified (-1: just now), the replica that it is, the directories in it."""
+
+    modified: int
+    replica: Partition | None
+    folders: tuple[str, ...]
+
+
+class ReplicaListing:
+    """The replicas in use below paths, with their segments only; not those that a broker deletes or moves.
+
+    A directory's modification time changes with the names in it. Stores have no such time: there everything is listed.
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[str]]) -> None:
+        self._paths = paths
+        self._folders: dict[str, _Folder] = {}
+
+    def __call__(self) -> dict[str, Partition]:
+        """The replicas, by their directories.
+
+        Raises:
+            OSError: a path is missing.
+        """
+        brokers: dict[str, BrokerDirectory] = {}
+        before, self._folders = self._folders, {}
+        found: dict[str, Partition] = {}
+        for path in self._paths():
+            local = not is_uri(path) and os.path.isdir(path)
+            listed = self._below(path.rstrip(os.sep) or os.sep, before) if local else logdir.open(path).partitions
+            for replica in listed:
+                if not replica.state:
+                    # A broker's checkpoint files are read anew.
+                    replica.broker = brokers.setdefault(
+                        replica.broker.root, BrokerDirectory(replica.broker.root, replica.files[0])
+                    )
+                    found.setdefault(replica.path, replica)
+        return found
+
+    def _below(self, path: str, before: dict[str, _Folder]) -> Iterator[Partition]:
+        try:
+            modified = os.stat(path).st_mtime_ns
+            known = before.get(path)
+            if known is None or known.modified != modified:
+                known = _listed(path, modified)
+        except FileNotFoundError:
+            return  # removed since its parent was listed
+        self._folders[path] = known
+        if known.replica is not None:
+            yield known.replica
+        for name in known.folders:
+            yield from self._below(os.path.join(path, name), before)
+
+
+def _listed(path: str, modified: int) -> _Folder:
+    settled = time.time_ns() - modified > _TICK_NS
+    with os.scandir(path) as entries:
+        kinds = {entry.name: entry.is_dir() for entry in entries}
+    names = sorted(name for name, is_folder in kinds.items() if not is_folder)
+    partition = partition_of(path, names)
+    segments = [log_file(os.path.join(path, name), partition) for name in names if partition and name.endswith(".log")]
+    replica = Partition(segments, BrokerDirectory(segments[0].root, segments[0])) if segments else None
+    folders = tuple(sorted(name for name, is_folder in kinds.items() if is_folder))
+    return _Folder(modified if settled else -1, replica, folders)
