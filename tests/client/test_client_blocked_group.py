@@ -261,7 +261,9 @@ _MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
     ],
     ids=["share", "streams"],
 )
-def test_real_share_and_streams_groups(blocked: RunningCluster, kind: str, joining: Any, staying: Any) -> None:
+def test_finds_what_blocks_real_share_and_streams_groups(
+    blocked: RunningCluster, kind: str, joining: Any, staying: Any
+) -> None:
     from msgspec.structs import replace
 
     async def join() -> None:

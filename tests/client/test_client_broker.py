@@ -46,14 +46,14 @@ async def _list(address: str, properties: dict[str, str] | None = None, **filter
 
 
 @pytest.mark.parametrize("mechanism", MODULES)
-def test_logins(secure: Secure, mechanism: str) -> None:
+def test_logs_in_with_each_mechanism(secure: Secure, mechanism: str) -> None:
     if mechanism.startswith("SCRAM"):
         pytest.importorskip("scramp")
     assert run(_list(secure.sasl, login(mechanism))) == []
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_wrong_password(secure: Secure, mechanism: str) -> None:
+def test_a_wrong_password_is_refused(secure: Secure, mechanism: str) -> None:
     with pytest.raises(AuthenticationError, match="SASL_AUTHENTICATION_FAILED") as caught:
         run(_list(secure.sasl, login(mechanism, "wrong")))
     assert str(caught.value).startswith(secure.sasl)
@@ -70,7 +70,7 @@ def test_no_login_where_one_is_wanted(secure: Secure) -> None:
 
 
 @pytest.mark.parametrize("store", ["pem", "p12"])
-def test_tls(secure: Secure, store: str, tmp_path: Path) -> None:
+def test_connects_with_tls(secure: Secure, store: str, tmp_path: Path) -> None:
     path = tmp_path / f"trust.{store}"
     path.write_bytes(secure.identity.certificate.encode() if store == "pem" else secure.identity.truststore("changeit"))
     properties = {
@@ -86,7 +86,7 @@ def test_tls_that_is_not_trusted(secure: Secure) -> None:
         run(_list(secure.tls, {"security.protocol": "SSL"}))
 
 
-def test_tls_of_another_host(secure: Secure) -> None:
+def test_a_certificate_of_another_host_is_refused(secure: Secure) -> None:
     """`localhost` is no name in the certificate; the check can be switched off, as in Java."""
     properties = {"security.protocol": "SSL", "ssl.truststore.certificates": secure.identity.certificate}
     elsewhere = secure.tls.replace("127.0.0.1", "localhost")
@@ -95,13 +95,13 @@ def test_tls_of_another_host(secure: Secure) -> None:
     run(_list(elsewhere, properties | {"ssl.endpoint.identification.algorithm": ""}))
 
 
-def test_plaintext_to_the_tls_listener(secure: Secure) -> None:
+def test_plaintext_detects_a_tls_listener(secure: Secure) -> None:
     with pytest.raises(PeerError, match="this is a TLS listener"):
         run(_list(secure.tls))
 
 
 @pytest.mark.parametrize("listener", ["plain", "sasl"])
-def test_tls_to_a_plaintext_listener(secure: Secure, listener: str) -> None:
+def test_tls_detects_a_plaintext_listener(secure: Secure, listener: str) -> None:
     with pytest.raises(TlsError, match="plaintext listener"):
         run(_list(getattr(secure, listener), {"security.protocol": "SSL"}))
 
@@ -118,7 +118,7 @@ def begun(wire: RawCluster, name: str, *partitions: int, at: int) -> RawProducer
     return producer
 
 
-def test_calls(secure: Secure) -> None:
+def test_lists_describes_and_fences_a_transaction(secure: Secure) -> None:
     """Listed, described, its producers and offsets; then fenced, and gone."""
     now = int(time.time() * 1000)
     with RawCluster(secure.plain) as wire:
@@ -149,7 +149,7 @@ def test_calls(secure: Secure) -> None:
     run(scenario())
 
 
-def test_filters(secure: Secure) -> None:
+def test_filters_select_transactions(secure: Secure) -> None:
     now = int(time.time() * 1000)
     with RawCluster(secure.plain) as wire:
         begun(wire, "filter-a", 1, at=now)
@@ -200,7 +200,7 @@ def test_a_hanging_transaction_is_aborted(secure: Secure) -> None:
 # Rights ---------------------------------------------------------------------------------------------------------------
 
 
-def test_missing_rights(secure: Secure) -> None:
+def test_errors_name_missing_rights(secure: Secure) -> None:
     """What is missing is named, and once it is granted the call is answered."""
     place = TopicPartition("payments", 1)
 
@@ -259,7 +259,7 @@ async def _answered(call: Any, denied: str, admin: Admin) -> None:
 # Other releases -------------------------------------------------------------------------------------------------------
 
 
-def test_kafka_3_9(kafka_3_9: Guarded) -> None:
+def test_calls_work_on_kafka_3_9(kafka_3_9: Guarded) -> None:
     async def scenario() -> None:
         async with Admin.connect(kafka_3_9.plain) as admin:
             await live.create_topics(admin, {"orders": 1})
@@ -278,7 +278,7 @@ def test_kafka_3_9(kafka_3_9: Guarded) -> None:
     run(scenario())
 
 
-def test_kafka_2_8(start_cluster: StartCluster) -> None:
+def test_calls_work_on_kafka_2_8(start_cluster: StartCluster) -> None:
     with start_cluster(1, version="2.8.2") as old:
 
         async def scenario() -> None:

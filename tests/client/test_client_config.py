@@ -32,7 +32,7 @@ def sasl(mechanism: str, jaas: str | None = None, **more: str) -> Config:
     return Config.of("a:1", given | {key.replace("_", "."): value for key, value in more.items()})
 
 
-def test_defaults() -> None:
+def test_defaults_are_kafka_s() -> None:
     config = Config.of("a:1, [::1]:2,PLAINTEXT://c:3", {})
     assert config.bootstrap == (("a", 1), ("::1", 2), ("c", 3))
     assert (config.credentials, config.tokens, config.tls) == (None, None, None)
@@ -53,7 +53,7 @@ def test_refuses_numbers_with_too_many_digits(digits: str) -> None:
         Config.of("a:1", {"request.timeout.ms": digits})
 
 
-def test_logins() -> None:
+def test_reads_the_login_of_each_mechanism() -> None:
     assert sasl("PLAIN", PLAIN).credentials == Credentials(mechanism="PLAIN", username="me", password='a"b;c')
     assert sasl("SCRAM-SHA-512", SCRAM).credentials == Credentials(
         mechanism="SCRAM-SHA-512", username="me", password="s p"

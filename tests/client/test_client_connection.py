@@ -204,7 +204,7 @@ def authenticating(credentials: Credentials = PLAIN) -> Peer:
     return peer
 
 
-def test_plain() -> None:
+def test_plain_sends_name_and_password() -> None:
     peer = authenticating()
     assert peer.answer(SaslHandshakeResponse(mechanisms=("PLAIN",))) == []
     assert peer.last is not None
@@ -223,7 +223,7 @@ def test_refuses_a_name_that_scram_cannot_encode() -> None:
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 @pytest.mark.parametrize("honest", [True, False])
-def test_scram(mechanism: str, honest: bool) -> None:
+def test_scram_verifies_the_broker(mechanism: str, honest: bool) -> None:
     """Both sides prove themselves: a server that does not know the password is not taken for the broker."""
     scramp = pytest.importorskip("scramp")
     scram = scramp.ScramMechanism(mechanism)
@@ -281,7 +281,7 @@ def scram_first(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> Calla
     return lambda: peer.answer(SaslAuthenticateResponse(auth_bytes=asked))
 
 
-def test_oauthbearer() -> None:
+def test_oauthbearer_sends_the_token() -> None:
     peer = authenticating(Credentials(mechanism="OAUTHBEARER", token="a.b.c"))
     peer.answer(SaslHandshakeResponse(mechanisms=("OAUTHBEARER",)))
     assert peer.last is not None
@@ -313,7 +313,7 @@ def test_login_at_a_listener_without_authentication_is_an_error() -> None:
         peer.answer(SaslHandshakeResponse(error_code=34))
 
 
-def test_wrong_password() -> None:
+def test_a_wrong_password_is_an_authentication_error() -> None:
     peer = authenticating()
     peer.answer(SaslHandshakeResponse(mechanisms=("PLAIN",)))
     with pytest.raises(AuthenticationError, match="SASL_AUTHENTICATION_FAILED: Invalid username or password") as caught:
@@ -381,7 +381,7 @@ def test_closed_at_the_first_request() -> None:
     assert caught.value.retriable
 
 
-def test_closed_later() -> None:
+def test_a_connection_closed_after_a_response_names_no_security() -> None:
     peer = ready()
     _, data = peer.connection.request(ListTransactionsRequest())
     peer.hear(data)

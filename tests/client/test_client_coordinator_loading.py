@@ -16,7 +16,7 @@ def test_every_partition_has_an_id(count: int) -> None:
 
 
 @given(st.data())
-def test_ids_of_any_number_of_partitions(data: st.DataObject) -> None:
+def test_makes_an_id_of_each_partition(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 31**5))
     partition = data.draw(st.integers(0, count - 1))
     assert partition_of_id(id_of_partition(partition, count), count) == partition

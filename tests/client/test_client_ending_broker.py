@@ -90,7 +90,7 @@ async def judged(admin: Admin, furnished: Furnished, partition: int) -> Finding:
     return choose((await look_at(admin.cluster, named, SEARCH)).findings, named)
 
 
-def test_readers_move_on(furnished: Furnished) -> None:
+def test_readers_proceed_after_an_abort(furnished: Furnished) -> None:
     """A real consumer waits before the hanging transaction, and gets what is behind it once that is aborted."""
     kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     place = TopicPartition(TOPIC, HANGS)
@@ -155,7 +155,7 @@ def test_what_a_coordinator_holds_is_left_alone(furnished: Furnished, partition:
     run(scenario())
 
 
-def test_ended_through_the_coordinator(furnished: Furnished) -> None:
+def test_terminates_through_the_coordinator(furnished: Furnished) -> None:
     """Its partitions have it no longer; the one that the coordinator does not know keeps it, and that is found."""
     places = [TopicPartition(TOPIC, ENDS), TopicPartition(TOPIC, BESIDE)]
 

@@ -252,7 +252,7 @@ PASSING = {
 
 @pytest.mark.parametrize("name", PASSING)
 @scenario
-async def test_what_passes(name: str) -> None:
+async def test_temporary_errors_are_retried(name: str) -> None:
     request, answers, call = PASSING[name]
     broker = ScriptedBroker({"orders": {0: 1}})
     broker.on[request] = script(*answers)

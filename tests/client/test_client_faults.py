@@ -70,7 +70,7 @@ async def test_a_broker_that_goes_and_comes_back() -> None:
 
 
 @scenario
-async def test_a_broker_that_goes_for_good() -> None:
+async def test_a_broker_that_always_closes_the_connection_is_an_error() -> None:
     broker = ScriptedBroker()
     broker.on[ListTransactionsRequest] = lambda _: None
     async with broker.running(), admin(broker.address) as client:
@@ -99,7 +99,7 @@ async def test_malformed_response_is_an_error() -> None:
 
 
 @scenario
-async def test_a_coordinator_that_loads() -> None:
+async def test_a_coordinator_that_loads_is_asked_again() -> None:
     broker = ScriptedBroker()
     loading = ListTransactionsResponse(error_code=14)
     broker.on[ListTransactionsRequest] = script(loading, loading, listing("a"))
@@ -109,7 +109,7 @@ async def test_a_coordinator_that_loads() -> None:
 
 
 @scenario
-async def test_a_coordinator_that_loads_for_too_long() -> None:
+async def test_a_coordinator_that_loads_past_the_deadline_is_a_timeout() -> None:
     broker = ScriptedBroker()
     broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(error_code=14)
     async with broker.running(), admin(broker.address) as client:
@@ -119,7 +119,7 @@ async def test_a_coordinator_that_loads_for_too_long() -> None:
 
 
 @scenario
-async def test_a_leader_that_moves() -> None:
+async def test_follows_a_leader_that_moves() -> None:
     """NOT_LEADER_OR_FOLLOWER: the metadata is read anew, and the new leader asked."""
     old, new = ScriptedBroker({"orders": {0: 1, 1: 1}}), ScriptedBroker(node_id=2)
 
@@ -139,7 +139,7 @@ async def test_a_leader_that_moves() -> None:
 
 
 @scenario
-async def test_a_coordinator_that_moves() -> None:
+async def test_follows_a_coordinator_that_moves() -> None:
     old, new = ScriptedBroker(), ScriptedBroker(node_id=2)
 
     def moved(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
@@ -157,7 +157,7 @@ async def test_a_coordinator_that_moves() -> None:
 
 
 @scenario
-async def test_a_partition_without_leader() -> None:
+async def test_a_partition_without_leader_is_an_error() -> None:
     broker = ScriptedBroker({"orders": {0: -1}})
     async with broker.running(), admin(broker.address) as client:
         found = await client.describe_producers([P], timeout_s=0.5)
@@ -190,7 +190,7 @@ async def test_unknown_broker_id_is_an_error() -> None:
 
 
 @scenario
-async def test_an_old_broker() -> None:
+async def test_an_old_broker_answers_the_requests_that_it_knows() -> None:
     broker = ScriptedBroker({"orders": {0: 1}})
     broker.versions = {3: (0, 11), 18: (0, 3), 10: (0, 3), 61: (0, 0)}
     broker.on[DescribeProducersRequest] = producers()

@@ -83,7 +83,7 @@ def test_does_not_call_young_transactions_hanging(hung: Secure) -> None:
     assert set(said(audit).values()) == {("not_hanging", "young"), VERDICTS[LIVE], VERDICTS[STUCK]}
 
 
-def test_one_partition(hung: Secure) -> None:
+def test_searches_one_partition(hung: Secure) -> None:
     audit = run(find(hung.plain, search(partitions=(INVENTED,), broker_id=1)))
     assert said(audit) == {INVENTED: VERDICTS[INVENTED]}
 
@@ -254,7 +254,7 @@ def expected(kafka_3_9: Guarded) -> dict[int, tuple[str, str]]:
         return make(wire, TOPIC, int(time.time() * 1000) - 3 * HOUR_MS, _MADE)
 
 
-def test_kafka_3_9(kafka_3_9: Guarded, expected: dict[int, tuple[str, str]]) -> None:
+def test_finds_hanging_transactions_on_kafka_3_9(kafka_3_9: Guarded, expected: dict[int, tuple[str, str]]) -> None:
     audit = run(find(kafka_3_9.plain, search()))
     assert said(audit) == expected
     assert audit.read.complete
@@ -272,7 +272,7 @@ _NAMED = ("live", "stuck_prepare", "partition_not_in_transaction", "transaction_
     [((), ()), ((_ALL_IDS,), _NAMED), ((_READ_LOG,), (*_NAMED, "no_transactional_id"))],
     ids=["nothing", "ids", "log"],
 )
-def test_kafka_3_9_hides(
+def test_hidden_ids_make_verdicts_unknown_on_kafka_3_9(
     kafka_3_9: Guarded, expected: dict[int, tuple[str, str]], granted: tuple[Any, ...], seen: tuple[str, ...]
 ) -> None:
     async def rights(*wanted: Any) -> None:

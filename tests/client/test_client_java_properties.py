@@ -92,7 +92,7 @@ def test_jaas_never_repeats_its_secrets(text: str) -> None:
     assert "hunter2" not in said
 
 
-def test_characters_that_java_escapes_in_two_halves() -> None:
+def test_joins_surrogate_pairs() -> None:
     assert parse_properties(r"client.id=\ud83d\ude00", "p") == {"client.id": "\U0001f600"}
     with pytest.raises(ConfigError, match="p: line 2: half of a surrogate pair"):
         parse_properties("a=1\nclient.id=\\ud83d", "p")

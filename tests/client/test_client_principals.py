@@ -149,7 +149,7 @@ def _no_false_alarm(audit: Audit) -> None:
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS, ids=lambda one: one.name)
-def test_principals(scene: Secure, principal: Principal) -> None:
+def test_each_principal_sees_what_its_rights_allow(scene: Secure, principal: Principal) -> None:
     async def scenario() -> Principal:
         async with Admin.connect(scene.sasl, login(user=principal.name)) as admin:
             return await told(admin, principal.name)
@@ -158,7 +158,7 @@ def test_principals(scene: Secure, principal: Principal) -> None:
     assert run(scenario()) == expected
 
 
-def test_a_super_user(scene: Secure) -> None:
+def test_a_super_user_sees_everything(scene: Secure) -> None:
     async def scenario() -> Principal:
         async with Admin.connect(scene.plain) as admin:
             return await told(admin, "chief")

@@ -46,7 +46,7 @@ async def test_impossible_host_names_are_an_error(host: str) -> None:
 
 @pytest.mark.parametrize("port", [-1, 0x10000, 2**31 - 1])
 @scenario
-async def test_a_broker_that_advertises_no_port(port: int) -> None:
+async def test_an_invalid_advertised_port_is_an_error(port: int) -> None:
     broker = ScriptedBroker()
     broker.brokers = {1: port}
     async with broker.running(), admin(broker.address) as client:
@@ -55,7 +55,7 @@ async def test_a_broker_that_advertises_no_port(port: int) -> None:
 
 
 @scenario
-async def test_a_dead_address_among_living_ones() -> None:
+async def test_skips_an_address_that_refuses_connections() -> None:
     dead = await closed_port()
     broker = ScriptedBroker()
     broker.on[ListTransactionsRequest] = lambda _: listing("a")

@@ -46,7 +46,7 @@ def endpoint(status: str, answer: bytes, asked: list[bytes]) -> Any:
 
 
 @scenario
-async def test_tokens_from_an_endpoint() -> None:
+async def test_gets_tokens_from_an_endpoint() -> None:
     """RFC 6749, 4.4: the client's id and secret as Basic authentication, the grant and scope in the form."""
     asked: list[bytes] = []
     broker = ScriptedBroker()
@@ -125,7 +125,7 @@ def identity() -> Identity:
 
 @pytest.mark.parametrize("store", ["pem", "p12", "none"])
 @scenario
-async def test_client_certificates(identity: Identity, store: str, tmp_path: Path) -> None:
+async def test_sends_its_client_certificate(identity: Identity, store: str, tmp_path: Path) -> None:
     """A server that wants a certificate gets ours, from PEM or PKCS#12; without one it refuses."""
     pem = tmp_path / "server.pem"
     pem.write_text(identity.key + identity.certificate)

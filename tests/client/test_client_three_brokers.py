@@ -225,7 +225,7 @@ def _refusal(wire: RawCluster, partition: int, version: int) -> int | None:
     return None
 
 
-def test_verification_lets_nothing_hang(three: RunningCluster, wire: RawCluster, verifying: None) -> None:
+def test_with_verification_no_transaction_hangs(three: RunningCluster, wire: RawCluster, verifying: None) -> None:
     codes = {version: _refusal(wire, 1, version) for version in (3, 8, 9, 10, 11, 12)}
     assert codes == {3: 48, 8: 48, 9: 48, 10: 48, 11: 120, 12: None}
     found = {one.transactional_id: (one.verdict, one.reason) for one in run(find(three, VERIFIED)).findings}
@@ -236,7 +236,7 @@ def test_verification_lets_nothing_hang(three: RunningCluster, wire: RawCluster,
 # Replicas and brokers that go -----------------------------------------------------------------------------------------
 
 
-def test_replicas_side_by_side(three: RunningCluster, wire: RawCluster) -> None:
+def test_followers_describe_their_producers(three: RunningCluster, wire: RawCluster) -> None:
     """Followers answer DescribeProducers, too; a broker without a replica is named."""
     wire.produce(BESIDE, 0, [b"x"], INVENTED, timestamp=old())
     leader = wire.leaders([ALONE])[ALONE, 0]

@@ -311,7 +311,7 @@ async def test_permanent_error_of_the_first_poll_is_raised() -> None:
 
 
 @scenario
-async def test_coverage_by_topic() -> None:
+async def test_reports_topics_that_are_lost_and_regained() -> None:
     made = broker()
     made.topics["headless"] = {0: -1}
     async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="1000") as client:

@@ -56,7 +56,7 @@ def old(minutes: float, **fields: Any) -> Finding:
     return finding(age_ms=age_ms, last_timestamp=NOW - age_ms, **fields)
 
 
-def test_exposition() -> None:
+def test_exposition_equals_the_golden_file() -> None:
     """Reviewed by eye."""
     seen = observation(
         old(30, last_stable_offset=40, high_watermark=100, blocked=True),

@@ -89,7 +89,7 @@ def test_everything_reports_live_and_young_transactions() -> None:
     assert changes(observation(finding(reason=LIVE)), observation(), everything=True) == [("gone", None)]
 
 
-def test_fields_of_a_change() -> None:
+def test_a_change_names_its_transaction_and_contains_the_finding() -> None:
     state, (appeared, _) = advance(WatchState(), attempt(1, observation(finding())))
     assert isinstance(appeared, Change)
     assert (appeared.time, appeared.poll) == (T0 + MINUTE_MS, 1)
@@ -104,7 +104,7 @@ def test_fields_of_a_change() -> None:
     assert (lost.subject, lost.text, lost.finding) == ("broker 2", "broker 2: refused", None)
 
 
-def test_fields_of_a_poll() -> None:
+def test_a_poll_counts_partitions_transactions_and_gaps() -> None:
     seen = observation(
         finding(),
         finding(reason=LIVE, producer_id=8),
@@ -145,7 +145,7 @@ def test_counts_failures_by_broker() -> None:
     assert 1999 in state.failures
 
 
-def test_duration_of_an_open_transaction() -> None:
+def test_duration_is_the_longest_that_is_known() -> None:
     """The longest that is known: its last batch, what its coordinator says, or for how long it was seen."""
 
     def seen(**fields: Any) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
@@ -79,26 +80,18 @@ async def observe(
     return await _Finder(cluster, search, progress, earlier, prover, pause).run()
 
 
+@dataclass
 class _Finder:
-    def __init__(
-        self,
-        cluster: Cluster,
-        search: Search,
-        progress: Callable[[int, int], None] | None,
-        earlier: Mapping[OpenKey, rows.Finding],
-        prover: NoOwnerProver,
-        pause: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._cluster = cluster
-        self._pause = pause
-        self._settings: tuple[rows.Setting, ...] = ()
-        self._search = search
-        self._progress = progress
-        self._earlier = earlier
-        self._prover = prover
-        self._gaps: list[UnreadGap] = []
-        self._cluster_id: str | None = None
-        self._leaders: dict[TopicPartition, int] = {}
+    _cluster: Cluster
+    _search: Search
+    _progress: Callable[[int, int], None] | None
+    _earlier: Mapping[OpenKey, rows.Finding]
+    _prover: NoOwnerProver
+    _pause: Callable[[float], Awaitable[None]]
+    _settings: tuple[rows.Setting, ...] = ()
+    _gaps: list[UnreadGap] = field(default_factory=list)
+    _cluster_id: str | None = None
+    _leaders: dict[TopicPartition, int] = field(default_factory=dict)
 
     async def run(self) -> Observation:
         metadata = await self._metadata()
