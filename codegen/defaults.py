@@ -41,9 +41,9 @@ _NOTHING_GIVEN: dict[int, Default] = {
 
 
 def default_value(text: str | None, of: FieldType, *, nullable: bool) -> Default:
-    """The default of a field of type `of` whose schema says `text`; ValueError with the reason where it cannot be.
+    """The default of a field of type `of` whose schema has `text`; ValueError with the reason where it is invalid.
 
-    None is a schema that says nothing, and so does the empty text in Kafka's generator. The text "null" is null, which
+    None is a schema without a default; Kafka's generator treats the empty text alike. The text "null" is null, which
     is a default only where every version of the field is `nullable`.
     """
     if text == "null":

@@ -3,7 +3,7 @@
 The rules are those of Kafka's own checker (EvolutionVerifier and Unifier in its generator): api key and type stay, the
 highest version never sinks, the flexible versions never shrink, no field of a version that is out appears, disappears,
 moves, or changes its type, nullability, tag or default. Beyond them, the bytes of a version that both have are compared
-on lowered layouts (`shape`), whatever the schemas look like. Kafka's checker goes by names; here a field that stands at
+on lowered layouts (`shape`), whatever the schemas look like. Kafka's checker goes by names; here a field at
 the same place with the same shape under another name was renamed, which no byte shows.
 """
 
@@ -21,7 +21,7 @@ from kafkawire.codegen.versions import VersionRange
 from kafkawire.wire.layout import RECORDS
 from kafkawire.wire.lowering import op_code
 
-#: Changes that tell why the bytes of a version differ.
+#: Changes that explain why the bytes of a version differ.
 _OF_BYTES = ("field added", "field removed", "field retyped", "nullable", "tag", "flexible versions")
 #: Kinds whose version is agreed on between two peers before they use it: low versions may go.
 _NEGOTIATED = ("request", "response", "header")
@@ -74,7 +74,7 @@ def compare(
             yield SchemaChange(name, "message added", str(other.valid))
         elif other is None:
             yield SchemaChange(
-                name, "message removed", str(one.valid), compatible=False, why="nobody knows it any more"
+                name, "message removed", str(one.valid), compatible=False, why="the new schemas do not have it"
             )
         else:
             yield from _message(one, other)
@@ -108,7 +108,7 @@ def _attributes(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
         )
     if old.api_key != new.api_key:
         known = old.api_key is not None
-        why = "requests and records are told apart by it" if known else ""
+        why = "it identifies requests and records" if known else ""
         yield SchemaChange(
             new.name, "api key", old=_text(old.api_key), new=_text(new.api_key), compatible=not known, why=why
         )
@@ -131,9 +131,7 @@ def _versions(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
         why = why if shared else "no version is left that both know"
         yield SchemaChange(new.name, "versions removed", str(gone), compatible=agreed, why=why)
     for come in _runs(version for version in new.valid if version < old.valid.low):
-        yield SchemaChange(
-            new.name, "versions added", str(come), why="below those that there were: Kafka's checker refuses it"
-        )
+        yield SchemaChange(new.name, "versions added", str(come), why="below the old ones: Kafka's checker refuses it")
     for version in new.valid:
         if version > old.valid.high:
             yield from _added_version(new, version)
@@ -160,10 +158,10 @@ def _added_version(new: MessageModel, version: int) -> Iterator[SchemaChange]:
 def _unexplained(
     old: MessageModel, new: MessageModel, same: list[tuple[int, int]], changes: list[SchemaChange]
 ) -> Iterator[SchemaChange]:
-    """Versions whose bytes differ though no change says so: the same fields in another order."""
-    said = {version for change in changes if change.what in _OF_BYTES for version in _numbers(change.versions)}
+    """Versions whose bytes differ without another change: the same fields in another order."""
+    explained = {version for change in changes if change.what in _OF_BYTES for version in _numbers(change.versions)}
     comparison = Comparison(new, old)
-    differ = (now for now, was in same if now not in said and not comparison.extends(now, was))
+    differ = (now for now, was in same if now not in explained and not comparison.extends(now, was))
     for versions in _runs(differ):
         yield SchemaChange(new.name, "layout", str(versions), compatible=False, why="the same fields in another order")
 
@@ -205,7 +203,7 @@ class _Walk:
     def _pairs(
         self, old: StructModel, new: StructModel, shared: frozenset[int]
     ) -> list[tuple[FieldModel | None, FieldModel | None]]:
-        """The fields of both, matched: by name, by a name that `new` says was the field's, and else by place."""
+        """The fields of both, matched: by name, by an alias that `new` has for the field, and else by place."""
         left = {json_name(field.name): field for field in old.fields}
         match: dict[str, FieldModel] = {}
 
@@ -329,7 +327,7 @@ class _Walk:
 
 
 def _code(field: FieldModel, version: int) -> int:
-    """What stands on the wire for a field."""
+    """The code of a field's type on the wire."""
     return bytes_code(op_code(field_spec(field), version, version in field.flexible))
 
 

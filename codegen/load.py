@@ -40,7 +40,7 @@ def load_folder(path: str | Path) -> list[RawSchema]:
     """
     root = Path(path)
     if not root.is_dir():
-        raise SchemaError([Problem(str(path), "", "is no folder" if root.exists() else "there is no such folder")])
+        raise SchemaError([Problem(str(path), "", "is no folder" if root.exists() else "the folder does not exist")])
     schemas: list[RawSchema] = []
     problems: list[Problem] = []
     for file in sorted(root.rglob("*.json")):
@@ -107,7 +107,7 @@ def quote(text: str) -> str:
 
 def _read(file: Path, name: str, family: str) -> RawSchema:
     if not file.is_file():  # a folder, a pipe, a link to nowhere
-        raise SchemaError([Problem(name, "", "is no file" if file.exists() else "there is no such file")])
+        raise SchemaError([Problem(name, "", "is no file" if file.exists() else "the file does not exist")])
     try:
         with file.open("rb") as stream:
             content = stream.read(MAX_SCHEMA + 1)

@@ -54,8 +54,8 @@ class FieldModel:
     map_key: bool = False
     zero_copy: bool = False
     entity_type: str | None = None
-    #: Versions in which this field is written in compact form; differs from the message's only where the schema says
-    #: so (RequestHeader.ClientId is never compact).
+    #: Versions in which this field is written in compact form; differs from the message's only where the schema states
+    #: it (RequestHeader.ClientId is never compact).
     flexible: VersionRange = NO_VERSIONS
     about: str = ""
     aliases: tuple[str, ...] = ()

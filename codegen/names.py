@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 
-#: What a class of a message has already; a field of such a name gets an underscore behind it.
+#: Attributes that every message has; a field with one of these names gets an underscore appended.
 RESERVED_ATTRIBUTES = frozenset(
     {
         "codec",
@@ -19,7 +19,7 @@ RESERVED_ATTRIBUTES = frozenset(
     }
 )
 
-#: What a generated module imports or defines; a struct of such a name gets an underscore behind it.
+#: Names that a generated module imports or defines; a struct with one of them gets an underscore appended.
 RESERVED_CLASSES = frozenset(
     {
         "Annotated",
@@ -48,7 +48,7 @@ RESERVED_CLASSES = frozenset(
     }
 )
 
-#: What stands in generated decoders beside the fields.
+#: Local names of generated decoders in addition to the fields.
 RESERVED_LOCALS = frozenset(
     {
         "b",

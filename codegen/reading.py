@@ -1,4 +1,4 @@
-"""One JSON object of a schema, read key by key; what is wrong with a key is noted and reading goes on."""
+"""One JSON object of a schema, read key by key; problems of a key are noted and reading continues."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from kafkawire.wire.abouts import message_title, struct_title
 from kafkawire.wire.fields import camel_case
 from kafkawire.wire.layout import BOOL, BYTES, FLOAT64, KIND_NAMES, STRING, UUID
 
-#: Kinds whose type in Python says what they are on the wire; others have aliases in `kafkawire.wire.fields`.
+#: Kinds whose type in Python determines their type on the wire; others have aliases in `kafkawire.wire.fields`.
 _PYTHON_TYPES = {BOOL: "bool", FLOAT64: "float", UUID: "uuid.UUID", STRING: "str", BYTES: "bytes"}
 _ZERO_UUID = "00000000-0000-0000-0000-000000000000"
 
@@ -66,7 +66,7 @@ def render_module(message: MessageModel) -> str:
 
 
 def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
-    """The source of the `__init__` of a package of such modules."""
+    """The source of the `__init__` of a package of these modules."""
     entries = [
         {
             "cls": names.class_name(message.name),
@@ -162,7 +162,7 @@ def _field_text(message: MessageModel, struct: StructModel, field: FieldModel) -
 
 
 def _wire_parts(message: MessageModel, struct: StructModel, field: FieldModel) -> list[str]:
-    """The arguments of `Wire`: what the type of a field does not say."""
+    """The arguments of `Wire`: the properties that a field's type does not imply."""
 
     def text(versions: VersionRange) -> str:
         return f'"{version_text(versions, message.valid)}"'

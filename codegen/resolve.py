@@ -21,7 +21,7 @@ MESSAGE_KEYS = (
     "latestVersionUnstable", "about", "fields", "commonStructs",
 )  # fmt: skip
 KINDS = ("request", "response", "header", "metadata", "data", "coordinator-key", "coordinator-value")
-#: Kinds whose messages are told apart by their api key.
+#: Kinds whose messages are identified by their api key.
 KEYED_KINDS = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 LISTENERS = ("zkBroker", "broker", "controller")
 _SUFFIXES = {"request": "Request", "response": "Response"}
@@ -31,7 +31,7 @@ def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[MessageM
     """The messages of one namespace, sorted by name; SchemaError with every problem of every schema.
 
     Schemas whose `validVersions` is "none" (messages that Kafka removed) give no message. In a namespace of `drafts`,
-    layouts that are never sent, requests and the like may do without an apiKey.
+    layouts that are never sent, messages of all kinds may lack an apiKey.
     """
     problems: list[Problem] = []
     nodes = [(SchemaNode(raw.data, raw.file, "", problems), raw.family) for raw in raws]

@@ -1,7 +1,7 @@
 """The rules for one struct: its fields as the schema has them, each rule of Kafka's checked, ranges not cut yet.
 
 Kafka's are those of FieldSpec, StructSpec, FieldType and EntityType in its generator, and what MessageDataGenerator
-refuses later. Where Kafka lets a mistake through, a comment says what becomes of it there.
+refuses later. Where Kafka lets a mistake through, a comment describes the effect there.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_fields(
 ) -> tuple[FieldSpec, ...]:
     """The fields of one struct, and those of the structs defined in them.
 
-    `depth` is 1 for the message itself, `within` are the versions of the struct, `common` says that it is one of the
+    `depth` is 1 for the message itself, `within` are the versions of the struct, `common`: whether it is one of the
     commonStructs.
     """
     specs = tuple(_read_field(inner, flexible, depth, common) for inner in node.nodes("fields"))
@@ -226,7 +226,7 @@ def _read_inline(
         node.problem(f"only structs have fields, not {of}", "fields")
         return None
     if common:
-        # Kafka: such a struct is not registered, and its class has no fields.
+        # Kafka: this struct is not registered, and its class has no fields.
         node.problem("a common struct cannot define another one in place: move it to commonStructs", "fields")
         return None
     if depth == MAX_DEPTH:

@@ -17,7 +17,7 @@ STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "about", "fields")
 
 @dataclass(frozen=True, slots=True)
 class UncutStruct:
-    """A struct before its ranges are cut. `limit` are the versions that a common struct says it has."""
+    """A struct before its ranges are cut. `limit`: the versions that a common struct states."""
 
     node: SchemaNode
     name: str

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def table_files(schemas: Path) -> dict[str, str]:
-    """The modules, name -> text, of the tables in the folder `schemas`; SchemaError for what is no such table."""
+    """The modules, name -> text, of the tables in the folder `schemas`; SchemaError for a malformed table."""
     return {
         module: environment().get_template(template).render(entries=_load(schemas / file, key))
         for module, (file, key, template) in TABLES.items()

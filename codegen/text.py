@@ -78,7 +78,7 @@ def doc(text: str) -> str:
 
 
 def wrap(text: str, indent: int) -> str:
-    """Prose in lines that fit behind an indent; the first one stands behind three quotes."""
+    """Prose in lines that fit behind an indent; the first one follows three quotes."""
     return textwrap.fill(
         text, WIDTH - indent - 6, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
@@ -116,7 +116,7 @@ def _longest_brackets(line: str) -> tuple[int, int]:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between the commas that stand in no brackets and no string."""
+    """The parts between the commas outside brackets and strings."""
     parts, depth, start = [], 0, 0
     for at, char in _code(text):
         if char in "([{":

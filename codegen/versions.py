@@ -34,13 +34,13 @@ class VersionRange:
         if max(low, high) > HIGHEST:
             raise ValueError(f"{text!r} goes beyond {HIGHEST}, the highest version there can be")
         if low > high:
-            # Kafka's generator takes this for "no versions" and drops the field without a word.
+            # Kafka's generator takes this for "no versions" and drops the field silently.
             raise ValueError(f"{text!r} ends before it begins")
         return cls(low, high)
 
     @classmethod
     def of(cls, versions: Iterable[int]) -> VersionRange:
-        """The range of exactly these versions; ValueError where they leave a gap, which no text of a schema can say."""
+        """The range of exactly these versions; ValueError where they leave a gap, which no schema text can express."""
         numbers = sorted(set(versions))
         if not numbers:
             return NO_VERSIONS

@@ -19,7 +19,7 @@ from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
 from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, LayoutTag, Op
 
-#: The runtime, in the order in which its parts stand in the plugin.
+#: The runtime, in the order of its parts in the plugin.
 RUNTIME = tuple(
     f"wireshark_{part}.lua" for part in ("fields", "values", "layouts", "unpack", "records", "frames", "streams")
 )
@@ -55,7 +55,7 @@ _ENUMS: dict[str, dict[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the plugin says beyond the schemas.
+    """Names and secrets that the plugin shows beyond the schemas.
 
     Attributes:
         numbers: the names of numbers: `error`, `api_key`, `transaction_state`, `control_type`.

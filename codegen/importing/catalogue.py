@@ -34,7 +34,7 @@ class LayoutConflict(NamedTuple):
 
 
 class Catalogue(NamedTuple):
-    """What an import gives: the messages by name; what nobody has decided; what no release has a layout of."""
+    """The result of an import: messages by name; undecided conflicts; messages that no release has a layout of."""
 
     messages: dict[str, CatalogueMessage]
     models: list[Model]
@@ -47,7 +47,7 @@ def build(newest_first: Sequence[Release]) -> Catalogue:
 
     A name belongs to the family of the newest release that has it. `undecided` are the conflicts that
     `decisions.CONFLICTS` does not list. Raises SchemaError for what the compiler refuses (an api key that is given
-    twice, a name that differs in its case only), ValueError where no schema can say what the releases do.
+    twice, a name that differs in its case only), ValueError where no schema can express the releases' layouts.
     """
     renamed = [_under_new_names(release) for release in newest_first]
     united = merge.releases([_schemas(release) for release in renamed])

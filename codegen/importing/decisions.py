@@ -2,7 +2,7 @@
 
 The bytes of a renamed message or field did not change, so its old names stay readable as aliases (input only). Struct
 names are neither on the wire nor in JSON: a renamed struct needs no alias. Nor does OffsetFetch's `groupId`, now
-`GroupId`: the two have one JSON name. Each entry was found in the jars; the comment says the last release tried that
+`GroupId`: the two have one JSON name. Each entry was found in the jars; the comment names the last release tried that
 has the old name.
 """
 

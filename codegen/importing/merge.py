@@ -17,7 +17,7 @@ from kafkawire.codegen.versions import VersionRange
 def union(newest: Schema, older: Schema) -> Schema:
     """One schema for all versions of both; `newest` decides wherever the two differ.
 
-    Raises ValueError, with the message's name, when no schema can say it.
+    Raises ValueError, with the message's name, when no schema can express both.
     """
     if newest["type"] == "coordinator-key" and older["type"] != "coordinator-key":
         # The int16 before the key was its version up to 3.9 and is its apiKey since, with version 0 for all of them:
@@ -49,8 +49,8 @@ class _Lacks(NamedTuple):
     dropped: set[int]
 
     def with_ignorable(self, field: Schema, old: Schema) -> Schema:
-        """`field` with the older release's word on `ignorable` where it alone has the versions that lack the field:
-        the flag matters in no other version (RequestHeader.ClientId, which version 0 lacks)."""
+        """`field` with the older release's `ignorable` where it alone has the versions that lack the field:
+        the flag has no effect in other versions (RequestHeader.ClientId, which version 0 lacks)."""
         carried = VersionRange.parse(field.get("versions") or field.get("taggedVersions") or "none")
         lacking = {version for version in self.valid if version not in carried}
         if not lacking or not lacking <= self.dropped or field.get("ignorable") == old.get("ignorable"):
@@ -83,7 +83,7 @@ def merge_fields(
             merged = merge_fields(field["fields"], old_fields, lacks, newest_structs, older_structs)
             field = field | {"fields": merged}
         elif old and lacks.dropped and "fields" in old and element(field["type"]) in newest_structs:
-            raise ValueError(f"{field['name']}: an inline struct became a common one; say how to merge them")
+            raise ValueError(f"{field['name']}: an inline struct became a common one; its merge must be defined")
         out.append(field)
     kept = {_key(field) for field in newest}
     place = 0
@@ -141,5 +141,5 @@ def _with_aliases(newest: Schema, older: Schema) -> Schema:
 
 
 def _key(field: Schema) -> str:
-    # The first letter's case changed now and then (OffsetFetchRequest's groupId) and tells no two fields apart.
+    # The first letter's case changed now and then (OffsetFetchRequest's groupId) and distinguishes no two fields.
     return json_name(field["name"])

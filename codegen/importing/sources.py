@@ -1,7 +1,7 @@
 """Jars, folders and files -> the schemas in them, each with its release and its family.
 
-A jar says its release and its family by its name (`kafka-clients-4.2.0.jar`), or its release by the version that is
-written inside. Whatever strangers wrote into a jar costs bounded time and memory, and ends in a SchemaError at worst.
+A jar's name has its release and its family (`kafka-clients-4.2.0.jar`), or a version file inside has the release.
+Hostile content of a jar costs bounded time and memory, and ends in a SchemaError at worst.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, 
 
 
 class SchemaSource(NamedTuple):
-    """One schema: `file` names it in errors, `release` is None where nothing says of which it is."""
+    """One schema: `file` names it in errors, `release` is None where it is unknown."""
 
     file: str
     release: str | None
@@ -67,11 +67,11 @@ def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[S
     """The schemas of a jar, of a schema file, or of all of them below a folder.
 
     The family of a schema is `family`; else that of its jar; else the folder's that it lies in (the module's in a
-    checkout of Kafka, the subfolder's below `path`); else what its type allows to say. `prose` keeps the schemas' own
+    checkout of Kafka, the subfolder's below `path`); else what its type implies. `prose` keeps the schemas' own
     `about` sentences. Raises SchemaError with the problems of all files.
     """
     if not path.exists():
-        raise SchemaError([Problem(str(path), "", "there is no such file or folder")])
+        raise SchemaError([Problem(str(path), "", "the file or folder does not exist")])
     sources: list[SchemaSource] = []
     problems: list[Problem] = []
     for file in _files(path):
@@ -101,8 +101,8 @@ def is_family(name: str) -> bool:
 def releases(groups: Sequence[Sequence[SchemaSource]]) -> list[Release]:
     """The releases in what was read (one group an argument), newest first.
 
-    Where every schema says its release, the numbers decide. Where one does not, the order given does: then what says
-    nothing is a release of its own, an argument each. Raises SchemaError when a release has two schemas of one name.
+    Where every schema has its release, the numbers decide. Where one does not, the order given does: then each argument
+    without a number is a release of its own. Raises SchemaError when a release has two schemas of one name.
     """
     out: dict[str, Release] = {}
     files: dict[tuple[str, str], SchemaSource] = {}
@@ -175,7 +175,7 @@ def _schema(text: str, file: str, prose: bool) -> Schema:
     """The schema in `text`, which the compiler has found no mistake in."""
     schema = loads(text, file=file, prose=prose)
     if "validVersions" in schema and schema["validVersions"] != "none":
-        schema.setdefault("flexibleVersions", "none")  # there was no such key before KIP-482 (2.4)
+        schema.setdefault("flexibleVersions", "none")  # the key exists since KIP-482 (2.4)
     resolve([RawSchema(file, "", schema)], drafts=True)
     if len(schema["name"]) > 200:
         raise SchemaError([Problem(file, "name", f"{quote(schema['name'])} is too long for the name of a file")])
@@ -254,5 +254,5 @@ def _release_inside(archive: zipfile.ZipFile) -> str | None:
 
 
 def _of_kind(family: str, schema: Schema) -> str:
-    # The client's jar holds the requests and responses and, beside them, the records and subscriptions of everybody.
+    # The client's jar contains the requests and responses, and also records and subscriptions that all clients share.
     return "common" if family == "rpc" and schema["type"] == "data" else family

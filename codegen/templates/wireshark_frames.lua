@@ -68,7 +68,7 @@ local function problem_in(r, tree, problem)
   end
 end
 
--- Whether bodies are shown: the preference, of which Wireshark tells when it changes.
+-- Whether bodies are shown: the preference. Wireshark calls `prefs_changed` when it changes.
 local bodies = true
 
 function kafkawire.prefs_changed()
@@ -119,7 +119,7 @@ local function show_request(r, api_key, version, looks, tree)
 end
 
 -- The version of a response's body. A broker that does not know an ApiVersions request's version answers with error 35
--- in a body of version 0 (KIP-511), unless what it says reads as the version asked for.
+-- in a body of version 0 (KIP-511), unless its bytes can be read in the requested version.
 local function body_version(r, message, version, position)
   if message.api_key ~= API_VERSIONS or r.n < position + 2 or int16(r.s, position) ~= UNSUPPORTED_VERSION then return version end
   if not has_version(message, version) then return 0 end

@@ -1,8 +1,7 @@
 -- Layouts: how structs are read, as functions made of a message's layouts when a packet first needs them.
 --
--- A step is `step(r, position, tree) -> position` behind what it read; it adds to `tree` what is looked at. What nobody
--- looks at is passed over: fixed sizes at once. Errors and topics are taken note of all the same, and what is malformed
--- is found.
+-- A step is `step(r, position, tree) -> position` behind what it read; it adds to `tree` what is shown. Other
+-- fields are skipped, fixed sizes at once; errors and topics are still recorded, and malformed fields are found.
 
 local KINDS = {[0] = "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid", "string", "bytes",
   "records", "struct"}
@@ -328,7 +327,7 @@ local function pass_over(message, number)
       return position
     end
   elseif not layout.flexible then
-    return function(_, position, n) return position + n * size end -- so many bytes are there: it is the smallest size
+    return function(_, position, n) return position + n * size end -- these bytes are present: it is the smallest size
   end
   return function(r, position, n)
     local s, limit = r.s, r.n

@@ -93,7 +93,7 @@ local function newest(message)
   return message.first + #message.roots - 1
 end
 
--- What a control record says. A version that is newer than the newest known is read as that: markers grow at their end.
+-- The content of a control record. A version that is newer than the newest known is read as that: markers grow at their end.
 local function show_control(r, key, value_at, value_item, key_item)
   local s = r.s
   if not key or key[2] - key[1] < 4 then return end
@@ -136,7 +136,7 @@ local function show_internal(r, key, value_at, key_item, value_item)
   if problem then add_expert(value_item, expert.malformed, problem.text) end
 end
 
--- Messages of `__cluster_metadata` with fields that are not shown: the bytes of such a record are not shown either.
+-- Messages of `__cluster_metadata` with fields that are not shown: the bytes of these records are not shown either.
 local hiding = setmetatable({}, {__index = function(known, message)
   known[message] = false
   for number in ipairs(message.layouts) do
@@ -222,7 +222,7 @@ local function show_timestamp(field, view, value, tree)
   if text then append_text(item, " (" .. text .. ")") end
 end
 
--- One record of magic 2 below `tree`; the position behind it. `head` is what the batch says of all of them.
+-- One record of magic 2 below `tree`; the position behind it. `head`: the batch's fields for all of them.
 local function read_record(r, position, head, tree)
   local start, size = position, nil
   size, position = varint(r, position, "a record's length")
@@ -379,7 +379,7 @@ local function read_batch(r, start, size, magic, tree)
   end
 end
 
--- The batches from `position` to `limit`. The last one may be cut: brokers cut what they send at the size asked for.
+-- The batches from `position` to `limit`. The last one may be cut: brokers cut responses at the requested size.
 function read_records(r, position, limit, tree, looks)
   r.looks = looks
   while position < limit do

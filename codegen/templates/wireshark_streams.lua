@@ -3,8 +3,8 @@
 local streams -- by the end that sent first, and the other
 
 -- What is known of each frame, by its number in the order in which they were first seen. Lists of numbers, for a capture
--- has millions of frames: what it is, where it is, which frame it answers and which packet answers it, and how it is told
--- from another that begins at the same place of the same packet.
+-- has millions of frames: what it is, where it is, which frame it answers and which packet answers it, and what
+-- distinguishes it from another that begins at the same place of the same packet.
 local places, keys, versions, ids, packets, times, requests_of, answers, sizes, asks, others
 
 local function forget_all()
@@ -119,7 +119,7 @@ local function show_frame(tvb, s, at, there, frame, is_request, titled, tree)
   return title
 end
 
--- Whether a frame may begin at `at`: true, false, or nil where there are too few bytes to tell.
+-- Whether a frame may begin at `at`: true, false, or nil where there are too few bytes.
 local function begins_frame(stream, s, at, is_request)
   local left = #s - at
   if left < 4 then return nil end
@@ -130,15 +130,15 @@ local function begins_frame(stream, s, at, is_request)
   if token then return true end
   if is_request then return looks_like_request(s, at) end
   if stream.pending[int32(s, at + 4)] then return true end
-  -- Of a response that nobody is known to wait for, only one that is whole is believed.
+  -- A response without a known request is accepted only if it is complete.
   return size <= left - 4
 end
 
--- How many of the packet's bytes were taken; where more are wanted, TCP was told. What begins no frame is remembered:
+-- How many of the packet's bytes were taken; where more are wanted, TCP was notified. What begins no frame is remembered:
 -- when the packet is looked at again, later frames have changed what is expected.
 local function dissect(tvb, s, n, number, visited, pinfo, tree, stream, is_request)
   local info, at = pinfo.cols.info, 0
-  local titles = tostring(info) ~= "(info)" and {} or nil -- so it says where nobody looks at columns
+  local titles = tostring(info) ~= "(info)" and {} or nil -- its text where columns are not shown
   while at < n do
     local left = n - at
     local size = left >= 4 and int32(s, at) or nil
@@ -180,14 +180,14 @@ end
 
 local last_packet = 0
 
--- A new packet may spend anew; one that is not behind the last begins a pass in which other fields may be asked for.
+-- A new packet may spend anew; one that is not behind the last begins a pass in which other fields may be requested.
 local function begin_packet(number, visited)
   if number <= last_packet then forget_asked() end
   if number ~= last_packet or visited then spent = 0 end
   last_packet = number
 end
 
--- On a port that is Kafka's, or that somebody says is.
+-- On a port of Kafka's, or one that the user assigned to Kafka.
 function kafkawire.dissector(tvb, pinfo, tree)
   local n = tvb:len()
   if n == 0 then return 0 end

@@ -4,7 +4,7 @@
 local decompressed
 
 do -- Lua allows 200 local names of one block
-  local MOST_UNPACKED = 4 * 1024 * 1024 -- bytes of a batch that are unpacked here, each a number of Lua's meanwhile
+  local MOST_UNPACKED = 4 * 1024 * 1024 -- bytes of a batch that are unpacked here, each as a Lua number
   local MOST_DECOMPRESSED = 64 * 1024 * 1024
   local LZ4_MAGIC, XERIAL_MAGIC, XERIAL_HEADER = "\4\34\77\24", "\130SNAPPY\0", 16
 
@@ -156,7 +156,7 @@ do -- Lua allows 200 local names of one block
       unpack = unpack or found and method or nil
     end
     if not unpack then return nil end
-    if codec == "gzip" then -- its last four bytes say how much it holds
+    if codec == "gzip" then -- its last four bytes are its unpacked size
       if limit - position < 18 or limit - position > MOST_DECOMPRESSED / 4 then return nil end
       if little_endian(r, limit - 4, 4, limit) > MOST_DECOMPRESSED then return nil end
     end

@@ -23,7 +23,7 @@ end
 -- How many items the packet at hand has in its tree.
 local spent = 0
 
--- Whether so many more items may be shown.
+-- Whether this many more items may be shown.
 local function affords(count)
   if spent + count > MOST_SHOWN then return false end
   spent = spent + count

@@ -49,6 +49,6 @@ class ReadOptions(msgspec.Struct, frozen=True):
     live: bool = False
 
     def row(self, **fields: Any) -> Exchange:
-        """A row without bodies: they are None if bodies were asked for, else unset."""
+        """A row without bodies: they are None if bodies were requested, else unset."""
         missing = None if self.body else UNSET
         return Exchange(**fields, request=missing, response=missing)

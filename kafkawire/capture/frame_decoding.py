@@ -201,7 +201,7 @@ def _with_header(
 
 
 def _acks_of_cut(head: bytes, version: int | None) -> int | None:
-    """The acks of a Produce request of which only the beginning was captured; None if they lie behind that."""
+    """The acks of a Produce request of which only the beginning was captured; None if they lie after it."""
     cls = message_of(_PRODUCE, "request")
     if cls is None or version is None or version not in cls.spec.valid_versions:
         return None

@@ -200,7 +200,7 @@ def _transport(
 
 
 def _gre(data: bytes, start: int, layers: int) -> Found:
-    """Generic routing encapsulation (RFC 2784, RFC 2890): flags say which optional fields exist."""
+    """Generic routing encapsulation (RFC 2784, RFC 2890): flags select the optional fields."""
     flags, kind = struct.unpack_from(">HH", data, start)
     if flags & 0x4007:  # source routing (RFC 1701), or another version
         return Skipped.NOT_TCP

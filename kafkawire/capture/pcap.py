@@ -105,7 +105,7 @@ class Pcap:
 class PcapHeaders:
     """Recognizes the headers of packets in a classic pcap: 16 bytes, before the captured bytes of the packet.
 
-    Shifted by four bytes, a header with two equal lengths can look like another one. Timestamps tell them apart.
+    Shifted by four bytes, a header with two equal lengths can look like another one. Timestamps distinguish them.
 
     Args:
         order: `<` or `>`.

@@ -182,7 +182,7 @@ def _names_end(body: bytes, order: str) -> int:
             return position if not length else -1
 
 
-#: type of block -> function that returns the offset of its options; -1 for a body that such a block cannot have
+#: type of block -> function that returns the offset of its options; -1 for a body that a block of this type cannot have
 _PARTS_END: dict[int, Callable[[bytes, str], int]] = {
     _INTERFACE: _interface_end,
     _OLD_PACKET: _packet_end,

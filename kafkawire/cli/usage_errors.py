@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: What stands before a value in quotes, and the value, which may hold any quotes: looked for once, from the beginning.
+#: The text before a quoted value, and the value, which may contain any quotes: matched once, from the beginning.
 _VALUE = r"""^([^'"]*)['"].*['"]"""
 #: Sentences of the libraries that read options, of old releases and of new ones -> ours.
 _WORDS = [

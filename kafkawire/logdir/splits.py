@@ -129,7 +129,7 @@ def written(file: LocatedFile, start: int = 0, *, before: int | None = None, unt
 
 
 def _indexed(file: LocatedFile, before: int | None, until: int | None) -> int:
-    """Position of a batch before these bounds, as near to them as the segment's index says; 0 where it does not."""
+    """Position of a batch before these bounds, as near to them as the segment's index has one; 0 where it has none."""
     entries = None if file.offset is None else entries_of(file.beside("index"))
     if entries is None or file.offset is None:
         return 0

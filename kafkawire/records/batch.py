@@ -1,8 +1,8 @@
 """`Batch`: a record batch of any magic.
 
-Of magic 2 it is a header and its records; of magic 0 and 1 a message that stands alone, or a wrapper with its messages
-(see `legacy`). The header is parsed once; the records are only read, and decompressed, when they are asked for. So
-walking over batches for their headers costs no payload.
+Of magic 2 it is a header and its records; of magic 0 and 1 a single message, or a wrapper with its messages
+(see `legacy`). The header is parsed once; the records are only read, and decompressed, when they are used. So
+walking over batches for their headers reads no payload.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The checksum of an LZ4 frame's header, right and as Kafka got it wrong (KAFKA-3160).
 
-The second byte of the xxHash32 of the frame descriptor stands behind it. With magic 0, Kafka hashed the frame's magic
+The frame descriptor is followed by the second byte of its xxHash32. With magic 0, Kafka hashed the frame's magic
 number too, and its readers came to ignore the byte there.
 """
 

@@ -1,8 +1,8 @@
 """Reading record batches one after the other, and past the damage between them.
 
-`read` yields what it meets in order of position: each `Batch`, and a `Damage` for each stretch of bytes that holds
-none. After damage it goes on at the next batch that is proven by its magic, a sane length and its checksum. The work is
-linear in the size of the data, whatever the bytes claim (`BatchWalk`).
+`read` yields in order of position: each `Batch`, and a `Damage` for each stretch of bytes that holds
+none. After damage it continues at the next batch that its magic, a plausible length and its checksum prove. The work is
+linear in the size of the data, whatever sizes the bytes claim (`BatchWalk`).
 """
 
 from __future__ import annotations

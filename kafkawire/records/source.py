@@ -21,12 +21,12 @@ class Source(Protocol):
         """`length` bytes from `position` on, which do not change afterwards; fewer only where the bytes end."""
 
 
-#: What batches are read from. What is read of a buffer that may change meanwhile (see `may_change`) is copied.
+#: What batches are read from. Reads of a buffer that may change concurrently (see `may_change`) are copies.
 Data = bytes | bytearray | memoryview | mmap | Source
 
 
 class Memory:
-    """A `Source` over bytes in memory. Of bytes that may change meanwhile (see `may_change`), each read is a copy; of a
+    """A `Source` over bytes in memory. Reads of bytes that may change concurrently (see `may_change`) are copies; of a
     mapped file that became shorter, reads end where the file ends: touching what is mapped behind kills the process."""
 
     __slots__ = ("_copied", "_view", "size")

@@ -186,7 +186,7 @@ def incomplete(audit: Audit) -> bool:
 
 
 def headline(audit: Audit) -> str:
-    """The result in one sentence. It says *found* where hanging transactions may exist in data that was not read."""
+    """The result in one sentence, with *found* where data that was not read may contain hanging transactions."""
     severities = Counter(map(severity, audit.findings))
     missing = ", and not everything could be read" if incomplete(audit) else ""
     if severities["hanging"]:

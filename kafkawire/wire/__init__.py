@@ -1,8 +1,8 @@
 """Bytes <-> values: what every message's codec is made of. No module here knows a message's name.
 
-- `layout`: op tables, one version of one struct as data; `spec`: what a schema says, as data.
-- `read`, `write`, `strides`: the words that generated codecs are written in; `interpreter`: executes layouts, and
-  explains.
+- `layout`: op tables, one version of one struct as data; `spec`: a schema as data.
+- `read`, `write`, `strides`: the functions that generated codecs call; `interpreter`: executes layouts, and
+  describes errors.
 - `message`: the base classes `Struct` and `Message`, and `Codec`; `generated`: the engine that runs generated codecs;
   `registry`: a namespace of messages.
 - `json_form`: Kafka's JSON form; `json_text`: the same as text, straight from bytes.

@@ -1,7 +1,7 @@
-"""What schemas say on the meaning of structs and fields: the docstrings of generated classes and of their attributes.
+"""Descriptions of structs and fields from schemas: the docstrings of generated classes and of their attributes.
 
-They are written there only, for readers. A program that asks gets them from the module's source, which is parsed when
-the first one is asked for.
+They are written there only, for readers. A program gets them from the module's source, which is parsed on the
+first use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 def about(owner: Any, attribute: str | None = None) -> str:
     """The docstring of a class, or of one of its attributes, on one line.
 
-    Nothing where the schema says nothing, and where a class has no source to look at.
+    Empty where the schema has no description, and where a class has no source.
 
     Args:
         owner: the class of a struct or message, or None.
@@ -51,7 +51,7 @@ def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
     return found
 
 
-# Titles: the docstrings of classes on whose meaning the schema says nothing ------------------------------------------
+# Titles: the docstrings of classes that the schema does not describe --------------------------------------------------
 
 
 def message_title(name: str, versions: str, flexible: str) -> str:

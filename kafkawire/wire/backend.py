@@ -1,8 +1,8 @@
 """Which engine runs the layouts: `native` where it is installed, else `python`.
 
-`KAFKAWIRE_BACKEND=python|native` chooses; asking for an engine that is not there is an error, never a silent fallback.
+`KAFKAWIRE_BACKEND=python|native` chooses; an engine that is not installed is then an error, never a silent fallback.
 An engine that is installed and cannot be loaded (built for another Python or from other sources, a missing library) is
-an error when it was asked for and a `RuntimeWarning` otherwise: the package works without it, but nobody should wonder
+an error when it was chosen and a `RuntimeWarning` otherwise: the package works without it, and the warning explains
 why it is slow.
 """
 

@@ -7,11 +7,11 @@ A field is stated once, as an annotated attribute with its default:
     partitions: tuple[Partition, ...] = ()
 
 The annotation gives the type on the wire: `Int16` and the other names below, or what Python has of its own (`bool`,
-`float` for float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `Wire` adds what
-the type does not say. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them is carried in
+`float` for float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `Wire` adds the
+rest. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them is carried in
 all versions of its struct, and a struct without them is used in all versions of the message.
 
-Annotations are evaluated when a spec is first asked for, not when a module is imported.
+Annotations are evaluated when a spec is first used, not when a module is imported.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def versions_of(text: str, within: range) -> range:
 
 
 class _StructSpec:
-    """A class's `spec` until it is first asked for; then the spec takes its place."""
+    """A class's `spec` until its first use; then the spec takes its place."""
 
     def __init__(self, name: str | None, versions: str | None) -> None:
         self.name = name

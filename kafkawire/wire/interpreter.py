@@ -1,7 +1,7 @@
-"""The interpreter: executes layouts step by step, and knows how to explain.
+"""The interpreter: executes layouts step by step, and describes errors.
 
-It reads and writes the same bytes as the generated codecs, slower, and says of bytes or values that it refuses where
-(path and offset), what was expected and what was found. It is what other engines are tested against.
+It reads and writes the same bytes as the generated codecs, slower. For bytes or values that it refuses it reports the
+place (path and offset), what was expected and what was found. Other engines are tested against it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def to_json(message: Message, version: int, *, unknown_tags: bool = False) -> di
 
     Raises:
         EncodeError: a field that the version does not carry has a value that must not be lost.
-        UnsupportedVersionError: the message has no such version.
+        UnsupportedVersionError: the message does not have the version.
     """
     layout = _layout(type(message), version)
     return _Writer(type(message), version, unknown_tags).struct(layout, message)
@@ -65,7 +65,7 @@ def from_json(cls: type[M], obj: Mapping[str, Any], version: int) -> M:
 
     Raises:
         JsonError: what is wrong, with its path in the JSON.
-        UnsupportedVersionError: the message has no such version.
+        UnsupportedVersionError: the message does not have the version.
     """
     message: M = _Reader(cls, version).struct(_layout(cls, version), obj)
     return message
@@ -225,7 +225,7 @@ class _Reader:
         if name in names:
             self.fail(f"version {self.version} does not carry this field")
         near = get_close_matches(str(name), names, n=1)
-        self.fail("there is no such field" + (f"; is it {near[0]}?" if near else ""))
+        self.fail("unknown field" + (f"; is it {near[0]}?" if near else ""))
 
     def tags(self, value: Any) -> tuple[TaggedField, ...]:
         if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):

@@ -1,7 +1,7 @@
 """Messages as JSON text, straight from their bytes: what `to_json` gives, encoded, without a message or a dict between.
 
-Only the native engine writes it. What it refuses (bytes that are no such message, strings that are not UTF-8, floats
-with many digits) goes the way of `decode` and `to_json`, which also explain.
+Only the native engine writes it. What it refuses (bytes that are not the message, strings that are not UTF-8, floats
+with many digits) is left to `decode` and `to_json`, which also describe errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def text_writer(
     """The writer of a message (`_native.MessageText`); None where there is none.
 
     Args:
-        counted: says of an int16 that its values other than 0 are to be counted, wherever it is in the message.
+        counted: whether values other than 0 of an int16 field are counted, wherever it is in the message.
         header_version: the version of the header in a frame, for a version of the message.
     """
     if native is None:

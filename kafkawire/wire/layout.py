@@ -1,6 +1,6 @@
 """Layouts ("op tables"): one version of one struct as data.
 
-Lowering (`kafkawire.wire.lowering`) tells all versions of a message apart in tables of layouts. The interpreter and the
+Lowering (`kafkawire.wire.lowering`) derives a table of layouts for all versions of a message. The interpreter and the
 native engine execute them, and whatever else must walk a message (JSON, columns, Wireshark) walks them. A layout knows
 neither field names nor versions: a *slot* is the index of a field in its class.
 
@@ -18,7 +18,7 @@ COMPACT = 16
 NULLABLE = 32
 ARRAY = 64
 
-#: Name of each kind in the schema language ("struct" stands for the struct's own name).
+#: Name of each kind in the schema language ("struct": the struct's own name is used).
 KIND_NAMES = (
     "bool", "int8", "int16", "int32", "int64", "uint16", "uint32", "float64", "uuid", "string", "bytes", "records",
     "struct",
@@ -91,7 +91,7 @@ class Layout(NamedTuple):
 class Table(NamedTuple):
     """All layouts of one message. `roots[i]` is the layout of version `first_version + i`.
 
-    A layout's `struct` is an index into `structs`, the classes' names; nested layouts stand before those that use them.
+    A layout's `struct` is an index into `structs`, the classes' names; nested layouts precede those that use them.
     """
 
     structs: tuple[str, ...]

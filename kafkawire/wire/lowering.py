@@ -1,4 +1,4 @@
-"""Lowering: specs with version ranges -> a message's table of layouts, in which all versions are told apart.
+"""Lowering: specs with version ranges -> a message's table of layouts for all versions.
 
 Layouts that are equal are stored once, so versions that share their bytes share their layout, in the root and in every
 nested struct.
@@ -100,7 +100,7 @@ def op_code(field: Field, version: int, flexible: bool) -> int:
         flexible = version in field.flexible_versions
     has_length = field.is_array or (kind not in FIXED_SIZES and kind != STRUCT)
     if flexible and (has_length or (version in field.tagged_versions and code & NULLABLE)):
-        # On a struct, COMPACT says that its mark of presence is an unsigned varint: so it is in tagged fields only.
+        # On a struct, COMPACT means that its mark of presence is an unsigned varint: in tagged fields only.
         code |= COMPACT
     return code
 

@@ -43,7 +43,7 @@ class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
 class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Base class of all messages.
 
-    `spec` is what the schema says; `codec` holds the layouts and the generated functions.
+    `spec` is the schema as data; `codec` holds the layouts and the generated functions.
     """
 
     spec: ClassVar[MessageSpec]
@@ -57,7 +57,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Raises:
             DecodeError: malformed or truncated bytes, or bytes behind the message.
-            UnsupportedVersionError: the message has no such version.
+            UnsupportedVersionError: the message does not have the version.
             ValueError: `offset` lies outside the data.
         """
         message: Self | None = cls.codec.engine.decode(data, version, offset, strict, copy)
@@ -79,7 +79,7 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Raises:
             EncodeError: a value that the version cannot carry, with its path.
-            UnsupportedVersionError: the message has no such version.
+            UnsupportedVersionError: the message does not have the version.
         """
         data = self.codec.engine.encode(self, version)
         return self.codec.rewrite(self, version) if data is None else data
@@ -133,10 +133,10 @@ class Engine(Protocol):
 class Codec:
     """How one message is read and written.
 
-    What is not stated is derived when it is first asked for:
+    What is not stated is derived on first use:
 
     Attributes:
-        message, structs: the classes; each struct stands before those that use it, `classes` has the message last.
+        message, structs: the classes; each struct precedes those that use it, `classes` has the message last.
         table: the layouts of all versions.
         decoders, encoders: the generated functions of the versions; a decoder is None in a version that only the
             interpreter may decode, because small input could make it allocate much.

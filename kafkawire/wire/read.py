@@ -1,9 +1,9 @@
 """Readers: bytes -> values. The functions that generated decoders call.
 
 Every reader takes the buffer (`bytes`, or a `memoryview` of bytes) and a position, and returns the value and the
-position behind it; those of structs take the version, too. Readers are fast and say nothing about what is
-wrong: on bytes they cannot read they raise one of `FAILURES`, or return a position behind the buffer's end; the caller
-then replays the bytes in the interpreter, which knows how to explain. What they accept is what Kafka's
+position behind it; those of structs take the version, too. Readers are fast and do not describe
+errors: on bytes they cannot read they raise one of `FAILURES`, or return a position behind the buffer's end; the caller
+then replays the bytes in the interpreter, which describes the error. What they accept is what Kafka's
 `ByteBufferAccessor` and generated `read()` accept.
 """
 
@@ -299,7 +299,7 @@ read_uuids, read_nullable_uuids, read_compact_uuids, read_compact_nullable_uuids
 
 
 class _NumberReaders(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
-    """Count -> what unpacks so many numbers of one struct code; the small counts are kept."""
+    """Count -> the function that unpacks this many numbers of one struct code; small counts are kept."""
 
     def __init__(self, code: str) -> None:
         self.code = code

@@ -1,4 +1,4 @@
-"""What the schema says of a message, as data: `SomeMessage.spec`.
+"""The schema of a message as data: `SomeMessage.spec`.
 
 Ranges are `range` objects over the message's valid versions; an empty range means "in no version".
 """

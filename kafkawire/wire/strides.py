@@ -23,7 +23,7 @@ _Read = Callable[[Buffer, int, int], Elements[T]]
 
 #: The struct code of each fixed-size kind, in the order of the kinds.
 CODES = ("?", "b", "h", "i", "q", "H", "I", "d", "16s")
-#: Fewer elements than this are read one by one; where neighbours differ, so many before looking again.
+#: Fewer elements than this are read one by one; where neighbours differ, this many before comparing again.
 _FEW, _SOME = 4, 16
 #: Elements that are looked at together at first; while all are alike, twice as many.
 _WINDOW = 64

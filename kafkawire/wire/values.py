@@ -51,5 +51,5 @@ class TaggedField(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-#: The unknown tagged fields of nearly all values. There is one empty tuple, so that identity tells.
+#: The unknown tagged fields of nearly all values. There is one empty tuple, so that `is` suffices.
 NO_FIELDS: tuple[TaggedField, ...] = ()

@@ -1,8 +1,8 @@
 """Writers: values -> bytes. The functions that generated encoders call.
 
-Every writer takes a value and `out`, the `append` of the list of chunks that will be joined. Writers are fast and say
-nothing about what is wrong: on a value they cannot write they raise one of `FAILURES`; the caller then asks the
-interpreter, which knows how to explain. Values are typed `Any`: a field may be null in one version and not in another.
+Every writer takes a value and `out`, the `append` of the list of chunks that will be joined. Writers are fast and
+do not describe errors: on a value they cannot write they raise one of `FAILURES`; the caller then runs the
+interpreter, which describes the error. Values are typed `Any`: a field may be null in one version and not in another.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ write_uuids, write_nullable_uuids, write_compact_uuids, write_compact_nullable_u
 
 
 class _NumberWriters(dict[int, Callable[..., bytes]]):
-    """Count -> what packs it, as `prefix`, and so many numbers of one struct code; the small counts are kept."""
+    """Count -> the function that packs it, as `prefix`, and this many numbers of one code; small counts are kept."""
 
     def __init__(self, prefix: str, code: str) -> None:
         self.prefix, self.code = prefix, code

@@ -151,7 +151,7 @@ def test_a_file_that_is_no_schema_is_named(tmp_path: Path, text: str | bytes, sa
 
 
 def test_a_jar_that_is_none(tmp_path: Path) -> None:
-    assert "there is no such file or folder" in refusal(tmp_path / "x.jar")
+    assert "the file or folder does not exist" in refusal(tmp_path / "x.jar")
     (tmp_path / "x.jar").write_bytes(b"no zip")
     assert "x.jar: is no jar that can be read" in refusal(tmp_path / "x.jar")
     whole = jar(tmp_path / "y.jar", message__A=schema("A")).read_bytes()

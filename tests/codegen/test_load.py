@@ -130,7 +130,7 @@ def test_folders_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file.json").write_text("{}")
     for name, reason in [
         ("empty", "there is no schema (*.json) in this folder"),
-        ("missing", "there is no such folder"),
+        ("missing", "the folder does not exist"),
         ("file.json", "is no folder"),
     ]:
         with pytest.raises(SchemaError) as caught:
@@ -145,7 +145,7 @@ def test_names_without_a_file(tmp_path: Path) -> None:
     with pytest.raises(SchemaError) as caught:
         load_folder(root)
     assert caught.value.problems == [
-        Problem("B.json", "", "there is no such file"),
+        Problem("B.json", "", "the file does not exist"),
         Problem("C.json", "", "is no file"),
     ]
 

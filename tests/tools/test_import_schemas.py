@@ -109,5 +109,5 @@ def test_missing_jars_are_a_one_line_error(tmp_path: Path, capsys: pytest.Captur
     assert command.main(["--jars", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     problem = capsys.readouterr().err
     assert problem.startswith("import_schemas: ")
-    assert "kafka-clients-4.4.0.jar: there is no such file" in problem
+    assert "kafka-clients-4.4.0.jar: the file or folder does not exist" in problem
     assert not (tmp_path / "out").exists()

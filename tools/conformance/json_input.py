@@ -77,7 +77,7 @@ def read_both(oracle: Oracle, work: list[Input]) -> Iterator[Reading]:
 
 
 def _meant(ours: str, java: str, what: str) -> str:
-    if "there is no such field" in ours:
+    if "unknown field" in ours:
         return UNKNOWN_NAME
     if "floating point type, but got STRING" in java and not ours:
         return NOT_FINITE

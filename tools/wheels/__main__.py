@@ -68,7 +68,7 @@ def tried(sdist: Path, interpreter: Interpreter, folder: Path) -> tuple[Path, st
     """A wheel that works in a clean environment, and its output there."""
     built = building.wheel(sdist, folder / "built", building.environment(interpreter.path, folder / "build"))
     if building.engine(built) is None:
-        raise BuildError(f"{built.name} has no engine; `cargo build --manifest-path native/Cargo.toml` says why")
+        raise BuildError(f"{built.name} has no engine; `cargo build --manifest-path native/Cargo.toml` shows why")
     wheel = building.repaired(built, folder / "repaired")
     python = building.environment(interpreter.path, folder / "clean")
     building.run([*building.pip(python), "install", "-q", wheel])

@@ -54,7 +54,7 @@ class DecodedColumns(NamedTuple):
         array: null where a value is null or bad.
         versions: the version of each value; None where it has none that the message has.
         errors: what is wrong with bad values, by their number.
-        impure: the numbers of values with text that is no UTF-8, which has U+FFFD instead; `told(number)` says where.
+        impure: the numbers of values with text that is no UTF-8, shown with U+FFFD; `told(number)` names the places.
     """
 
     array: pa.StructArray
@@ -124,15 +124,15 @@ def decode(
         version: of all values; or of each (a list, a NumPy or Arrow array of integers); or "prefix": the int16 in
             front of each, as in coordinator keys and values.
         offsets: n + 1 ascending integers: value i is `values[offsets[i]:offsets[i + 1]]`.
-        columns: the fields that are asked for, by name or by path ("topics.partitions.error_code"); all by default.
-            Values are checked in whole, and what is not asked for is walked past.
+        columns: the selected fields, by name or by path ("topics.partitions.error_code"); all by default.
+            Values are checked in whole, and other fields are skipped.
         unknown_tags: whether structs have a column `unknown_tagged_fields`, a list of tags and their data.
 
     Returns:
         A row a value: a column for each field (nested structs and lists inside), then `_version` and `_error`.
         Where `decode` of the message would raise, all fields are null and `_error` is the text of its error. Text
-        that is no UTF-8 has U+FFFD for what is wrong, and `_error` says where. Unsigned integers take the next wider
-        type, uuids are 16 bytes.
+        that is no UTF-8 has U+FFFD for what is wrong, and `_error` names the places. Unsigned integers take the next
+        wider type, uuids are 16 bytes.
 
     Raises:
         UnsupportedVersionError: the one version given for all values is none of the message's.
@@ -166,8 +166,8 @@ def decode_structs(
         message: as in `decode`, and so are `values`, `version` and `offsets`.
         asked: the fields (see `shape`); all by default.
         style: what differs between users.
-        engine: the native engine; None decodes values object by object, with the same result. By default as
-            `kafkawire.backend` says.
+        engine: the native engine; None decodes values object by object, with the same result. By default
+            that of `kafkawire.backend`.
     """
     _need_pyarrow()
     import pyarrow as pa

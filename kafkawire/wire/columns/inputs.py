@@ -46,9 +46,9 @@ class Values(NamedTuple):
 
 
 class ValueVersions(NamedTuple):
-    """The version of each value: one for all, or one a value (`each`); `skip` bytes of prefix stand before it.
+    """The version of each value: one for all, or one a value (`each`); `skip` bytes of prefix precede it.
 
-    `valid` says which values have a version that the message has (None: all), `given` which have any.
+    `valid`: which values have a version that the message has (None: all). `given`: which have any.
     """
 
     each: Ints | int

@@ -20,7 +20,7 @@ from kafkawire.wire.layout import UUID as UUID_KIND
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
 
-#: Texts that are no UTF-8 of one value that are told.
+#: Limit of texts of one value that are reported as no UTF-8.
 MOST_TOLD = 10
 
 Row = dict[str, Any]
@@ -100,7 +100,7 @@ def clean(text: str) -> str:
 
 
 def told(value: Struct, shape: Shape) -> str | None:
-    """What is said of the texts of a value that are no UTF-8; None where all are."""
+    """The error text for the texts of a value that are no UTF-8; None where all are."""
     found = [f"{path} is no UTF-8: {raw[:100]!r}" for path, raw in _broken(value, shape, "")]
     if len(found) > MOST_TOLD:
         found[MOST_TOLD:] = [f"and {len(found) - MOST_TOLD} more"]

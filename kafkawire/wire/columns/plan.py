@@ -1,8 +1,8 @@
 """Plans: a layout and a shape -> what to read, and into which columns.
 
-A plan tells an engine all that it needs: its walks say how to read a value, and which column each step fills; its
-columns, what they hold and what stands where a value has no entry. Its nodes tell `build` which field each column is.
-Engines execute plans; they know nothing of messages.
+A plan is all that an engine needs. Its walks describe how to read a value, and which column each step fills; its
+columns, what they hold and which value an absent entry has. From its nodes `build` knows the field of each column.
+Engines execute plans; they do not know messages.
 
 Elements are counted in *spaces*: the values themselves are space 0, and the elements of each list are a space of their
 own. A struct that is no list's element shares the space of what it lies in. Each column belongs to a space, and has an
@@ -111,7 +111,7 @@ class Array(NamedTuple):
 
 
 class List(NamedTuple):
-    """A column of lists, and the space of their elements, which stands behind that of the lists. An element that has
+    """A column of lists, and the space of their elements, which follows that of the lists. An element that has
     none is null, or has an empty one."""
 
     space: int

@@ -1,6 +1,6 @@
 """From a message's `spec` to one Arrow schema for all its versions: the only place where Arrow types are chosen.
 
-A `Shape` says which fields are asked for; types, plans and constants are all made of it. Columns have the names of the
+A `Shape` is the selection of fields; types, plans and constants are all made from it. Columns have the names of the
 Python attributes. Integers keep their width, unsigned ones take the next wider type (Spark has none); uuids are 16
 bytes, `bytes` and `records` binary, strings UTF-8. A field is nullable where it is in any version.
 """
@@ -50,7 +50,7 @@ SPARK = ArrowStyle(text_uuids=True, all_nullable=True)
 
 
 class FieldShape(NamedTuple):
-    """A field that is asked for: its slot in the class, and the shape of its structs."""
+    """A selected field: its slot in the class, and the shape of its structs."""
 
     slot: int
     field: Field
@@ -63,7 +63,7 @@ class FieldShape(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Shape:
-    """The fields of a struct that are asked for, in the schema's order, and whether its unknown tags are.
+    """The selected fields of a struct, in the schema's order, and whether its unknown tags are selected.
 
     Equal to itself only, which makes it a cheap key of caches.
     """
@@ -76,10 +76,10 @@ def shape_of(spec: MessageSpec, columns: Iterable[str] | None = None, *, unknown
     """The shape of a message: of all its fields, or of those named in `columns`.
 
     A name is that of a field (any that `spec.field` knows) or a path with dots, `topics.partitions.error_code`; a
-    struct's name stands for all that it holds. Unknown tags are kept where a version is flexible.
+    struct's name selects all of its fields. Unknown tags are kept where a version is flexible.
 
     Raises:
-        LookupError: there is no such field.
+        LookupError: the field does not exist.
     """
     unknown_tags = unknown_tags and bool(spec.flexible_versions)
     if columns is None:

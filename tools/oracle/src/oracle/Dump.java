@@ -10,7 +10,7 @@ import org.apache.kafka.common.protocol.types.RawTaggedField;
 /**
  * A value as JSON that loses nothing: numbers as they are, float64 as the hex of its bits, bytes, records and uuids in
  * hex, unknown tagged fields as `_unknownTaggedFields`: [[tag, hex], ...]. The fields of one version, tagged ones always;
- * version -1 stands for all fields.
+ * version -1 means all fields.
  */
 final class Dump {
     private static final HexFormat HEX = HexFormat.of();

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Method;
 import java.util.Locale;
 
-/** One field of a struct: what the schema in the jar says of it, and the generated class's getter and setter. */
+/** One field of a struct: its schema in the jar, and the generated class's getter and setter. */
 final class Field {
     final String name;
     final String type; // without "[]"

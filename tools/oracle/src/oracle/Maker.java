@@ -40,7 +40,7 @@ final class Maker {
         Object out = struct.create();
         for (Field field : struct.fields) {
             boolean carried = field.versions.has(version);
-            // What a version does not carry is dropped where the schema says `ignorable`, and refused otherwise.
+            // A field that the version does not have is dropped if its schema has `ignorable`, and refused otherwise.
             boolean set = carried ? !field.tagged.has(version) || !chance(3) : field.ignorable && chance(8);
             if (set) {
                 field.set(out, value(field, carried));

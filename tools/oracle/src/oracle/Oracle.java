@@ -14,8 +14,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 
 /**
- * Kafka's own classes, asked over standard input: one JSON object a line, one line of answer each. README.md says which
- * questions there are.
+ * Kafka's own classes, queried over standard input: one JSON object a line, one line of answer each. README.md lists the
+ * questions.
  */
 public final class Oracle {
     private static final HexFormat HEX = HexFormat.of();
