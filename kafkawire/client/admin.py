@@ -148,11 +148,15 @@ class Admin:
         """Writes an ABORT marker for one transaction into one partition, whatever the state at its coordinator.
 
         Destroys data where the transaction is not hanging: `actions.aborting.abort` judges it first, and verifies. The
-        transaction is named by its start offset, or by producer id, producer epoch and coordinator epoch; never both
-        (AbortTransactionSpec). It is sent once: if no answer comes, the error says that the outcome is unknown.
+        request is sent once.
+
+        Args:
+            start_offset: of the transaction; or `producer_id`, `producer_epoch` and `coordinator_epoch` (as in Kafka's
+                AbortTransactionSpec).
 
         Raises:
-            ConfigError: neither or both are given. ClientError: no marker was written, or that is not known.
+            ConfigError: neither or both are given. OutcomeUnknownError: no response came, it may have been written.
+            ClientError: no marker was written.
         """
         epochs = producer_id, producer_epoch, coordinator_epoch
         marker = await named_marker(self.cluster, partition, start_offset, epochs, self.cluster.deadline(timeout_s))

@@ -80,7 +80,7 @@ def verdicts(audit: Audit) -> list[tuple[str, str]]:
 
 
 def preparing(state: str = "PrepareCommit", **more: Any) -> dict[type, Any]:
-    """The id of the open transaction is listed, and its coordinator says that it is being ended."""
+    """The id of the open transaction is listed, and its coordinator describes it in a Prepare state."""
 
     def listed(_: Any) -> ListTransactionsResponse:
         (first,) = listing("paying").transaction_states

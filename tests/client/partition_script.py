@@ -47,7 +47,7 @@ _PRODUCER, _EPOCH = 7, 3
 
 
 class Log:
-    """A partition's log and what its leader says of it: a transaction of producer id 7, epoch 3, open since offset 40.
+    """A partition's log and its leader's state: a transaction of producer id 7, epoch 3, open since offset 40.
 
     Attributes:
         start: of the open transaction, -1 for none. `beside`: where one of another producer began, -1 for none.

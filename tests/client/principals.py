@@ -1,4 +1,4 @@
-"""Principals by their rights, and what each is told (tried on 4.4.0): one row, one user of the `secure` broker.
+"""Principals by their rights, and their responses (tried on 4.4.0): a row is a user of the `secure` broker.
 
 The scene: `p-live` is open in p-orders-0 and p-plain-0; `p-hang-1` hangs in p-plain-0, where it never began; `p-hang-2`
 and `p-own` exist. `p-marks` takes markers.

@@ -1,4 +1,4 @@
-"""A broker that says what a test tells it to, on loopback: Kafka's frames, made by the package's own `frames`."""
+"""A broker on loopback with scripted responses, encoded by the package's own `frames`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from kafkawire.wire.message import Message
 #: What 4.4.0 offers of the requests that tests use.
 VERSIONS = {3: (0, 13), 2: (1, 10), 10: (0, 6), 18: (0, 4), 22: (0, 5), 27: (1, 2), 61: (0, 0), 65: (0, 0), 66: (0, 2)}
 
-#: What is said instead of a response, to reset the connection.
+#: Instead of a response: resets the connection.
 RESET = "reset"
-#: A response; bytes as they are; None to close the connection, RESET to reset it; ... to say nothing.
-Said = Message | bytes | str | None | type(...)
-Handler = Callable[[Any], Said | Awaitable[Said]]
+#: A response; bytes as they are; None to close the connection, RESET to reset it; ... to send nothing.
+Scripted = Message | bytes | str | None | type(...)
+Handler = Callable[[Any], Scripted | Awaitable[Scripted]]
 
 
 class ScriptedBroker:
@@ -116,23 +116,23 @@ class ScriptedBroker:
                     request = frames.decode_request(frame)
                     assert isinstance(request, frames.Request), request
                     self.requests.append(request.body)
-                    said = self.on[type(request.body)](request.body)
-                    if isinstance(said, Awaitable):
-                        said = await said
-                    if said is None:
+                    response = self.on[type(request.body)](request.body)
+                    if isinstance(response, Awaitable):
+                        response = await response
+                    if response is None:
                         writer.close()
                         return
-                    if said is RESET:
+                    if response is RESET:
                         reset(writer)
                         return
-                    if said is ...:
+                    if response is ...:
                         continue
-                    if isinstance(said, Message):
-                        said = frames.encode_response(
-                            said, version=request.version, correlation_id=request.header.correlation_id
+                    if isinstance(response, Message):
+                        response = frames.encode_response(
+                            response, version=request.version, correlation_id=request.header.correlation_id
                         )
-                    assert isinstance(said, bytes)
-                    writer.write(said)
+                    assert isinstance(response, bytes)
+                    writer.write(response)
                     await writer.drain()
         writer.close()
 
@@ -174,13 +174,13 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Takes all that comes, and says nothing. It holds the writer: a lost one closes itself."""
+    """Reads everything and sends nothing. It keeps the writer: without a reference that is closed."""
     await reader.read()
     writer.close()
 
 
 async def closed_port() -> int:
-    """A port on which nobody listens."""
+    """A port without a listener."""
     async with served(lambda _reader, _writer: asyncio.sleep(0)) as port:
         pass
     return port

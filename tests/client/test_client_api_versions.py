@@ -1,4 +1,4 @@
-"""Which version of a request is sent, and what is said where there is none."""
+"""The version of a request that is sent, and the error where there is none."""
 
 from __future__ import annotations
 

@@ -175,7 +175,7 @@ def test_an_id_that_does_not_exist(secure: Secure) -> None:
 
 
 def test_a_hanging_transaction_is_aborted(secure: Secure) -> None:
-    """The last stable offset moves on; a second try says that nothing is open there."""
+    """The last stable offset moves on; a second try fails, because nothing is open there."""
     place = TopicPartition("payments", 0)
     with RawCluster(secure.plain) as wire:
         producer = wire.init_producer("hang-abort")

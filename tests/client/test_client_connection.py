@@ -46,7 +46,7 @@ def offered(versions: dict[int, tuple[int, int]] = VERSIONS, error_code: int = 0
 
 
 class Peer:
-    """The broker's end: reads what the connection says, and answers the last request."""
+    """The broker's end: reads what the connection sends, and answers the last request."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -393,7 +393,7 @@ def test_a_connection_closed_after_a_response_names_no_security() -> None:
 
 @given(st.binary(min_size=1, max_size=200))
 def test_any_bytes_are_events_or_an_error(data: bytes) -> None:
-    """Whatever a stranger says: events, or one of our errors."""
+    """Any bytes give events, or one of the client's errors."""
     for connection in (ready().connection, connected().connection):
         connection_error: ConnectError | None = None
         try:

@@ -1,4 +1,4 @@
-"""The ids that are asked for, so that a coordinator says whether it has loaded a partition."""
+"""The invented ids that show whether a coordinator has loaded a partition."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ _BROKEN = bytes.fromhex("00000007 00000002 0000ff")  # versions and metadata cam
 
 
 class Row(NamedTuple):
-    """What the broker says to a request, what then is asked of the client, and the error that it gives."""
+    """The broker's response to a request, a call of the client, and the error that it raises."""
 
     says: tuple[type[Message], Any]
     call: Callable[[Admin], Awaitable[Any]]

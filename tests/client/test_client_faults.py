@@ -316,7 +316,7 @@ async def test_throttling_is_waited_out() -> None:
 
 @scenario
 async def test_a_pause_that_no_call_can_wait_out() -> None:
-    """A broker may ask for 24 days: the next call ends in its own time, and says so."""
+    """A broker may ask for 24 days: the next call ends at its own deadline, with that reason."""
     broker = ScriptedBroker()
     broker.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(throttle_time_ms=2**31 - 1)
     async with broker.running(), admin(broker.address) as client:

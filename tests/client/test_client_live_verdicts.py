@@ -49,7 +49,7 @@ async def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
 
 @scenario
 async def test_a_ghost_that_blocks_readers_gets_an_abort_command() -> None:
-    """Its data is deleted, and readers wait all the same: what frees them is said, once no coordinator is sure to."""
+    """Its data is deleted, and readers still wait: the action frees them where no coordinator will."""
     made = broker()
     made.on[ListOffsetsRequest] = lambda request: _from(offsets(request), 60)
     audit = await find(made, replace(SEARCH, address="h:1"))

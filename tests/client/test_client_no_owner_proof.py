@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 
 def unloaded(answers: int) -> Callable[[Any], Any]:
-    """A coordinator that so often says it has not loaded partition 1, and then that it knows no such id."""
+    """A coordinator that has not loaded partition 1 for this number of `answers`, and then does not know the id."""
     left = iter(range(answers))
 
     def answer(request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
@@ -52,7 +52,7 @@ def unloaded(answers: int) -> Callable[[Any], Any]:
 
 @scenario
 async def test_a_coordinator_that_has_not_loaded_makes_it_unknown() -> None:
-    """It leads in all metadata, lists nothing and says no error: what it will load is not absent."""
+    """It leads in all metadata and lists nothing, without an error: ids that it will load are not absent."""
     made = broker()
     made.on[DescribeTransactionsRequest] = unloaded(10**6)
     async with made.running(), admin(made.address, default_api_timeout_ms="300") as client:

@@ -171,7 +171,7 @@ def test_markers_that_a_partition_refuses(wire: RawCluster, epoch: int, coordina
 
 
 def test_a_stuck_prepare_is_not_fenced(wire: RawCluster) -> None:
-    """Its coordinator asks for patience for ever: the call ends in time, and says what it waited for."""
+    """Its coordinator answers CONCURRENT_TRANSACTIONS forever: the call ends in time, and names the wait."""
     if "made-stuck-True" not in _ids(wire):
         pytest.skip("made by the test of all setups")
 

@@ -1,4 +1,4 @@
-"""`Watch` with brokers that say what tests tell them: what a poll asks, what it is told of, and when."""
+"""`Watch` with scripted brokers: the requests, rows and timing of polls."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _gone() -> FetchableTopicResponse:
 
 @scenario
 async def test_a_broker_that_goes_and_comes_back() -> None:
-    """Each poll is told; what was found is neither gone nor new meanwhile."""
+    """Each poll has a row; findings are neither gone nor new in the meantime."""
     made = broker()
     async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="1000") as client:
         watch = watching(client)

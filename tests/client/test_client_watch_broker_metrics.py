@@ -37,7 +37,7 @@ IS_LATE = (True, False, True, False, False)
 
 @pytest.fixture(scope="module")
 def observed(start_cluster: StartCluster) -> Iterator[tuple[RunningCluster, str]]:
-    """A broker that tells its gauges, and the address of its JMX."""
+    """A broker that exposes its gauges, and the address of its JMX."""
     (port,) = free_ports(1)
     flags = ["host=127.0.0.1", "authenticate=false", "ssl=false", f"port={port}", f"rmi.port={port}"]
     options = " ".join(f"-Dcom.sun.management.jmxremote.{flag}" for flag in flags)

@@ -1,4 +1,4 @@
-"""What a watch tells: tables, and properties over any sequence of polls."""
+"""The rows of a watch: tables, and properties of any sequence of polls."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_counts_failures_by_broker() -> None:
 
 
 def test_duration_is_the_longest_that_is_known() -> None:
-    """The longest that is known: its last batch, what its coordinator says, or for how long it was seen."""
+    """Since its last batch, since its start at the coordinator, or since it was first seen."""
 
     def seen(**fields: Any) -> int:
         state = WatchState()
@@ -200,7 +200,7 @@ def attempts(draw: st.DrawFn) -> list[PollAttempt]:
 @pytest.mark.slow
 @given(attempts(), st.booleans())
 def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -> None:
-    """Who has only the changes knows the state; and each poll is told, once, with what became of it."""
+    """The changes alone give the state, and each poll has one row with its outcome."""
     state = WatchState()
     known: dict[str, Finding] = {}
     gaps: dict[str, str | None] = {}

@@ -134,7 +134,7 @@ class Cluster:
                     raise
 
     async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = _BOOTSTRAP) -> int:
-        """The highest version of a request that `ask` would send to a broker now; by default `ask_any`."""
+        """The version in which `ask` would send a request to a broker now; without a broker id, `ask_any`."""
         link = await self._link(broker_id, deadline)
         return choose(request, link.connection.versions, address=link.connection.address)
 
