@@ -26,7 +26,7 @@ def run(capsysbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
         captured = capsysbinary.readouterr()
         result = Result(code, captured.out, captured.err.decode("utf-8"))
         assert "Traceback" not in result.err
-        assert not re.search(r"(?:^|: )(\S[^:]*): \1\b", result.err, re.MULTILINE), result.err  # said twice
+        assert not re.search(r"(?:^|: )(\S[^:]*): \1\b", result.err, re.MULTILINE), result.err  # given twice
         if code == 0:
             assert all(line.startswith(("note: ", "warning: ")) for line in result.err.splitlines())
         return result

@@ -1,4 +1,4 @@
-"""What output may hold: said once more, and differently, than `kafkawire.cli.formatting` does."""
+"""What output may contain: a second implementation, independent of `kafkawire.cli.formatting` does."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def escaped(text: str) -> str:
 
 
 def forms(text: str) -> tuple[str, ...]:
-    """The ways in which it can be told what a text was: as it is (where that is harmless), escaped, as JSON."""
+    """The forms in which a text can be recognized: as it is (where that is harmless), escaped, as JSON."""
     shown = escaped(text)
     quoted = escaped(json.dumps(text, ensure_ascii=False)[1:-1]), json.dumps(text)[1:-1]
     mixed = "".join(

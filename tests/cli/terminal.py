@@ -1,4 +1,4 @@
-"""Command lines on a real terminal (a pseudo-terminal), as somebody would see them there."""
+"""Command lines on a real terminal (a pseudo-terminal), as users see them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _shown(command: list[str], columns: int, environment: dict[str, str]) -> str
         while chunk := os.read(reader, 65536):
             chunks.append(chunk)
     except OSError:
-        pass  # how a terminal says that the other side is gone
+        pass  # the error of a terminal whose other side is closed
     os.close(reader)
     process.wait(60)
     return b"".join(chunks).decode(environment.get("PYTHONIOENCODING", "utf-8")).replace("\r\n", "\n")

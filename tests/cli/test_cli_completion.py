@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def completed(line: str) -> list[str]:
-    """What bash is told of a line that ends in the word to complete."""
+    """The completions that bash gets for a line that ends in the word to complete."""
     words = line.split(" ")
     asked = {"_KAFKAWIRE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
     done = subprocess.run(

@@ -182,7 +182,7 @@ def test_hides_secrets_by_default(run: Run, tmp_path: Path) -> None:
 
 
 def in_base64(secret: bytes) -> list[str]:
-    """What base64 shows of bytes, wherever they stand in what is encoded."""
+    """What base64 shows of bytes, at any place in the encoded bytes."""
     from base64 import b64encode
 
     return [b64encode(bytes(shift) + secret).decode()[(shift * 4 + 2) // 3 : -4] for shift in range(3)]

@@ -1,6 +1,6 @@
-"""What is said at the command line of typical mistakes, all in one table: tests/golden/cli/errors.md.
+"""Errors of typical mistakes at the command line, all in one table: tests/golden/cli/errors.md.
 
-Read it as somebody who does not know the program: each is one sentence with its place and, where there is one, a way
+Read it as a new user: each is one sentence with its place and, where there is one, a way
 on.
 """
 
@@ -170,7 +170,7 @@ def test_errors_match_the_golden_table(run: Run, tmp_path: Path, monkeypatch: py
     (tmp_path / "folder").mkdir()
     (tmp_path / LOGS).symlink_to(ROOT / "examples" / "kafka-logs" / LOGS)
 
-    lines = ["# What is said of mistakes", ""]
+    lines = ["# Errors of typical mistakes", ""]
 
     def row(command: str, code: int, err: str) -> None:
         said = err.splitlines()

@@ -1,4 +1,4 @@
-"""Hostile names through every output of every command: nothing of them acts, and all of them can be told.
+"""Hostile names through every output of every command: none acts on a terminal, and all can be recognized.
 
 `CASES` has command lines for every command, `FILES` names every option that takes a file. A command or such an option
 that is new fails a test here until it has its row.
@@ -73,9 +73,9 @@ class Case:
 
     Attributes:
         command: its words. `arguments`: what comes after them.
-        names: that can be told from what it prints, on either stream.
+        names: those that its output contains, on either stream.
         codes: how it may end.
-        formats: as which it is asked to print; by default as all that there are, where it has --format.
+        formats: those to print; by default all, where it has --format.
     """
 
     command: str
@@ -234,7 +234,7 @@ def check_csv(text: str) -> list[str]:
 
 
 def check(format: Format | None, text: str) -> list[str]:
-    """What can be told from an output; of JSON it is the very texts."""
+    """The names that an output contains; in JSON they are the exact texts."""
     check_lines(text)
     if format is Format.csv:
         return check_csv(text)
@@ -352,11 +352,11 @@ def test_metrics_are_harmless(run: Run, world: World, tmp_path: Path) -> None:
     assert all(topic.isprintable() for topic in topics)
 
 
-# What others say of errors --------------------------------------------------------------------------------------------
+# Errors from brokers and libraries ------------------------------------------------------------------------------------
 
 
 def test_error_messages_of_brokers_are_harmless(run: Run, tmp_path: Path) -> None:
-    """Text of a broker's own, that it sends before somebody is logged in."""
+    """Text of a broker's own, that it sends before the login."""
     broker = ScriptedBroker()
     broker.versions |= {17: (0, 1), 36: (0, 2)}
     broker.on |= {
@@ -395,7 +395,7 @@ def test_unknown_states_are_harmless(run: Run) -> None:
 
 
 def nowhere(host: Any, *rest: Any, **options: Any) -> Any:
-    """A look-up that asks nobody outside of this machine, and refuses what the real one does."""
+    """A look-up without the network, which refuses what the real one refuses."""
     if host == "127.0.0.1":
         return _LOOK_UP(host, *rest, **options)
     if "\0" in host:

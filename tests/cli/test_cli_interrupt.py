@@ -1,4 +1,4 @@
-"""Ctrl-C while `capture` reads what is still written: what was read until then comes out; what is missing is told."""
+"""Ctrl-C while `capture` reads growing input: what was read until then is printed; what is missing is reported."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_minor_columns_go_first_and_primary_ones_stay(monkeypatch: pytest.Monkey
 
 
 def test_long_text_is_shortened_in_the_middle_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name begins and ends with what tells it from others; short names and numbers stay as they are."""
+    """A name begins and ends with what distinguishes it from others; short names and numbers stay as they are."""
     shown = lines(monkeypatch, 100, Line(topic=LONG), Line(topic="short"))
     long, short = shown[3:5]
     assert long.startswith(LONG[:14])

@@ -120,7 +120,7 @@ def test_all_hanging_is_limited_to_a_partition_and_prints_csv(run: Run, three: P
 
 @pytest.mark.slow
 def test_all_hanging_leaves_and_reports_what_may_not_be_aborted(run: Run, three: PartitionBroker) -> None:
-    """And told, as find-hanging would."""
+    """And reported, as by find-hanging."""
     three.logs[1].timestamp = 2**53
     result = abort(run, three, "--all-hanging", "--yes", one=False)
     assert (result.code, sent(three)) == (0, 2)
@@ -222,7 +222,7 @@ def test_proposed_commands_reach_the_cluster_as_this_one_did(
 
 
 def test_output_of_abort(run: Run, partition: PartitionBroker) -> None:
-    """Reviewed by eye: evidence, the request, what came of it."""
+    """Reviewed by eye: evidence, the request, the result."""
     dry = abort(run, partition, "--dry-run", "--format", "table", "--max-transaction-timeout", 15)
     done = abort(run, partition, "--yes", "--format", "table")
     again = abort(run, partition, "--yes", "--format", "table")

@@ -50,7 +50,7 @@ def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker
     assert before["result"] is None
     assert (after["result"]["outcome"], after["result"]["marker_offset"]) == ("aborted", END)
     assert after["target"] == before["target"]
-    assert not {"finding", "call"} & set(after["result"])  # said once
+    assert not {"finding", "call"} & set(after["result"])  # printed once
 
 
 def test_audit_log_is_appended_to_and_has_to_be_writable(
@@ -92,7 +92,7 @@ def test_force_terminate_is_recorded(run: Run, coordinator: Coordinator, state_h
 
 
 def test_refused_attempts_are_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
-    """Who, when, what was asked, and why it was refused."""
+    """Who, when, the options, and why it was refused."""
     partition.log.timestamp = 2**53
     result = abort(run, partition, "--yes")
     assert result.code == 1

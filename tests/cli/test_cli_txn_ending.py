@@ -30,7 +30,7 @@ def test_without_terminal_and_yes_nothing_is_read(
 
 @pytest.mark.parametrize("answer", ["", "\n", "n\n", "no\n", "yes please\n"])
 def test_any_answer_but_yes_sends_nothing(answer: str, terminal: Any, capsys: Any) -> None:
-    """The question is asked on standard error, made harmless; no is the default."""
+    """The question is printed on standard error, made harmless; no is the default."""
     terminal(answer)
     with pytest.raises(txn_ending.NotDone, match="not confirmed: nothing was sent"):
         txn_ending.ask_leave("Abort \x1b[31m?", yes=False)

@@ -1,4 +1,4 @@
-"""Whoever answers at the address, every `kafkawire txn` command says it in one line, exits 1, and ends in time."""
+"""Whatever answers at the address, every `kafkawire txn` command reports it in one line, exits 1, and ends in time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HASTE = {"request.timeout.ms": 200, "default.api.timeout.ms": 600, "socket.conne
 
 
 class Stranger(ScriptedBroker):
-    """Says the same to everybody, and hangs up."""
+    """Sends the same bytes to every client, and closes the connection."""
 
     def __init__(self, said: bytes | str) -> None:
         super().__init__()

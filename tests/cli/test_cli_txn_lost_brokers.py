@@ -113,7 +113,7 @@ def test_watch_shows_lost_brokers_and_continues_when_they_return(three: RunningC
     rows: list[dict[str, object]] = []
 
     def until(outcome: str, count: int = 1) -> None:
-        """Waits for so many polls with this outcome."""
+        """Waits for this many polls with this outcome."""
         assert watching.stdout is not None
         deadline = time.monotonic() + TIMEOUT_S
         while count:

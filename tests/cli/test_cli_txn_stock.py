@@ -185,7 +185,7 @@ def test_force_terminate_ends_like_kafkas_tool(txn: Any, made: Made) -> None:
 
 
 def test_force_terminate_does_not_create_an_unknown_id(txn: Any, made: Made) -> None:
-    """Kafka's tool creates it, and says nothing."""
+    """Kafka's tool creates it silently."""
     ours, theirs = f"{TOPIC}-nobody-of-ours", f"{TOPIC}-nobody-of-theirs"
     assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []
     assert txn("force-terminate", "--transactional-id", ours, "--yes").code == 1

@@ -1,4 +1,4 @@
-"""`kafkawire txn watch`: one poll with its exit codes, and the process that goes on, on a real cluster."""
+"""`kafkawire txn watch`: one poll with its exit codes, and the continuing process, on a real cluster."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_once_exit_codes_for_unread_data(run: Run, watched: str) -> None:
 
 @pytest.mark.parametrize(("signal_", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_process_serves_metrics_until_a_signal(watched: str, signal_: signal.Signals, code: int) -> None:
-    """It serves, prints, and ends when it is told to, with nothing more to say."""
+    """It serves, prints, and ends at a signal without further output."""
     given = ("--bootstrap-server", watched, "--topic", TOPIC, "--confirm-after", "0.05", "--interval", "1")
     with process(*given, "--listen", "0", "--every-poll") as watching:
         assert watching.stdout is not None

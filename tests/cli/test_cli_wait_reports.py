@@ -121,7 +121,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hanging(kind: Any) -> tuple[ScriptedBroker, ScriptedBroker]:
-    """Two brokers; the second one says nothing to a request."""
+    """Two brokers; the second one never answers a request."""
     first = ScriptedBroker({"orders": {0: 1, 1: 2}, "__transaction_state": {0: 1}})
     second = ScriptedBroker(node_id=2)
     for broker in (first, second):

@@ -1,4 +1,4 @@
-"""What Kafka's DumpLogSegments says of files, as data; and our rows in the same form, to be compared."""
+"""The output of Kafka's DumpLogSegments for files, as data; and our rows in the same form, to be compared."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _IGNORED = re.compile(r"Log starting offset: |Snapshot end offset: |KRaft bootst
 
 
 def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Said]]:
-    """What the tool says of each file, entry by entry. Skips the test where the tool cannot be run."""
+    """The tool's output for each file, entry by entry. Skips the test where the tool cannot be run."""
     try:
         text = run_tool("DumpLogSegments", "--files", ",".join(map(str, files)), *flags)
     except BrokerUnavailableError as error:
@@ -119,7 +119,7 @@ def _json(text: str) -> Any:
     return json.loads(text) if text.startswith('{"') else text
 
 
-# Our rows, as the tool says them -------------------------------------------------------------------------------------
+# Our rows in the tool's form ------------------------------------------------------------------------------------------
 
 
 def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:

@@ -1,4 +1,4 @@
-"""Log directories made by hand, and what their files say."""
+"""Log directories made by hand, and the content of their files."""
 
 from __future__ import annotations
 

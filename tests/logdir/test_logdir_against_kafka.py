@@ -57,5 +57,5 @@ def test_rows_match_kafkas_dump_log(decoder: str | None) -> None:
 
 
 def _comparable(entry: Said) -> dict[str, Any]:
-    # The tool tells of each message of magic 0 and 1 twice, as batch and as record: checksums are compared once.
+    # The tool prints each message of magic 0 and 1 twice, as batch and as record: checksums are compared once.
     return entry | {"valid": None, "crc": None} if entry.get("kind") == "record" else entry

@@ -1,4 +1,4 @@
-"""Segments as columns, which the native engine makes: value for value what their rows say."""
+"""Segments as columns, which the native engine makes: value for value equal to their rows."""
 
 from __future__ import annotations
 

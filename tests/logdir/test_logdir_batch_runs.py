@@ -22,7 +22,7 @@ class Taken(NamedTuple):
 
 
 class Writer:
-    """Takes as many batches as it is told at a time, and refuses those whose turn it is."""
+    """Takes a given number of batches at a time, and refuses given ones."""
 
     def __init__(self, most: int, refused: list[bool]) -> None:
         self.most, self.refused, self.calls = most, refused, 0

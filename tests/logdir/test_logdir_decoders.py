@@ -32,7 +32,7 @@ from tests.logdir.kafka_dump_log import DECODERS, as_said, dump_log_segments
 pytestmark = pytest.mark.slow
 
 NAME = "00000000000000000000.log"
-#: What the tool (of an older release than the newest schemas) says of a record that it cannot decode.
+#: What the tool (of an older release than the newest schemas) prints for a record that it cannot decode.
 REFUSED = re.compile(r"Unknown record type -?\d+ at offset|Error at (offset )?\d+, skipping\.")
 
 
@@ -123,7 +123,7 @@ def written(folder: Path, topic: str, records: list[Record]) -> Path:
 
 
 def compared(path: Path, topic: str) -> tuple[list[Any], list[Any]]:
-    """What the tool and what we say of the records."""
+    """The tool's output and our rows for the records."""
     (said,) = dump_log_segments([path], DECODERS[topic]).values()
     (file,) = logdir.open(path).files
     options = logdir.Options(deep=True, payloads=True, show_secrets=True, decode_as=topic)
@@ -148,7 +148,7 @@ def test_decodes_cluster_metadata(tmp_path: Path) -> None:
 
 
 def judged(named: list[tuple[str, Record]], theirs: list[Any], ours: list[Any], refused_in: str) -> list[str]:
-    """Compares what both say of each record; returns the names of those that only we can decode."""
+    """Compares both for each record; returns the names of those that only we can decode."""
     newer = []
     for (name, _), said, found in zip(named, theirs, ours, strict=True):
         if not REFUSED.match(str(said[refused_in])):

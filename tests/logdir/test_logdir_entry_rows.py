@@ -60,7 +60,7 @@ def test_index_entries_become_rows(tmp_path: Path, kind: str, data: bytes, expec
 
 
 def test_snapshot_producers_become_rows(tmp_path: Path) -> None:
-    """The file's name says before which offset the state is."""
+    """The file's name is the offset before which the state holds."""
     path = write(tmp_path / "orders-3" / f"{BASE + 1:020}.snapshot", SNAPSHOT)
     (row,) = all_rows(logdir.open(path))
     assert row == OPEN | {

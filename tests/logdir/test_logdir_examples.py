@@ -1,4 +1,4 @@
-"""The log directories in examples/, that real brokers wrote, against what the brokers said of them."""
+"""The log directories in examples/, that real brokers wrote, compared with the brokers' answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster(request: pytest.FixtureRequest) -> tuple[LogDirectory, dict[str, Any
 
 
 def leaders(directory: LogDirectory, truth: dict[str, Any]) -> dict[tuple[str, int], Partition]:
-    """The leader's copy of each partition that the broker was asked about."""
+    """The leader's copy of each partition with a broker's answer."""
     wanted = {(p["topic"], p["partition"]): p["leader"] for p in truth["offsets"]}
     return {
         (p.topic, p.partition): p

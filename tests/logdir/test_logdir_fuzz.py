@@ -1,4 +1,4 @@
-"""Mutated files of every kind; `fuzzing` says what must hold, and runs longer."""
+"""Mutated files of every kind; `fuzzing` states the properties, and runs longer."""
 
 from __future__ import annotations
 

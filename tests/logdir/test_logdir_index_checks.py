@@ -1,4 +1,4 @@
-"""Indexes against their logs: what is told as a mismatch, and what is none."""
+"""Indexes against their logs: which mismatches are reported."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def test_valid_indexes_have_no_damage(segment: Path, tail: int) -> None:
         ([(19, SIZE), (59, 5 * SIZE + 1)], [(8, "index_mismatch")]),  # no batch begins there
         ([(19, SIZE), (49, 5 * SIZE)], [(8, "index_mismatch")]),  # the batch there begins behind the offset
         ([(19, SIZE), (100, 9 * SIZE)], [(8, "index_mismatch")]),  # an offset behind the log's last
-        ([(19, SIZE), (98, 10 * SIZE), (99, 11 * SIZE)], [(8, "index_mismatch")]),  # behind the end: told once
+        ([(19, SIZE), (98, 10 * SIZE), (99, 11 * SIZE)], [(8, "index_mismatch")]),  # after the end: reported once
         ([(59, 5 * SIZE), (19, SIZE)], [(8, "not_ascending")]),
-        ([(59, 5 * SIZE), (19, SIZE), (29, 2 * SIZE), (99, 9 * SIZE)], [(8, "not_ascending")]),  # a run, told once
+        ([(59, 5 * SIZE), (19, SIZE), (29, 2 * SIZE), (99, 9 * SIZE)], [(8, "not_ascending")]),  # a run, reported once
         # Followers append several batches at once: the last offset of all, the position of the first.
         ([(49, 2 * SIZE), (99, 5 * SIZE)], []),
         # Before Kafka 0.10.1 the entry named the first offset.

@@ -1,4 +1,4 @@
-"""Log directories by URI: what stands in another store is read as what stands on this machine."""
+"""Log directories by URI: files in another store are read like local ones."""
 
 from __future__ import annotations
 

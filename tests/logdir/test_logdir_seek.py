@@ -25,7 +25,7 @@ def test_segments_are_skipped_by_name_and_by_time_index(indexed: Path) -> None:
     assert left(offsets=(bases[1], bases[2])) == [bases[1]]
     assert left(offsets=(None, 1)) == [bases[0]]
     assert left(offsets=(bases[-1] + 5, None)) == [bases[-1]]
-    # The last segment may still grow: its time index does not tell the newest.
+    # The last segment may still grow: its time index does not have the newest timestamp.
     assert left(times=(1 << 40, None)) == [bases[-1]]
     assert left(times=(None, 10)) == bases  # old timestamps may be anywhere
 

@@ -142,7 +142,7 @@ def test_page_size_is_bounded_for_long_names() -> None:
     assert "(100000 characters)" in html
 
 
-# What it says --------------------------------------------------------------------------------------------------------
+# Content -------------------------------------------------------------------------------------------------------------
 
 
 def test_findings_are_sorted_by_severity_and_held_back_offsets() -> None:

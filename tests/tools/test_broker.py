@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def answering(response: bytes) -> Iterator[int]:
-    """A server that sends `response` to whoever asks, whatever they ask; its port."""
+    """A server that sends `response` to every client, whatever it requests; its port."""
     with socket.create_server((HOST, 0)) as server:
 
         def serve() -> None:

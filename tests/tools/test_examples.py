@@ -318,7 +318,7 @@ def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fine").write_text("nothing to see")
     examples.refuse_paths(tmp_path)
     (tmp_path / "told").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
-    with pytest.raises(RecordingError, match="told tells the path"):
+    with pytest.raises(RecordingError, match="told contains the path"):
         examples.refuse_paths(tmp_path)
 
 
@@ -359,7 +359,7 @@ def test_log_directories_are_made_again(start_cluster: StartCluster, broker: Run
     assert shape(made) == shape(committed)
     assert made.keys() == committed.keys()
 
-    # Kafka's own reader finds the transaction at the place that the brokers told.
+    # Kafka's own reader finds the transaction at the place of the brokers' answer.
     hang = next(found for found in made["open"] if found["verdict"] == "hanging")
     segment = tmp_path / "made" / "broker-1" / f"{hang['topic']}-{hang['partition']}" / f"{0:020}.log"
     dumped = run_tool("DumpLogSegments", "--files", str(segment), version=TOOLS_VERSION)

@@ -83,7 +83,7 @@ def test_adds_a_new_description_and_reports_an_extra_file(
 
 
 def test_earlier_names_equal_those_of_the_jars(kafka_jars: Path) -> None:
-    """Pair each release's fields with ours by place: every other name is an alias, and every alias is such a name."""
+    """Pair each release's fields with ours by place: other names are aliases, and all aliases are among them."""
     ours = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in command.SCHEMAS.glob("*/*.json")}
     new_name = {old: new for new, old_names in decisions.RENAMED_MESSAGES.items() for old in old_names}
     seen: set[tuple[str, str, str]] = set()

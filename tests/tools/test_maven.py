@@ -1,4 +1,4 @@
-"""tools/maven: what Maven says, in one sentence; and every tool that fetches says it."""
+"""tools/maven: Maven's error in one sentence, which every tool that fetches reports."""
 
 import os
 import subprocess
@@ -91,7 +91,7 @@ TOOLS = [
 def test_unknown_release_is_one_sentence(
     tool: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Maven is played by a script that says what Maven 3.8 says."""
+    """A script prints what Maven 3.8 prints."""
     artifact = "kafka_2.13" if tool in ("tools.soak", "tools.broker") else "kafka-clients"
     problem = f"Could not find artifact org.apache.kafka:{artifact}:jar:9.9.9 in central ({MIRROR}) -> [Help 1]"
     fake(tmp_path, monkeypatch, f"printf '\\033[0m[ERROR] {PROJECT}{problem}\\n[ERROR] \\n'; exit 1\n")

@@ -317,7 +317,7 @@ def test_counts_losses_of_a_capture(tmp_path: Path, said: list[dict[str, Any]], 
 
 
 def ends_badly(folder: Path, script: str) -> str:
-    """What is said of a process that runs this."""
+    """The error for a process that runs this."""
     lines: list[Any] = []
     with child("a reader", [sys.executable, "-c", script], folder, lambda line: lines.append(json.loads(line))) as one:
         with pytest.raises(SoakError) as said:
@@ -348,7 +348,7 @@ def test_block_ends_the_process_and_its_children(tmp_path: Path) -> None:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether it ended; nobody may have asked for its status yet."""
+    """Whether it ended; its status may not have been collected."""
     try:
         os.kill(pid, 0)
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -453,7 +453,7 @@ def test_rejects_invalid_amounts(words: list[str], capsys: pytest.CaptureFixture
 
 @pytest.mark.broker
 def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> None:
-    """Without Spark, which has tests of its own; the memory of a few seconds says nothing."""
+    """Without Spark, which has tests of its own; the memory of a few seconds is not significant."""
     if shutil.which("tcpdump") is None:
         pytest.skip("no tcpdump")
     try:

@@ -13,7 +13,7 @@ from kafkawire.errors import DecodeError, MissingExtraError, UnsupportedVersionE
 from kafkawire.wire.backend import native
 from kafkawire.wire.columns import objects
 from kafkawire.wire.columns.build import Built, PlanColumns, build
-from kafkawire.wire.columns.inputs import MISSING, Ints, Values, ValueVersions, read_values, read_versions
+from kafkawire.wire.columns.inputs import MISSING, Ints, ValueBytes, ValueVersions, read_values, read_versions
 from kafkawire.wire.columns.plan import LayoutPlan, make_plan
 from kafkawire.wire.columns.schema import ARROW, ArrowStyle, Shape, shape_of, struct_type
 from kafkawire.wire.layout import Table
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 VERSION, ERROR = "_version", "_error"
 
 #: Fills the columns of a plan out of values.
-Engine = Callable[[LayoutPlan, Values], PlanColumns]
+Engine = Callable[[LayoutPlan, ValueBytes], PlanColumns]
 
 #: Values that are decoded one by one before arrays are made of them: their objects are in memory together.
 _AT_ONCE = 4096
@@ -38,7 +38,7 @@ def _prepared(plan: LayoutPlan) -> Any:
     return native.ColumnPlan(plan)  # type: ignore[union-attr]
 
 
-def _native_engine(plan: LayoutPlan, values: Values) -> PlanColumns:
+def _native_engine(plan: LayoutPlan, values: ValueBytes) -> PlanColumns:
     """The native engine, which walks over values with the GIL released."""
     return PlanColumns(*_prepared(plan).walk(values.data, values.starts, values.ends))
 
@@ -215,7 +215,7 @@ class _Part(NamedTuple):
 
 
 def _by_layout(
-    message: type[Message], values: Values, versions: ValueVersions, shape: Shape, style: ArrowStyle, engine: Engine
+    message: type[Message], values: ValueBytes, versions: ValueVersions, shape: Shape, style: ArrowStyle, engine: Engine
 ) -> tuple[list[_Part], Ints]:
     """Parts, one for each layout that values have; and the numbers of values that no engine read."""
     table = message.codec.table
@@ -234,9 +234,9 @@ def _by_layout(
             continue  # small input could make columns large: `decode` keeps a budget
         whole = len(distinct) == 1
         rows = np.arange(len(values)) if whole else np.flatnonzero(known & (roots == root))
-        ours = Values(values.data, starts, values.ends)
+        ours = ValueBytes(values.data, starts, values.ends)
         if not whole:
-            ours = Values(values.data, starts[rows], values.ends[rows])
+            ours = ValueBytes(values.data, starts[rows], values.ends[rows])
         plan = _plan(message, root, shape)
         filled = engine(plan, ours)
         parts.append(_Part(rows, build(plan, filled, shape, style), filled.refused))

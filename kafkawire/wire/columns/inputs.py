@@ -31,7 +31,7 @@ MOST_BYTES = (1 << 31) - 16
 _BUFFERS = (bytes, bytearray, memoryview)
 
 
-class Values(NamedTuple):
+class ValueBytes(NamedTuple):
     """Bytes of values: `data[starts[i]:ends[i]]`; `starts[i]` is MISSING where a value is null."""
 
     data: Bytes
@@ -63,7 +63,7 @@ class ValueVersions(NamedTuple):
         return int(self.each[row]) if self.given is None or self.given[row] else None
 
 
-def read_values(given: Any, offsets: Any = None) -> Values:
+def read_values(given: Any, offsets: Any = None) -> ValueBytes:
     """The values in a list of buffers (or None), an Arrow binary array, or one buffer with offsets.
 
     Raises:
@@ -88,11 +88,11 @@ def read_values(given: Any, offsets: Any = None) -> Values:
         first = int(values.starts[present].min(initial=len(values.data)))
         last = int(values.ends[present].max(initial=first))
         starts = np.where(present, values.starts - first, MISSING)
-        values = Values(values.data[first:last], starts, np.where(present, values.ends - first, MISSING))
+        values = ValueBytes(values.data[first:last], starts, np.where(present, values.ends - first, MISSING))
     return values
 
 
-def _from_list(buffers: list[Any]) -> Values:
+def _from_list(buffers: list[Any]) -> ValueBytes:
     present = buffers
     if None in buffers:
         present = [b"" if buffer is None else buffer for buffer in buffers]
@@ -111,7 +111,7 @@ def _from_list(buffers: list[Any]) -> Values:
     if present is not buffers:
         there = np.fromiter((buffer is not None for buffer in buffers), np.bool_, len(buffers))
         starts = np.where(there, starts, MISSING)
-    return Values(np.frombuffer(joined, np.uint8), starts, ends)
+    return ValueBytes(np.frombuffer(joined, np.uint8), starts, ends)
 
 
 def _copied(buffers: list[Any]) -> list[bytes | None]:
@@ -119,7 +119,7 @@ def _copied(buffers: list[Any]) -> list[bytes | None]:
     return [None if buffer is None else bytes(buffer) for buffer in buffers]
 
 
-def _with_offsets(buffer: Any, offsets: Any) -> Values:
+def _with_offsets(buffer: Any, offsets: Any) -> ValueBytes:
     try:
         data = np.frombuffer(buffer, np.uint8)
     except BufferError:  # a view of items that are not in a row
@@ -137,10 +137,10 @@ def _with_offsets(buffer: Any, offsets: Any) -> Values:
     if (steps < 0).any():
         at = int(np.argmax(steps < 0))
         raise ValueError(f"offsets must ascend: offset {at + 1} is {places[at + 1]}, after {places[at]}")
-    return Values(data, places[:-1], places[1:])
+    return ValueBytes(data, places[:-1], places[1:])
 
 
-def _from_arrow(given: Any) -> Values:
+def _from_arrow(given: Any) -> ValueBytes:
     import pyarrow as pa
 
     array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
@@ -155,7 +155,7 @@ def _from_arrow(given: Any) -> Values:
         raise TypeError(f"expected an Arrow array of binary, got {array.type}")
     if not len(array):
         none = np.zeros(0, np.int64)
-        return Values(np.zeros(0, np.uint8), none, none)
+        return ValueBytes(np.zeros(0, np.uint8), none, none)
     kind = np.int64 if types.is_large_binary(array.type) else np.int32
     _, offsets, data = array.buffers()
     places = np.frombuffer(offsets, kind)[array.offset : array.offset + len(array) + 1].astype(np.int64)
@@ -166,7 +166,7 @@ def _from_arrow(given: Any) -> Values:
     starts, ends = places[:-1], places[1:]
     if array.null_count:
         starts = np.where(valid_rows(array), starts, MISSING)
-    return Values(octets, starts, ends)
+    return ValueBytes(octets, starts, ends)
 
 
 def valid_rows(array: pa.Array) -> NDArray[np.bool_]:
@@ -178,7 +178,7 @@ def valid_rows(array: pa.Array) -> NDArray[np.bool_]:
 # Versions ------------------------------------------------------------------------------------------------------------
 
 
-def read_versions(spec: MessageSpec, values: Values, version: Any) -> ValueVersions:
+def read_versions(spec: MessageSpec, values: ValueBytes, version: Any) -> ValueVersions:
     """The version of each value.
 
     Raises:
@@ -219,7 +219,7 @@ def _numbers(versions: Any) -> tuple[Ints, NDArray[np.bool_]]:
     return numbers.astype(np.int64), there
 
 
-def _prefixes(spec: MessageSpec, values: Values) -> ValueVersions:
+def _prefixes(spec: MessageSpec, values: ValueBytes) -> ValueVersions:
     """Versions as `Message.decode_prefixed` reads them."""
     long = (values.starts != MISSING) & (values.ends - values.starts >= 2)
     at = values.starts if long.all() else np.where(long, values.starts, 0)

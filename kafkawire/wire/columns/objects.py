@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
-from kafkawire.wire.columns.inputs import Values, ValueVersions
+from kafkawire.wire.columns.inputs import ValueBytes, ValueVersions
 from kafkawire.wire.columns.schema import ARROW, UNKNOWN_TAGS, ArrowStyle, FieldShape, Shape
 from kafkawire.wire.layout import BYTES, RECORDS, STRING
 from kafkawire.wire.layout import UUID as UUID_KIND
@@ -26,7 +26,7 @@ MOST_TOLD = 10
 Row = dict[str, Any]
 
 
-def decode_one(message: type[Message], values: Values, versions: ValueVersions, row: int) -> Message:
+def decode_one(message: type[Message], values: ValueBytes, versions: ValueVersions, row: int) -> Message:
     """One value. Raises DecodeError, or UnsupportedVersionError where its own version is none of the message's."""
     data = bytes(values.octets(row))
     if versions.skip:
@@ -38,7 +38,7 @@ def decode_one(message: type[Message], values: Values, versions: ValueVersions, 
 
 
 def decode_each(
-    message: type[Message], values: Values, versions: ValueVersions, rows: list[int]
+    message: type[Message], values: ValueBytes, versions: ValueVersions, rows: list[int]
 ) -> tuple[dict[int, Message], dict[int, DecodeError | UnsupportedVersionError]]:
     """Messages and errors by row."""
     messages: dict[int, Message] = {}
