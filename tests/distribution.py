@@ -1,7 +1,8 @@
 """Which tests share a worker of pytest-xdist, and which begin first (a pytest plugin: tests/conftest.py names it).
 
 The tests of a file stay on one worker. So do the tests of all files that share what takes seconds to start. These begin
-first, then files with a test that is marked `slow`: no worker is left alone with them at the end.
+first, then the longest files, then others with a test that is marked `slow`: no worker is left alone with them at the
+end.
 
 `slow` stands on the tests themselves (`pytestmark`, or a decorator). A test whose fixture starts another program is
 slow without that mark. `make test-quick` leaves slow tests out.
@@ -31,6 +32,15 @@ SHARED = {
         "tests/client/test_client_principals.py",
     ),
 }
+
+#: Files whose tests take half a minute or more on one worker: they begin right after those.
+LONG = (
+    "tests/tools/test_bench.py",
+    "tests/cli/test_cli_txn_lost_brokers.py",
+    "tests/client/test_client_three_brokers.py",
+    "tests/properties/test_mutations.py",
+    "tests/wire/test_columns.py",
+)
 
 #: Fixtures that start another program.
 PROGRAMS = frozenset({"start_cluster", "spark", "cluster", "remote", "java", "newest", "chromium"})
@@ -62,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
             group = places[item.nodeid.partition("::")[0]]
             if group in SHARED:
                 return shared.index(group)
-            return len(shared) + (item.path not in slow_files)
+            return len(shared) + (0 if group in LONG else 1 if item.path in slow_files else 2)
 
         items.sort(key=place)
 

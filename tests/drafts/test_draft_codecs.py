@@ -77,7 +77,7 @@ def test_every_version_round_trips(cls: type[Message]) -> None:
                 with pytest.raises(DecodeError):
                     cls.decode(data[:cut], version)
 
-        for_all(messages(cls, version), 0.6, f"{cls.__module__} {version}", check)
+        for_all(messages(cls, version), 0.3, f"{cls.__module__} {version}", check)
 
 
 @cache

@@ -49,7 +49,7 @@ def test_engines_agree_on_damaged_bytes(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in cls.spec.valid_versions:
         inputs = st.tuples(messages(cls, version), st.integers(0, 1 << 32))
-        for_all(inputs, 0.05, f"{name} {version}", partial(damage, cls, version), shrink=False)
+        for_all(inputs, 0.034, f"{name} {version}", partial(damage, cls, version), shrink=False)
 
 
 def damage(cls: type[Message], version: int, given: tuple[Any, int]) -> None:

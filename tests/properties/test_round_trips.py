@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 def test_every_version_round_trips(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in cls.spec.valid_versions:
-        for_all(messages(cls, version), 0.1, f"{name} {version}", partial(check, cls, version))
+        for_all(messages(cls, version), 0.05, f"{name} {version}", partial(check, cls, version))
 
 
 def check(cls: type[Message], version: int, value: Any) -> None:

@@ -106,7 +106,7 @@ def test_what_the_reference_writes_is_read_and_written_the_same(cls: type[Messag
         assert end == len(data)
         assert round_trip(value, version, value) == data
 
-    for_all(kind.values, 0.6, f"{cls.spec.name} {version}", check)
+    for_all(kind.values, 0.3, f"{cls.spec.name} {version}", check)
 
 
 @BY_NAME
@@ -116,7 +116,7 @@ def test_what_the_codecs_write_is_read_and_written_the_same(cls: type[Message], 
         check_equal(carried(value, version), kind.bytes.parse(data))
         assert kind.bytes.build(as_plain(value)) == data
 
-    for_all(messages(cls, version), 0.6, f"{cls.spec.name} {version}", check)
+    for_all(messages(cls, version), 0.3, f"{cls.spec.name} {version}", check)
 
 
 @BY_NAME

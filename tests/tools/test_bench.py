@@ -23,8 +23,6 @@ SCALE = 100
 #: The other cases differ from these in bytes alone.
 CHOSEN = (
     "decode/DescribeProducersResponse",
-    "decode/FetchResponse",
-    "decode/ApiVersionsResponse",
     "encode/TransactionLogValue",
     "no-copy/FetchResponse",
     "strict/ApiVersionsResponse",

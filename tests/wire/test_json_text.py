@@ -35,7 +35,7 @@ def test_text_is_that_of_the_json_form(name: str) -> None:
     assert writer is not None
     for version in cls.spec.valid_versions:
         given = st.tuples(messages(cls, version), _CHANGES)
-        for_all(given, 0.1, f"{name} {version} text", partial(check, cls, version, writer))
+        for_all(given, 0.05, f"{name} {version} text", partial(check, cls, version, writer))
 
 
 def check(cls: type[Message], version: int, writer: Any, given: tuple[Any, tuple[str, int, int]]) -> None:
