@@ -18,6 +18,8 @@ from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, 
 from kafkawire.capture.recognition import Recognition, SearchResult
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.capture.tcp_stream import MAX_HELD_BYTES, Begun, Chunk, Conflict, Event
+from kafkawire.capture.tls import Secrets, TlsSession
+from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
 
 UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
@@ -40,12 +42,14 @@ class TcpConnection:
         endpoints: address and port of the two ends. Directions have the index of the end that sends.
         reset_ns: since when a reset is certain; None: it is not. Data of the other direction may still follow.
         owned: whether its frames are decoded. Of other connections only the beginning and the end are determined.
+        tls: its TLS layer, which stands between streams and frames; None without one.
 
     Args:
         file: name of the capture file.
         segment: the first one.
         sequencer: puts exchanges in order.
         decoder: decodes frames.
+        secrets: those of key logs, for TLS.
         continued: an earlier connection between the same endpoints was closed or dropped, so that the bytes before the
             first frame are in the capture.
     """
@@ -57,6 +61,7 @@ class TcpConnection:
         segment: TcpSegment,
         sequencer: Sequencer,
         decoder: FrameDecoder,
+        secrets: Secrets,
         *,
         owned: bool = True,
         continued: bool = False,
@@ -72,6 +77,8 @@ class TcpConnection:
         self._directions = (FrameStream(), FrameStream())
         self._sequencer = sequencer
         self._decoder = decoder
+        self._secrets = secrets
+        self.tls: TlsSession | None = None
         self._continued = continued
         self._opener: int | None = None  # the end that sent the SYN
         self._client = 0  # the end that sends requests, once the verdict is KAFKA
@@ -171,7 +178,7 @@ class TcpConnection:
 
     def hand_over(self, lanes: Any) -> None:
         """Lets the native `Lanes` track it, if they can, until they call `resume` or `opened`."""
-        if self._lanes is not None or self._reset is not None or self.endpoints[0] == self.endpoints[1]:
+        if self._lanes is not None or self._reset is not None or self.endpoints[0] == self.endpoints[1] or self.tls:
             return
         if self.verdict == KAFKA and all(direction.in_order for direction in self._directions):
             lanes.adopt(self, self.endpoints, tuple(direction.hand_over() for direction in self._directions), self._now)
@@ -231,6 +238,9 @@ class TcpConnection:
         for index, direction in enumerate(self._directions):
             for event in direction.stream.finish():
                 self._handle(index, event)
+        if self.tls is not None and self.verdict != OTHER:
+            self._decrypted(self.tls.finish())
+        for index, direction in enumerate(self._directions):
             direction.look_again()
             self._advance(index, self._found(index))
         if self._matcher is not None:
@@ -246,6 +256,7 @@ class TcpConnection:
         Memory of the native `Lanes` is not included.
         """
         directions = sum(direction.stream.held + direction.held for direction in self._directions)
+        directions += 0 if self.tls is None else self.tls.held
         return directions + (0 if self._matcher is None else self._matcher.held)
 
     @property
@@ -259,6 +270,9 @@ class TcpConnection:
         for index, direction in enumerate(self._directions):
             for event in direction.stream.flush():
                 self._handle(index, event)
+        if self.verdict == UNDECIDED and self.tls is not None:
+            self.tls.give_up()
+            self._decrypted(())
         for index, direction in enumerate(self._directions):
             if direction.unframed:
                 first = direction.first_unframed or self._now
@@ -317,12 +331,21 @@ class TcpConnection:
         if self.verdict in (TLS, OTHER):
             return
         direction = self._directions[index]
-        if isinstance(event, Chunk):
-            self._advance(index, direction.take(event))
-            return
         if isinstance(event, Conflict):
             problem = f"{_bytes(event.bytes)} came again as others; the first copy counts"
             self._report(index, problem, event.packet, event.time_ns)
+            return
+        if self.tls is not None:
+            if self.verdict == KAFKA and not self.owned:
+                return  # its frames are not decoded
+            self._decrypted(
+                self.tls.receive(index, event)
+                if isinstance(event, Chunk)
+                else self.tls.lose(index, event.missing, event.packet, event.time_ns)
+            )
+            return
+        if isinstance(event, Chunk):
+            self._advance(index, direction.take(event))
             return
         if self._bridges(index, event.missing):
             self._advance(index, direction.bridge(event.missing))
@@ -331,6 +354,35 @@ class TcpConnection:
         direction.lose()
         direction.drop()
         self._report(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
+
+    def _begin_tls(self) -> None:
+        """Puts the TLS layer between streams and frames; the bytes so far pass through it."""
+        self.tls = TlsSession(self._secrets)
+        chunks = [(chunk.packet, index, chunk) for index in (0, 1) for chunk in self._directions[index].withdraw()]
+        for _, index, chunk in sorted(chunks, key=lambda one: one[0]):
+            self._decrypted(self.tls.receive(index, chunk))
+        if self._secrets.hopeless:
+            self.tls.give_up()
+            self._decrypted(())
+
+    def _decrypted(self, events: Iterable[TlsEvent]) -> None:
+        """Continues with what the TLS layer has decrypted, and with what it could not."""
+        assert self.tls is not None
+        for index, event in events:
+            direction = self._directions[index]
+            if self.verdict in (TLS, OTHER):
+                continue
+            if isinstance(event, Chunk):
+                self._advance(index, direction.take(event))
+                continue
+            direction.lose()
+            direction.drop()
+            problem = f"{_bytes(event.bytes)} {event.reason}"
+            if event.captured < event.bytes:
+                problem += f" ({_bytes(event.bytes - event.captured)} of them are missing in the capture)"
+            self._report(index, problem, event.packet, event.time_ns)
+        if self.tls.failure is not None and self.verdict == UNDECIDED:
+            self._dismiss(TLS)
 
     def _bridges(self, index: int, missing: int) -> bool:
         """Whether a hole lies within one frame that its header identifies. Only that frame is lost then."""
@@ -395,7 +447,10 @@ class TcpConnection:
             if direction.from_start:
                 begins = recognition.request(direction.loose)
                 if begins is Recognition.NO:
-                    self._dismiss(TLS if recognition.is_tls(direction.loose) else OTHER)
+                    if self.tls is None and recognition.is_tls(direction.loose):
+                        self._begin_tls()
+                    else:
+                        self._dismiss(OTHER)
                     return None
                 offset = 0 if begins is Recognition.YES else None
             else:
@@ -435,7 +490,9 @@ class TcpConnection:
         """Makes later exchanges wait while bytes of earlier packets may still become frames."""
         for index, direction in enumerate(self._directions):
             first = direction.first_unframed
-            waiting = [packet for packet in (first and first[0], direction.stream.held_since) if packet is not None]
+            encrypted = None if self.tls is None else self.tls.held_since(index)
+            found = (first and first[0], direction.stream.held_since, encrypted)
+            waiting = [packet for packet in found if packet is not None]
             self._hold(index, min(waiting, default=None))
 
     def _hold(self, index: int, packet: int | None) -> None:

@@ -245,6 +245,20 @@ class FrameStream:
         unfinished = list(self._reader.feed(pending))
         assert not unfinished
 
+    def withdraw(self) -> list[Chunk]:
+        """Takes the loose bytes out, as chunks with their packets."""
+        start = self._position - len(self.loose)
+        starts = [(max(0, position - start), packet, time_ns) for position, packet, time_ns in self._chunks]
+        ends = [*(at for at, _, _ in starts), len(self.loose)][1:]
+        data = bytes(self.loose)
+        self.loose.clear()
+        self._chunks.clear()
+        return [
+            Chunk(data[at:end], packet, time_ns)
+            for (at, packet, time_ns), end in zip(starts, ends, strict=True)
+            if end > at
+        ]
+
     def look_again(self) -> None:
         """Lets the next `find` search even if few bytes have come."""
         self._wanted = 0

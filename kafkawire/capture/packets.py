@@ -35,8 +35,17 @@ def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = N
         yield found
 
 
-def read_runs(file: Readable, unread: Callable[[UnreadPart], None] | None, lanes: Any) -> Iterator[Packet | PacketRun]:
-    """As `read_packets`, but passes consecutive packets to the native `lanes` where it can process them."""
+def read_runs(
+    file: Readable,
+    unread: Callable[[UnreadPart], None] | None,
+    lanes: Any,
+    keys: Callable[[bytes], None] | None = None,
+) -> Iterator[Packet | PacketRun]:
+    """As `read_packets`, but passes consecutive packets to the native `lanes` where it can process them.
+
+    Args:
+        keys: called with each TLS key log in the file.
+    """
     source = Lookahead(file)
     plain = decompressed(source)
     if plain is not None:
@@ -46,7 +55,7 @@ def read_runs(file: Readable, unread: Callable[[UnreadPart], None] | None, lanes
     if magic in MAGIC:
         walk = Pcap(source, lanes)
     elif magic == SECTION:
-        walk = PcapNg(source, doubting=unread is not None)
+        walk = PcapNg(source, doubting=unread is not None, keys=keys)
     else:
         found = f"a file that begins with {magic.hex(' ')}" if magic else "an empty file"
         raise CaptureError(expected="a pcap or pcapng file", found=found, offset=0)

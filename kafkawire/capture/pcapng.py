@@ -23,6 +23,8 @@ _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _NAMES, _STATISTICS, _ENHANCED_PACKET, 
 _CUSTOM = (0x0BAD, 0x40000BAD)
 _DEFINED = frozenset((*range(1, 7), _JOURNAL, _SECRETS, int.from_bytes(SECTION), *_CUSTOM))
 _LOCAL = 1 << 31
+#: Type of secrets: `TLSK`.
+_TLS_KEY_LOG = 0x544C534B
 #: Larger blocks are taken for damage: a packet with its options, or a list of names, is smaller.
 _MAX_BLOCK_BYTES = 16 << 20
 
@@ -52,11 +54,13 @@ class PcapNg:
 
     Args:
         doubting: blocks of undefined types are damage; otherwise they are skipped.
+        keys: called with each TLS key log in the file (Decryption Secrets Blocks).
     """
 
-    def __init__(self, file: Lookahead, *, doubting: bool) -> None:
+    def __init__(self, file: Lookahead, *, doubting: bool, keys: Callable[[bytes], None] | None = None) -> None:
         self.file = file
         self._doubting = doubting
+        self._keys = keys
         self.number = 0  # of the last packet
         self.headers = BlockHeaders()
         self._interfaces: list[_Interface] = []
@@ -77,6 +81,10 @@ class PcapNg:
                     self._interfaces.append(_interface(body, self.headers.order))
                 elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
                     packet = _packet(kind, body, self.headers.order, self._interfaces, self.number + 1)
+                elif kind == _SECRETS and self._keys is not None:
+                    secrets_type, length = struct.unpack_from(self.headers.order + "II", body)
+                    if secrets_type == _TLS_KEY_LOG:
+                        self._keys(body[8 : 8 + length])
             except (struct.error, IndexError) as error:
                 raise CaptureError(
                     expected=f"a block of type {kind}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from kafkawire.capture import memory_limits
@@ -14,13 +14,14 @@ from kafkawire.capture.exchange import CapturedExchange, ReadOptions
 from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, parse, transport
+from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, endpoint, parse, transport
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
 from kafkawire.capture.resets import Resets
 from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
+from kafkawire.capture.tls import KeyLogFile, Secrets
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
@@ -53,6 +54,7 @@ class Exchanges:
         selection: which exchanges are yielded.
         lanes: the native `Lanes`, or None.
         owns: which connections are decoded; see `read`.
+        secrets: those of key logs, for TLS.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class Exchanges:
         selection: ExchangeSelection,
         lanes: Any = None,
         owns: Callable[[Ends], bool] | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
         self.summary = Summary()
         self._packets = packets(self._unread)
         self._selector = None if selection.all else Selector(selection)
         self._file = file
         self._options = options
+        self._secrets = Secrets() if secrets is None else secrets
         self._decoder = FrameDecoder(options)
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
         # The native engine tracks connections that are in order. Python gets their frames only.
@@ -88,6 +92,7 @@ class Exchanges:
 
     def matched(self) -> Iterator[CapturedExchange]:
         """The exchanges with their rows; with messages and frames if they are kept (`keep` of `read`)."""
+        self._secrets.read()
         try:
             for packet in self._packets:
                 if isinstance(packet, PacketRun):
@@ -112,6 +117,7 @@ class Exchanges:
             self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
         for connection in self.connections.values():
             self._finish(connection)
+        self.summary.key_log = self._secrets.problems
         yield from self._ready()
 
     def _run(self, run: PacketRun) -> Iterator[CapturedExchange]:
@@ -197,7 +203,14 @@ class Exchanges:
             self._opened += 1
             owned = self._owns is None or self._owns(key)
             connection = TcpConnection(
-                self._opened, self._file, segment, self._sequencer, self._decoder, owned=owned, continued=continued
+                self._opened,
+                self._file,
+                segment,
+                self._sequencer,
+                self._decoder,
+                self._secrets,
+                owned=owned,
+                continued=continued,
             )
             self.connections[key] = connection
         connection.process(segment, packet.number, packet.time_ns)
@@ -237,6 +250,9 @@ class Exchanges:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
         self.summary.bytes[connection.verdict] += connection.bytes
+        if connection.tls is not None:
+            first, second = connection.endpoints
+            self.summary.tls_connection((endpoint(first), endpoint(second)), connection.tls)
         if connection.verdict == KAFKA:
             self.summary.repeated += connection.repeated
             self.summary.cut += connection.cut
@@ -273,6 +289,7 @@ def read(
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
+    keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
 
@@ -292,14 +309,22 @@ def read(
             connections yield together what one reader yields; they number connections alike.
         size: the file's length in bytes when it was opened, if known. A file that ends earlier yields a row with a
             `problem`. For a path the size is determined here.
+        keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
+            pcapng are used in any case.
 
     Raises (when iterated over):
+        OSError: a file cannot be read.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     options = ReadOptions(
         body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow)
     )
     lanes = None if native is None else native.Lanes(MOST_ENDED)
+    paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else keylog
+    secrets = Secrets(map(KeyLogFile, paths), grows=bool(follow))
+
+    def keys(text: bytes) -> None:
+        secrets.add(text, "the secrets in the capture")
 
     goes_on = follow if callable(follow) else lambda: True
 
@@ -313,15 +338,16 @@ def read(
 
         def packets(unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:
-                yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes)
+                yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes, keys)
 
-        return Exchanges(packets, path, options, selection, lanes, owns)
+        return Exchanges(packets, path, options, selection, lanes, owns, secrets)
     name = getattr(file, "name", None)
     return Exchanges(
-        lambda unread: read_runs(waited_for(file, size), unread, lanes),
+        lambda unread: read_runs(waited_for(file, size), unread, lanes, keys),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,
         lanes,
         owns,
+        secrets,
     )

@@ -7,6 +7,7 @@ from collections import Counter
 
 import msgspec
 
+from kafkawire.capture.tls import TlsSession
 from kafkawire.rows import Exchange
 
 #: Kinds of problems that are counted separately. Sentences that differ in numbers only are one kind.
@@ -30,6 +31,9 @@ class Summary(msgspec.Struct):
             sentence of each kind.
         damage: the first reason why a part of the file could not be read. `unread`: bytes of all unreadable parts that
             are in the decompressed data.
+        decrypted: TLS connections of which anything was decrypted. `tls`: TLS connections by version, cipher suite and
+            names. `encrypted`: why others were not decrypted, by endpoints; the first ones.
+        key_log: a sentence for each line of a key log that cannot be read; the first ones.
     """
 
     packets: int = 0
@@ -46,6 +50,10 @@ class Summary(msgspec.Struct):
     first: dict[str, str] = msgspec.field(default_factory=dict)
     damage: str | None = None
     unread: int = 0
+    decrypted: int = 0
+    tls: Counter[str] = msgspec.field(default_factory=Counter)
+    encrypted: dict[str, str] = msgspec.field(default_factory=dict)
+    key_log: list[str] = msgspec.field(default_factory=list)
 
     @property
     def no_kafka(self) -> str:
@@ -53,6 +61,16 @@ class Summary(msgspec.Struct):
         found = ", ".join(f"{number} {kind}" for kind, number in sorted(self.connections.items()))
         passed = "".join(f"; {count} packets: {reason}" for reason, count in self.skipped.most_common())
         return f"no Kafka was recognised in {self.packets} packets (TCP connections: {found or 'none'}{passed})"
+
+    def tls_connection(self, ends: tuple[str, str], session: TlsSession) -> None:
+        """Counts a TLS connection that is over."""
+        kind = session.description
+        if kind not in self.tls and len(self.tls) >= _MOST_KINDS:
+            kind = "others"
+        self.tls[kind] += 1
+        self.decrypted += session.decrypted
+        if session.failure is not None and len(self.encrypted) < _MOST_KINDS:
+            self.encrypted.setdefault(" - ".join(ends), session.failure)
 
     def problem_of(self, row: Exchange) -> None:
         """Counts the problem of a row that has one."""

@@ -38,6 +38,7 @@ def capture(
     stats: given.Stats = False,
     timeline: given.Timeline = None,
     frames_out: given.FramesOut = None,
+    keylog: given.Keylog = None,
     follow: given.Follow = False,
     api: given.Api = None,
     client_id: given.ClientId = None,
@@ -68,6 +69,8 @@ def capture(
       kafkawire capture trace.pcap --slow 500 --api Produce --api Fetch
     One transactional producer, over all its connections:
       kafkawire capture trace.pcap --timeline orders-service
+    Over TLS, with the secrets that a client or broker has written:
+      kafkawire capture trace.pcap --keylog keys.log
     One message as bytes:
       kafkawire capture trace.pcap --api WriteTxnMarkers --frames-out frames
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
@@ -79,7 +82,10 @@ def capture(
         raise typer.BadParameter("--stats and --timeline exclude each other")
     if follow and (stats or len(files) > 1):
         raise typer.BadParameter("--follow does not end: it needs a single file, and excludes --stats")
-    output_file.check_output(to, files)
+    output_file.check_output(to, [*files, *(keylog or ())])
+    for path in keylog or ():
+        if not os.access(path, os.R_OK) or os.path.isdir(path):
+            raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
     body = (body or records) and not stats and timeline is None
     selection = given.selection(
         apis=api,
@@ -119,8 +125,11 @@ def capture(
                     keep=timeline is not None or frames is not None,
                     selection=selection,
                     size=opened.size,
+                    keylog=keylog or (),
                 )
                 yield from _matched(found, file, notes)
+                if stats:
+                    notes.tls(file, found.summary)
             ended()  # a pipe does not ask at its end
 
     def written() -> Iterator[CapturedExchange]:

@@ -39,6 +39,15 @@ FramesOut = Annotated[
     str | None,
     typer.Option("--frames-out", metavar="DIR", help="Write each frame to a file of its own, for `decode --frame`."),
 ]
+Keylog = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keylog",
+        metavar="FILE",
+        help="Decrypt TLS with the secrets in FILE (SSLKEYLOGFILE's format); those in a pcapng are always used. "
+        "May be repeated.",
+    ),
+]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a growing file.")]
 
 # Which exchanges ------------------------------------------------------------------------------------------------------

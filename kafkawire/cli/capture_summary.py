@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 #: Kinds of problems of a file that are printed as sentences.
 _MOST_KINDS = 6
 #: A capture or a connection may end within a frame.
-_UNFINISHED = re.compile(r"from the (client|broker): N bytes? of a frame that is not whole")
+_UNFINISHED = re.compile(r"from the (client|broker): N bytes? of a (frame|TLS record) that is not whole")
 
 
 class FileNotes:
@@ -40,8 +41,11 @@ class FileNotes:
     def summary(self, file: str, summary: Summary) -> None:
         """Adds the summary of a file that was read."""
         self._read = self._read or summary.connections["kafka"] > 0 or not summary.packets
+        for problem in summary.key_log:
+            if (True, problem) not in self._lines:
+                self._lines.append((True, problem))
         if summary.packets and not summary.exchanges:
-            self.failed(file, summary.no_kafka)
+            self.failed(file, "; ".join((summary.no_kafka, *_encrypted(summary))))
             return
         incomplete = any(not _is_clear(kind) for kind in summary.problems)
         notes = [*_problems(summary), *_passed_over(summary)]
@@ -49,6 +53,11 @@ class FileNotes:
             self._lines.append((incomplete, f"{file}: {'; '.join(notes)}"))
         if summary.exchanges and not summary.selected:
             self.note(f"{file}: none of its {counted(summary.exchanges, 'exchange')} matches the options")
+
+    def tls(self, file: str, summary: Summary) -> None:
+        """Adds the TLS connections of a file: version, cipher suite, names."""
+        for kind, count in summary.tls.most_common():
+            self.note(f"{file}: {counted(count, 'connection')} with {kind or 'an incomplete TLS handshake'}")
 
     def end(self, *, interrupted: bool = False) -> None:
         """Prints the lines and raises the command's exit; returns if all data was read."""
@@ -89,8 +98,17 @@ def _passed_over(summary: Summary) -> Iterator[str]:
     ):
         if summary.bytes[verdict]:
             yield f"{counted(summary.connections[verdict], 'connection')} ({summary.bytes[verdict]:,} bytes) {what}"
+    yield from _encrypted(summary)
     for reason, count in summary.skipped.most_common():
         yield f"{counted(count, 'packet')} skipped: {reason}"
+
+
+def _encrypted(summary: Summary) -> Iterator[str]:
+    """Why TLS connections were not decrypted; the client random leads to the line that a key log lacks."""
+    for ends, reason in islice(summary.encrypted.items(), _MOST_KINDS):
+        yield f"{ends}: {reason}"
+    if len(summary.encrypted) > _MOST_KINDS:
+        yield f"and {len(summary.encrypted) - _MOST_KINDS} more TLS connections"
 
 
 def _is_usual(kind: str) -> bool:

@@ -71,11 +71,13 @@ class CaptureReader(ItemReader[CapturePart]):
         self.selection = ExchangeSelection(
             apis=options.words("api"), connections=options.numbers("connection"), times=_times(options)
         )
-        self.shown = {
-            "records": options.flag("records"),
-            "payloads": not options.flag("noPayloads"),
-            "show_secrets": options.flag("showSecrets"),
-        }
+        self.records = options.flag("records")
+        self.payloads = not options.flag("noPayloads")
+        self.show_secrets = options.flag("showSecrets")
+        self.key_logs = options.words("keylog")
+        for path in self.key_logs:
+            if not os.access(path, os.R_OK):
+                raise ValueError(f"keylog: {path} is not a file that can be read")
 
     @staticmethod
     def table(options: SourceOptions) -> pa.Schema:
@@ -101,8 +103,8 @@ class CaptureReader(ItemReader[CapturePart]):
         if self.rows == "exchanges":
             yield from arrow.batches((_as_text(matched.row) for matched in found), schema)
         else:
-            show_secrets = self.shown["show_secrets"]
-            yield from arrow.batches((frame for matched in found for frame in _frames(matched, show_secrets)), schema)
+            frames = (frame for matched in found for frame in _frames(matched, self.show_secrets))
+            yield from arrow.batches(frames, schema)
 
     def _exchanges(self, part: CapturePart, asked: frozenset[str]) -> Iterator[CapturedExchange]:
         """The exchanges of a part. The first part of a file also yields the file's problem, last."""
@@ -120,7 +122,10 @@ class CaptureReader(ItemReader[CapturePart]):
                     selection=self.selection,
                     owns=_owner(part.share, part.shares),
                     size=file.raw.size,
-                    **self.shown,
+                    records=self.records,
+                    payloads=self.payloads,
+                    show_secrets=self.show_secrets,
+                    keylog=self.key_logs,
                 )
                 for matched in found.matched():
                     if matched.row.connection is not None:
@@ -131,6 +136,9 @@ class CaptureReader(ItemReader[CapturePart]):
             if not part.share:
                 yield self._wrong(path, (isinstance(error, OSError) and error.strerror) or str(error))
             return
+        if not part.share:
+            for problem in found.summary.key_log:
+                yield self._wrong(path, problem)
         if not part.share and found.summary.packets and not found.summary.connections["kafka"]:
             yield CapturedExchange(row=rows.Exchange(file=path, problem=found.summary.no_kafka))
 

@@ -21,6 +21,7 @@ Options, case-insensitive:
   Bodies are decoded if the table has these columns: Spark does not pass the columns of a query to a source in Python
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
+- `keylog`: TLS key logs, with commas, which the workers can read; secrets in a pcapng are used in any case
 - `api`, `connection`: names and numbers, with commas: only these
 - `startingTimestamp`, `endingTimestamp`: epoch milliseconds; only exchanges whose requests are not before the first,
   and before the second
@@ -41,8 +42,8 @@ class KafkaPcap(Source):
     """See the module."""
 
     item_reader = CaptureReader
-    shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "api",
-              "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
+    shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "keylog",
+              "api", "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
     stream_only = ("settleSeconds", FILES, BYTES)
 
     @classmethod

@@ -1,14 +1,16 @@
 """A capture of real clients compared with the request log of the broker, every request and response as JSON.
 
 Clients: Kafka's Java tools, librdkafka and kafka-python; classic, consumer and share groups, transactions, all codecs,
-SASL PLAIN and SCRAM, TLS. Every exchange in the log must be found with an equal body; records are compared by their
-size there. The log leaves out what comes before authentication, and what never completes.
+SASL PLAIN and SCRAM, TLS 1.2 and 1.3 decrypted with a key log of the broker. Every exchange in the log must be found
+with an equal body; records are compared by their size there. The log leaves out what comes before authentication, and
+what never completes.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import ssl
 import time
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +26,8 @@ from kafkawire.wire.message import Message
 from tests.broker_fixture import StartCluster
 from tests.client.certificates import make_identity
 from tools.broker.cluster import HOST, free_ports
+from tools.broker.errors import BrokerUnavailableError
+from tools.broker.jars import key_log_agent
 from tools.broker.kafka_tools import run_tool
 from tools.recordings import tcpdump
 from tools.recordings.errors import RecordingError
@@ -35,6 +39,22 @@ _TIMEOUT_S = 60
 _LINE = re.compile(r"Completed request:(\{.*\}) \(kafka\.request\.logger\)$")
 _ENDS = re.compile(r"(.+?:\d+)-(.+?:\d+)-")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_1_2, _1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+#: Version, OpenSSL's suite of TLS 1.2, and whether the client has a certificate.
+PYTHON_TLS = [
+    (_1_3, None, True),
+    *((_1_2, f"ECDHE-ECDSA-{suite}", suite.startswith("AES128")) for suite in (
+        "AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305", "AES128-SHA", "AES256-SHA384",
+    )),
+]  # fmt: skip
+#: Java's names of version and suite.
+JAVA_TLS = [
+    ("TLSv1.3", "TLS_AES_128_GCM_SHA256"),
+    ("TLSv1.3", "TLS_AES_256_GCM_SHA384"),
+    ("TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"),
+    ("TLSv1.2", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    ("TLSv1.2", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA384"),
+]
 NAME, PASSWORD = "alice", "not-a-secret-of-anybody"
 
 
@@ -50,9 +70,10 @@ Place = tuple[str, int, int]
 
 
 class Recording(NamedTuple):
-    """The capture; the request log of listeners without TLS, in order for each place; the port of TLS."""
+    """The capture, and the key log of its broker; the request log, in order for each place; the port of TLS."""
 
     path: Path
+    key_log: Path
     logged: dict[Place, list[Logged]]
     tls: int
 
@@ -73,8 +94,16 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": certificate,
         "ssl.keystore.key": key,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": certificate,
+        "ssl.client.auth": "requested",
     }  # fmt: skip
     path, log = folder / "clients.pcap", folder / "cluster" / "node-1" / "broker.log"
+    key_log = folder / "keys.log"
+    try:
+        agent = key_log_agent()
+    except BrokerUnavailableError as error:
+        pytest.skip(str(error))
     try:
         with (
             tcpdump.recorded(path, plain, sasl, tls),
@@ -84,17 +113,19 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
                 listeners={"SASL_PLAINTEXT": sasl, "SSL": tls},
                 config=config,
                 loggers={"kafka.request.logger": "trace"},
+                java_options=[f"-javaagent:{agent}={key_log}"],
                 folder=folder / "cluster",
                 keep=True,
             ) as running,
         ):
             _talk(running.bootstrap, f"{HOST}:{sasl}", f"{HOST}:{tls}", certificate)
-            _wait_for_log(path, log, {plain, sasl})
+            _talk_tls(f"{HOST}:{tls}", certificate, key, folder)
+            _wait_for_log(path, key_log, log, {plain, sasl, tls})
     except RecordingError as error:
         if "tcpdump" in str(error):
             pytest.skip(str(error))
         raise
-    return Recording(path, _logged(log, {plain, sasl}), tls)
+    return Recording(path, key_log, _logged(log, {plain, sasl, tls}), tls)
 
 
 def _talk(plain: str, sasl: str, tls: str, certificate: str) -> None:
@@ -178,6 +209,47 @@ def _secured(plain: str, sasl: str, tls: str, certificate: str) -> None:
         consumer.close()
 
 
+def _talk_tls(tls: str, certificate: str, key: str, folder: Path) -> None:
+    """Suites of both versions, mutual TLS and resumed sessions, by Java and Python; librdkafka is among `_secured`."""
+    import kafka
+
+    own = folder / "own.pem"
+    own.write_text(key + certificate)
+    for version, suite, mutual in PYTHON_TLS:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context.minimum_version = context.maximum_version = version
+        if suite:
+            context.set_ciphers(suite)
+        if mutual:
+            context.load_cert_chain(own)
+        producer = kafka.KafkaProducer(
+            bootstrap_servers=tls, client_id=f"tls-{suite}", security_protocol="SSL", ssl_context=context
+        )
+        producer.send("shared", (suite or version.name).encode()).get(30)
+        producer.close()
+    for version_name, suite in JAVA_TLS:
+        settings = {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": certificate,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.certificate.chain": certificate,
+            "ssl.keystore.key": key,
+            "ssl.enabled.protocols": version_name,
+            "ssl.cipher.suites": suite,
+            "client.id": f"java-{suite}",
+        }
+        properties = folder / f"{suite}.properties"
+        lines = (f"{name}={value}".replace("\n", "\\n") + "\n" for name, value in settings.items())
+        properties.write_text("".join(lines))
+        run_tool(
+            "ProducerPerformance",
+            "--topic", "shared", "--num-records", "20", "--record-size", "60", "--throughput", "-1",
+            "--bootstrap-server", tls, "--command-config", str(properties),
+        )  # fmt: skip
+
+
 def _take(consumer: Any, at_least: int) -> list[Any]:
     taken: list[Any] = []
     deadline = time.monotonic() + 60
@@ -237,14 +309,14 @@ def _logged(log: Path, ports: set[int]) -> dict[Place, list[Logged]]:
     return found
 
 
-def _wait_for_log(path: Path, log: Path, ports: set[int]) -> None:
+def _wait_for_log(path: Path, key_log: Path, log: Path, ports: set[int]) -> None:
     """Waits until the request log contains all exchanges of the capture: brokers write it after their responses."""
     deadline = time.monotonic() + _TIMEOUT_S
     while True:
         logged = _logged(log, ports)
         lacking = [
             matched.row
-            for place, listed in _captured(path).items()
+            for place, listed in _captured(path, key_log).items()
             for i, matched in enumerate(listed)
             if matched.response and matched.row.api not in NOT_LOGGED and place[1] in ports
             if i >= len(logged.get(place, ()))
@@ -255,9 +327,9 @@ def _wait_for_log(path: Path, log: Path, ports: set[int]) -> None:
         time.sleep(0.2)
 
 
-def _captured(path: Path) -> dict[Place, list[CapturedExchange]]:
+def _captured(path: Path, key_log: Path) -> dict[Place, list[CapturedExchange]]:
     found = defaultdict(list)
-    for matched in capture.read(path, keep=True).matched():
+    for matched in capture.read(path, keep=True, keylog=key_log).matched():
         row = matched.row
         assert row.api is not None or row.problem is not None
         if row.client is not None and row.broker is not None and row.correlation_id is not None:
@@ -294,7 +366,7 @@ def _sized(shown: Any, value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def ours(recording: Recording) -> dict[Place, list[CapturedExchange]]:
-    return _captured(recording.path)
+    return _captured(recording.path, recording.key_log)
 
 
 def test_exchanges_equal_those_in_the_brokers_request_log(
@@ -342,6 +414,39 @@ def test_exchanges_absent_from_the_request_log_are_those_that_brokers_do_not_log
     assert set(extra) <= NOT_LOGGED
     assert extra["SaslHandshake"]
     assert extra["SaslAuthenticate"]
+
+
+def test_decrypts_all_tls_connections_of_the_broker(recording: Recording) -> None:
+    reading = capture.read(recording.path, keylog=recording.key_log)
+    by_client = Counter(row.client_id for row in reading if row.broker and row.broker.endswith(f":{recording.tls}"))
+    assert reading.summary.encrypted == {}
+    assert reading.summary.connections["tls"] == 0
+    assert {f"tls-{suite}" for _, suite, _ in PYTHON_TLS} <= set(by_client)
+    assert {f"java-{suite}" for _, suite in JAVA_TLS} <= set(by_client)
+    assert by_client["SSL"]  # librdkafka's
+    kinds = "\n".join(reading.summary.tls)
+    assert all(f"TLS 1.3 {suite}" in kinds for version, suite in JAVA_TLS if version == "TLSv1.3")
+    assert all(f"TLS 1.2 {suite}" in kinds for version, suite in JAVA_TLS if version == "TLSv1.2")
+    assert "client certificate" in kinds
+
+
+def test_half_of_the_secrets_decrypts_half_of_the_connections_and_names_the_others(
+    recording: Recording, tmp_path: Path
+) -> None:
+    whole = capture.read(recording.path, keylog=recording.key_log)
+    rows = [row for row in whole if row.broker and row.broker.endswith(f":{recording.tls}")]
+    lines = recording.key_log.read_text().lower().splitlines(keepends=True)
+    randoms = dict.fromkeys(line.split()[1] for line in lines if line[:1] != "#")
+    kept = set(list(randoms)[::2])
+    half = tmp_path / "half.log"
+    half.write_text("".join(line for line in lines if line.split()[1] in kept))
+    reading = capture.read(recording.path, keylog=half)
+    found = [row for row in reading if row.broker and row.broker.endswith(f":{recording.tls}")]
+    assert 0 < len(found) < len(rows)
+    named = {reason.rpartition(" ")[2] for reason in reading.summary.encrypted.values()}
+    assert named
+    assert named <= set(randoms) - kept
+    assert reading.summary.connections["tls"] == len(reading.summary.encrypted)
 
 
 def test_counts_tls_connections_and_reports_no_other_problem(recording: Recording) -> None:

@@ -276,7 +276,8 @@ def test_prints_a_line_for_each_file_with_unread_data(run: Run, trace: Path) -> 
     assert (result.code, len(result.out.splitlines())) == (0, 4)
     assert result.err == (
         f"note: {trace}: packet 12: from the client: 20 bytes of a frame that is not whole; "
-        "1 connection (10 bytes) encrypted (TLS), not decoded; 1 packet skipped: not IP\n"
+        "1 connection (10 bytes) encrypted (TLS), not decoded; 10.0.0.9:7 - 10.0.0.2:9999: a handshake message is "
+        "malformed; 1 packet skipped: not IP\n"
     )
     trace.write_bytes(pcap(TALK) + more + b"\1")
     lines = run("capture", trace).err.splitlines()

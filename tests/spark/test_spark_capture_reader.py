@@ -56,6 +56,25 @@ def expected(path: Path = PCAP, **options: Any) -> list[Row]:
     return [row for batch in arrow.batches(found, capture_reader.EXCHANGES) for row in batch.to_pylist()]
 
 
+def test_key_log_decrypts_captures_of_tls_in_any_number_of_tasks(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    import ssl
+
+    from tests.capture.test_capture_tls import MESSAGES, packets
+    from tests.capture.tls_traffic import Endpoints
+
+    ends = Endpoints(tmp_path, ssl.TLSVersion.TLSv1_3)
+    connections = [packets(ends.connect(MESSAGES).sent, 40000 + number) for number in range(5)]
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(pcap(packet for connection in connections for packet in connection))
+    found = read(path, keylog=str(ends.key_log), body="true", maxPartBytes="100000")
+    assert len(reader(path, maxPartBytes="100000").partitions()) > 1
+    assert in_order(found) == in_order(expected(path, keylog=ends.key_log))
+    assert len(found) == 5 * len(MESSAGES) // 2
+    with pytest.raises(ValueError, match=r"keylog: /no/such\.log is not a file that can be read"):
+        reader(path, keylog="/no/such.log")
+
+
 def test_rows_are_those_of_capture() -> None:
     assert read(PCAP) == expected()
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from . import jars, orphans, probe
@@ -50,6 +50,7 @@ class RunningCluster:
         java: str,
         jars: Path,
         heap: str,
+        java_options: Sequence[str],
         ready_timeout: float,
         zookeeper: ZooKeeper | None = None,
     ) -> None:
@@ -58,6 +59,7 @@ class RunningCluster:
         self._java = java
         self._jars = jars
         self._heap = heap
+        self._java_options = java_options
         self._ready_timeout = ready_timeout
 
     @property
@@ -145,9 +147,10 @@ class RunningCluster:
     def _launch(self, node: BrokerNode) -> None:
         if node.running:
             raise BrokerStartError(f"node {node.node_id} is running already")
-        node.process = node.spawn(
-            node.java_command(self._java, self._jars, self._heap, "kafka.Kafka", str(node.properties_file))
+        java, *arguments = node.java_command(
+            self._java, self._jars, self._heap, "kafka.Kafka", str(node.properties_file)
         )
+        node.process = node.spawn([java, *self._java_options, *arguments])
 
     def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
@@ -200,6 +203,7 @@ def cluster(
     folder: Path | None = None,
     keep: bool = False,
     heap: str = "400m",
+    java_options: Sequence[str] = (),
     log_level: str = "info",
     loggers: Mapping[str, str] | None = None,
     cache: Path | None = None,
@@ -213,6 +217,7 @@ def cluster(
     feature_levels: finalized features at the start, such as {"transaction.version": 0}; the others at their newest.
     port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
     listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port, "SSL": port}; what they need is in `config`.
+    java_options: of the brokers' virtual machines.
     log_level, loggers: of the root logger, and of some others by name.
     folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. keep: leave it behind.
     Raises BrokerUnavailableError where Java, Maven or the jars are missing, BrokerStartError when Kafka does not become
@@ -228,7 +233,15 @@ def cluster(
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
     made = tuple(_nodes(root, nodes, port))
     zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
-    running = RunningCluster(made, java=java, jars=libs, heap=heap, ready_timeout=ready_timeout, zookeeper=zookeeper)
+    running = RunningCluster(
+        made,
+        java=java,
+        jars=libs,
+        heap=heap,
+        java_options=java_options,
+        ready_timeout=ready_timeout,
+        zookeeper=zookeeper,
+    )
     try:
         if zookeeper:
             zookeeper.write_properties(zookeeper.properties, log_level="warn")

@@ -32,6 +32,8 @@ _SPARK_KAFKA = (
     "org.apache.commons:commons-pool2:2.12.0",
 )
 
+_KEY_LOG_AGENT = "name.neykov:extract-tls-secrets:4.0.0"
+
 _HERE = Path(__file__).parent
 _LOG4J2_SINCE = 4
 _KRAFT_SINCE = 3
@@ -106,6 +108,18 @@ def spark_kafka_jars(*, cache: Path | None = None) -> Path:
         "Spark's Kafka source",
         lambda jars: [["dependency:copy", f"-Dartifact={jar}", f"-DoutputDirectory={jars}"] for jar in _SPARK_KAFKA],
     )
+
+
+def key_log_agent(*, cache: Path | None = None) -> Path:
+    """The jar of a Java agent that writes TLS secrets to a key log: `-javaagent:JAR=FILE`. Raises
+    BrokerUnavailableError."""
+    _, name, version = _KEY_LOG_AGENT.split(":")
+    folder = _filled(
+        (cache or cache_dir()) / "jars" / f"{name}-{version}",
+        "a key log agent",
+        lambda jars: [["dependency:copy", f"-Dartifact={_KEY_LOG_AGENT}", f"-DoutputDirectory={jars}"]],
+    )
+    return folder / f"{name}-{version}.jar"
 
 
 def _fetch(kind: str, version: str, cache: Path) -> Path:

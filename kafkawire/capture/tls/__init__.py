@@ -1,0 +1,17 @@
+"""TLS 1.2 and 1.3 of a captured connection, decrypted with the secrets that an endpoint wrote to a key log (sans-IO).
+
+    key log        files of lines, or Decryption Secrets Blocks of a pcapng -> `Secrets`
+    cipher_suites  the suites as a table
+    handshake      messages that choose a version, a suite and keys
+    key_schedule   secrets -> keys (RFC 5246, RFC 8446)
+    protection     one protected record -> its content
+    session        bytes of both directions in order -> decrypted bytes, and what was lost
+
+Nothing here knows Kafka, a file format of captures, or TCP beyond `Chunk` and `Loss`.
+"""
+
+from kafkawire.capture.tls.direction import LostRecords
+from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
+from kafkawire.capture.tls.session import TlsSession
+
+__all__ = ["KeyLogFile", "LostRecords", "Secrets", "TlsSession"]

@@ -1,0 +1,210 @@
+"""Key logs: the secrets that TLS endpoints write for those who may read their traffic.
+
+A line is one of
+
+    LABEL <client random> <secret>                 NSS's format (SSLKEYLOGFILE); labels of TLS 1.2 and 1.3
+    RSA <8 bytes> <premaster secret>               the first bytes of the encrypted premaster secret
+    RSA Session-ID:<id> Master-Key:<secret>        agents in Java write this for sessions of TLS 1.2
+
+all in hexadecimal. Lines that begin with `#` and empty ones are skipped. No secret is part of an error, of a `repr`, or
+of any output.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from kafkawire.capture.tls.key_schedule import MASTER_SECRET_BYTES
+
+CLIENT_RANDOM, PREMASTER_OF_RANDOM = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM"
+CLIENT_HANDSHAKE, SERVER_HANDSHAKE = "CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET"
+CLIENT_TRAFFIC, SERVER_TRAFFIC = "CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"
+_TRAFFIC_SECRETS = frozenset((CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC))
+
+_LABELLED = re.compile(rb"([A-Z0-9_]{1,64}) ([0-9a-fA-F]+) ([0-9a-fA-F]+)\s*")
+_RSA = re.compile(rb"RSA ([0-9a-fA-F]{16}) ([0-9a-fA-F]+)\s*")
+_SESSION = re.compile(rb"RSA Session-ID:([0-9a-fA-F]*) Master-Key:([0-9a-fA-F]+)\s*")
+_RANDOM_BYTES = 32
+#: Bytes of a secret of TLS 1.3: the length of its suite's hash.
+_TRAFFIC_SECRET_BYTES = (32, 48)
+
+#: A longer line is no line of a key log.
+_MAX_LINE_BYTES = 4 << 10
+#: Sessions of TLS 1.2 that are remembered because a later connection may resume them.
+_MOST_SESSIONS = 10_000
+#: Malformed lines of which the places are kept.
+_MOST_PROBLEMS = 20
+_READ_BYTES = 1 << 20
+
+
+class Secrets:
+    """The secrets of key logs, and of sessions that later connections of the capture resume.
+
+    Attributes:
+        count: number of secrets that were read.
+        problems: one sentence for each malformed line, with its place; the first ones.
+        malformed: number of malformed lines.
+        grows: secrets may still come, so that records without theirs wait for them.
+
+    Args:
+        files: key logs; read when they are first needed, and again from where they ended when a secret is missing.
+        grows: more may be written to the files, or stand in the capture itself.
+    """
+
+    def __init__(self, files: Iterable[KeyLogFile] = (), *, grows: bool = False) -> None:
+        self.count = self.malformed = 0
+        self.problems: list[str] = []
+        self.grows = grows
+        self._files = list(files)
+        self._by_random: dict[tuple[str, bytes], bytes] = {}
+        self._premasters: dict[bytes, bytes] = {}
+        self._sessions: dict[bytes, bytes] = {}
+        self._resumable: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<Secrets: {self.count}>"
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether there is no secret, and none will come."""
+        return not (self.count or self.grows)
+
+    def read(self) -> None:
+        """Reads what the files have gained. Raises OSError, with the file's name."""
+        for file in self._files:
+            for number, line in file.lines(final=not self.grows):
+                self._line(line, file.name, number)
+
+    def add(self, text: bytes, name: str) -> None:
+        """Reads the lines of a whole key log.
+
+        Args:
+            name: of its place, for problems.
+        """
+        for number, line in enumerate(text.splitlines(), 1):
+            self._line(line, name, number)
+
+    def traffic_secret(self, label: str, random: bytes) -> bytes | None:
+        """The secret of TLS 1.3 with that label, of the connection with that client random."""
+        return self._by_random.get((label, random))
+
+    def master_secret(self, random: bytes, sessions: Iterable[bytes]) -> bytes | None:
+        """The master secret of a connection of TLS 1.2.
+
+        Args:
+            random: of its client.
+            sessions: the session ids and tickets that name its session.
+        """
+        found = self._by_random.get((CLIENT_RANDOM, random))
+        for session in sessions:
+            if found is None and session:
+                found = self._sessions.get(session) or self._resumable.get(session)
+        return found
+
+    def premaster_secret(self, random: bytes, encrypted: bytes) -> bytes | None:
+        """The premaster secret of a connection.
+
+        Args:
+            random: of its client.
+            encrypted: the first bytes of the encrypted secret.
+        """
+        return self._by_random.get((PREMASTER_OF_RANDOM, random)) or self._premasters.get(encrypted)
+
+    def remember(self, session: bytes, master: bytes) -> None:
+        """Keeps the master secret of a session, by its id or ticket."""
+        if session:
+            self._resumable[session] = master
+            self._resumable.move_to_end(session)
+            if len(self._resumable) > _MOST_SESSIONS:
+                self._resumable.popitem(last=False)
+
+    def _line(self, line: bytes, name: str, number: int) -> None:
+        stripped = line.strip()
+        if not stripped or stripped.startswith(b"#"):
+            return
+        problem = "is not a line of a key log"
+        if len(line) <= _MAX_LINE_BYTES:
+            try:
+                problem = self._stored(stripped)
+            except ValueError:  # an odd number of digits
+                problem = "has half a byte at its end"
+        if problem:
+            self.malformed += 1
+            if len(self.problems) < _MOST_PROBLEMS:
+                self.problems.append(f"{name}, line {number} {problem}")
+
+    def _stored(self, line: bytes) -> str:
+        """Stores the secret of a line; returns what is wrong with it, or nothing."""
+        if found := _SESSION.fullmatch(line):
+            session, secret = (bytes.fromhex(part.decode()) for part in found.groups())
+            if len(secret) != MASTER_SECRET_BYTES:
+                return _wrong_size(secret, MASTER_SECRET_BYTES)
+            if session:
+                self._sessions[session] = secret
+                self.count += 1
+            return ""
+        if found := _RSA.fullmatch(line):
+            self._premasters[bytes.fromhex(found[1].decode())] = bytes.fromhex(found[2].decode())
+            self.count += 1
+            return ""
+        found = _LABELLED.fullmatch(line)
+        if found is None:
+            return "is not a line of a key log"
+        label = found[1].decode()
+        random, secret = (bytes.fromhex(part.decode()) for part in found.groups()[1:])
+        if len(random) != _RANDOM_BYTES:
+            return f"has a client random of {len(random)} bytes, not {_RANDOM_BYTES}"
+        if label == CLIENT_RANDOM and len(secret) != MASTER_SECRET_BYTES:
+            return _wrong_size(secret, MASTER_SECRET_BYTES)
+        if label in _TRAFFIC_SECRETS and len(secret) not in _TRAFFIC_SECRET_BYTES:
+            return _wrong_size(secret, *_TRAFFIC_SECRET_BYTES)
+        self.count += 1
+        # Exporter secrets, those of early data, and those of QUIC decrypt nothing here.
+        if label in _TRAFFIC_SECRETS or label in (CLIENT_RANDOM, PREMASTER_OF_RANDOM):
+            self._by_random[label, random] = secret
+        return ""
+
+
+def _wrong_size(secret: bytes, *sizes: int) -> str:
+    return f"has a secret of {len(secret)} bytes, not {' or '.join(map(str, sizes))}"
+
+
+class KeyLogFile:
+    """A key log that may grow. `name`: its path, as given."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        self._position = self._number = 0
+        self._rest = b""
+        self._opened = False
+
+    def lines(self, *, final: bool = False) -> Iterable[tuple[int, bytes]]:
+        """Number, from 1, and text of each line that the file has gained since the last call.
+
+        Args:
+            final: also a last line that has no end.
+
+        Raises OSError.
+        """
+        if not self._opened or os.stat(self.name).st_size > self._position:  # a pipe has no size
+            self._opened = True
+            with open(self.name, "rb") as file:
+                if self._position:
+                    file.seek(self._position)
+                while data := file.read(_READ_BYTES):
+                    self._position += len(data)
+                    *lines, self._rest = (self._rest + data).split(b"\n")
+                    for line in lines:
+                        yield self._next(line)
+                    # The beginning of a line that is too long tells that it is.
+                    self._rest = self._rest[: _MAX_LINE_BYTES + 1]
+        if final and self._rest:
+            rest, self._rest = self._rest, b""
+            yield self._next(rest)
+
+    def _next(self, line: bytes) -> tuple[int, bytes]:
+        self._number += 1
+        return self._number, line

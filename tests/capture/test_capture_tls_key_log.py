@@ -1,0 +1,104 @@
+"""Key logs: which secrets their lines give, and what is reported of lines that give none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.capture.tls import KeyLogFile, Secrets
+
+RANDOM, MASTER, TRAFFIC = b"\x11" * 32, b"\x22" * 48, b"\x33" * 32
+LINE = f"CLIENT_RANDOM {RANDOM.hex()} {MASTER.hex()}"
+
+
+def secrets_in(text: str | bytes) -> Secrets:
+    secrets = Secrets()
+    secrets.add(text.encode() if isinstance(text, str) else text, "keys.log")
+    return secrets
+
+
+def test_reads_secrets_of_both_versions_and_skips_comments() -> None:
+    secrets = secrets_in(f"# a comment\n\n{LINE}\r\nSERVER_TRAFFIC_SECRET_0 {RANDOM.hex()} {TRAFFIC.hex()}\n")
+    assert secrets.master_secret(RANDOM, ()) == MASTER
+    assert secrets.traffic_secret("SERVER_TRAFFIC_SECRET_0", RANDOM) == TRAFFIC
+    assert secrets.traffic_secret("CLIENT_TRAFFIC_SECRET_0", RANDOM) is None
+    assert (secrets.count, secrets.problems) == (2, [])
+
+
+def test_reads_lines_of_java_agents_by_session_id() -> None:
+    secrets = secrets_in(f"RSA Session-ID:{b'session'.hex()} Master-Key:{MASTER.hex().upper()}\n")
+    assert secrets.master_secret(RANDOM, (b"", b"session")) == MASTER
+    assert secrets.master_secret(RANDOM, (b"another",)) is None
+
+
+def test_reads_premaster_secrets_by_random_and_by_their_encrypted_beginning() -> None:
+    secrets = secrets_in(f"RSA {'ab' * 8} {MASTER.hex()}\nPMS_CLIENT_RANDOM {RANDOM.hex()} {MASTER.hex()}\n")
+    assert secrets.premaster_secret(b"", b"\xab" * 8) == MASTER
+    assert secrets.premaster_secret(RANDOM, b"") == MASTER
+
+
+def test_accepts_labels_that_decrypt_nothing_here() -> None:
+    secrets = secrets_in(f"EXPORTER_SECRET {RANDOM.hex()} {TRAFFIC.hex()}\nQUIC_X {RANDOM.hex()} {TRAFFIC.hex()}\n")
+    assert secrets.problems == []
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("hello", "is not a line of a key log"),
+        (LINE[:-1], "has half a byte at its end"),
+        (LINE[:-2], "has a secret of 47 bytes, not 48"),
+        (f"CLIENT_RANDOM {RANDOM[1:].hex()} {MASTER.hex()}", "has a client random of 31 bytes, not 32"),
+        (f"CLIENT_TRAFFIC_SECRET_0 {RANDOM.hex()} {MASTER[:33].hex()}", "has a secret of 33 bytes, not 32 or 48"),
+        ("RSA Session-ID:00 Master-Key:00", "has a secret of 1 bytes, not 48"),
+        ("A " * 5000, "is not a line of a key log"),
+    ],
+)
+def test_reports_malformed_lines_by_number_without_their_content(line: str, problem: str) -> None:
+    secrets = secrets_in(f"{LINE}\n{line}\n{LINE}\n")
+    assert secrets.problems == [f"keys.log, line 2 {problem}"]
+    assert secrets.count == 2
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_are_secrets_or_problems(data: bytes) -> None:
+    secrets = secrets_in(data)
+    assert secrets.malformed >= len(secrets.problems)
+    assert not any(char in "".join(secrets.problems) for char in "\x1b\n")
+
+
+def test_reads_what_a_file_gains(tmp_path: Path) -> None:
+    path = tmp_path / "keys.log"
+    path.write_text(LINE[:100])
+    secrets = Secrets([KeyLogFile(path)], grows=True)
+    secrets.read()
+    assert (secrets.count, secrets.problems) == (0, [])
+    with path.open("a") as file:
+        file.write(LINE[100:] + "\nno\n")
+    secrets.read()
+    assert secrets.count == 1
+    assert secrets.problems == [f"{path}, line 2 is not a line of a key log"]
+
+
+def test_reads_a_last_line_without_its_end_unless_the_file_grows(tmp_path: Path) -> None:
+    path = tmp_path / "keys.log"
+    path.write_text(LINE)
+    secrets = Secrets([KeyLogFile(path)])
+    secrets.read()
+    assert secrets.count == 1
+
+
+def test_memory_of_a_line_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "keys.log"
+    path.write_bytes(b"A" * (5 << 20) + b"\n" + LINE.encode() + b"\n")
+    secrets = Secrets([KeyLogFile(path)])
+    secrets.read()
+    assert secrets.problems == [f"{path}, line 1 is not a line of a key log"]
+    assert secrets.count == 1
+
+
+def test_repr_shows_no_secret() -> None:
+    assert repr(secrets_in(LINE)) == "<Secrets: 1>"
