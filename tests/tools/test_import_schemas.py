@@ -33,7 +33,7 @@ def test_rejects_descriptions_of_another_shape(tmp_path: Path, text: str) -> Non
 def test_rejects_descriptions_of_unknown_messages() -> None:
     given = {"M": CatalogueMessage("rpc", {"name": "M", "fields": []})}
     assert command.with_sentences(given, {"M": about.About("M.", {})})["M"].schema["about"] == "M."
-    with pytest.raises(ValueError, match="no such message: N"):
+    with pytest.raises(ValueError, match="unknown message: N"):
         command.with_sentences(given, {"N": about.About("", {})})
 
 
@@ -45,7 +45,7 @@ def test_rejects_conflicts_and_messages_without_layout() -> None:
         command.check(Catalogue({}, [], [LayoutConflict("M", 0, "1")], []))
     with pytest.raises(ValueError, match="no release given has the layout of M"):
         command.check(Catalogue({}, [], [], ["M"]))
-    with pytest.raises(ValueError, match=r"no such message: .*ListOffsetsRequest"):
+    with pytest.raises(ValueError, match=r"unknown message: .*ListOffsetsRequest"):
         command.check(Catalogue({}, [], [], []))
 
 
