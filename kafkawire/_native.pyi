@@ -31,7 +31,7 @@ class MessageText:
     """Writes the JSON form of one message as text, for `kafkawire.wire.json_text`."""
 
     def __init__(
-        self, table: Table, fields: list[list[tuple[str, bool]]], shapes: list[tuple[int, list[bytes]]], headers: bytes
+        self, table: Table, fields: list[list[tuple[str, bool]]], defaults: list[list[bytes]], headers: bytes
     ) -> None: ...
     def body(self, data: bytes, version: int, payloads: bool) -> bytes | None: ...
     def request(

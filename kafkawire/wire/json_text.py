@@ -14,7 +14,7 @@ import msgspec
 from kafkawire.errors import EncodeError
 from kafkawire.wire.backend import native
 from kafkawire.wire.json_form import tag_defaults
-from kafkawire.wire.layout import INT16, struct_cost
+from kafkawire.wire.layout import INT16
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
@@ -41,16 +41,11 @@ def text_writer(
         for spec in (struct.spec for struct in codec.classes)
     ]
     try:
-        shapes = [
-            (
-                struct_cost(layout, len(fields[layout.struct]) + 1),
-                [msgspec.json.encode(default) for default in tag_defaults(cls, layout)],
-            )
-            for layout in codec.table.layouts
+        defaults = [
+            [msgspec.json.encode(default) for default in tag_defaults(cls, layout)] for layout in codec.table.layouts
         ]
-        writer: Any = native.MessageText(
-            codec.table, fields, shapes, bytes(map(header_version, cls.spec.valid_versions))
-        )
+        headers = bytes(map(header_version, cls.spec.valid_versions))
+        writer: Any = native.MessageText(codec.table, fields, defaults, headers)
         return writer
     except (ValueError, EncodeError):
         return None

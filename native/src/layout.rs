@@ -4,6 +4,8 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::limits::MAX_DEPTH;
+
 /// What an op reads: `Kind` with flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -77,30 +79,24 @@ pub struct Op {
     pub array: bool,
     pub slot: usize,
     pub arg: usize,
+    /// Smallest number of bytes that an element of this array takes, at least 1.
+    pub item_size: usize,
 }
 
 impl Op {
-    fn new(code: u8, slot: usize, arg: usize) -> Option<Self> {
-        Some(Op {
-            kind: *KINDS.get(usize::from(code & 15))?,
-            compact: code & COMPACT != 0,
-            nullable: code & NULLABLE != 0,
-            array: code & ARRAY != 0,
-            slot,
-            arg,
-        })
-    }
-
-    /// Smallest number of bytes that an element of this array takes, at least 1 (`min_size`: of its struct).
-    pub fn item_size(&self, layouts: &[Layout]) -> usize {
-        match self.kind {
-            Kind::Struct => layouts[self.arg].min_size.max(1),
+    /// None: of no kind, or of a struct that is none of the layouts.
+    fn new(code: u8, slot: usize, arg: usize, layouts: &[Layout]) -> Option<Self> {
+        let kind = Kind::of_code(code)?;
+        let compact = code & COMPACT != 0;
+        let item_size = match kind {
+            Kind::Struct => layouts.get(arg)?.min_size.max(1),
             kind => kind.fixed_size().unwrap_or(match kind {
-                _ if self.compact => 1,
+                _ if compact => 1,
                 Kind::String => 2,
                 _ => 4,
             }),
-        }
+        };
+        Some(Op { kind, compact, nullable: code & NULLABLE != 0, array: code & ARRAY != 0, slot, arg, item_size })
     }
 
     /// The op of this array's elements.
@@ -116,6 +112,8 @@ pub struct Layout {
     pub class: usize,
     pub flexible: bool,
     pub min_size: usize,
+    /// Bytes in memory of its objects (`kafkawire.wire.layout.struct_cost`).
+    pub cost: i64,
     pub ops: Vec<Op>,
     /// Tagged fields that the version knows, ascending by tag.
     pub tags: Vec<(i32, Op)>,
@@ -132,26 +130,54 @@ type RawLayout = (usize, bool, usize, Vec<(u8, usize, usize)>, Vec<(i32, u8, usi
 /// Nested layouts must stand before those that use them, as the compiler writes them: so no chain of them is endless.
 pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Layout>> {
     let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
-    raw.into_iter()
-        .enumerate()
-        .map(|(index, layout)| {
-            checked(layout, index, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts"))
-        })
-        .collect()
+    let mut layouts: Vec<Layout> = Vec::with_capacity(raw.len());
+    let mut depths: Vec<usize> = Vec::with_capacity(raw.len());
+    for layout in raw {
+        let layout = checked(layout, &layouts, slots).ok_or_else(|| PyValueError::new_err("not a table of layouts"))?;
+        let nested = layout.all_ops().filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]);
+        depths.push(nested.max().unwrap_or(0) + 1);
+        layouts.push(layout);
+    }
+    // The stack of a walk is bounded so.
+    if depths.into_iter().any(|depth| depth > MAX_DEPTH) {
+        return Err(PyValueError::new_err("structs are nested too deeply"));
+    }
+    Ok(layouts)
 }
 
-fn checked(raw: RawLayout, index: usize, slots: &[usize]) -> Option<Layout> {
+impl Layout {
+    /// The fields, tagged ones last.
+    pub fn all_ops(&self) -> impl Iterator<Item = &Op> {
+        self.ops.iter().chain(self.tags.iter().map(|(_, op)| op))
+    }
+}
+
+/// As `kafkawire.wire.layout.struct_cost` counts it.
+fn cost(ops: &[Op], slots: usize) -> i64 {
+    let plain = ops.iter().filter(|op| !op.array && !op.nullable && !op.compact);
+    let values = plain.map(|op| match op.kind {
+        Kind::Bool | Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => 0,
+        Kind::Float64 => 24,
+        Kind::Uuid => 112,
+        _ => 32,
+    });
+    16 + 8 * slots as i64 + 20 + values.sum::<i64>()
+}
+
+fn checked(raw: RawLayout, layouts: &[Layout], slots: &[usize]) -> Option<Layout> {
     let (class, flexible, min_size, ops, tags, absent, foreign_tags) = raw;
     let slots = *slots.get(class)?;
     let op = |code: u8, slot: usize, arg: usize| {
-        let op = Op::new(code, slot, arg)?;
-        (slot < slots && (op.kind != Kind::Struct || arg < index)).then_some(op)
+        let op = Op::new(code, slot, arg, layouts)?;
+        (slot < slots).then_some(op)
     };
+    let ops = ops.into_iter().map(|(code, slot, arg)| op(code, slot, arg)).collect::<Option<Vec<_>>>()?;
     Some(Layout {
         class,
         flexible,
         min_size,
-        ops: ops.into_iter().map(|(code, slot, arg)| op(code, slot, arg)).collect::<Option<_>>()?,
+        cost: cost(&ops, slots),
+        ops,
         tags: tags
             .into_iter()
             .map(|(tag, code, slot, arg)| Some((tag, op(code, slot, arg)?)))

@@ -1,8 +1,12 @@
 //! One walk over the bytes of a message, along its layouts. What is made of the values is a `Sink`'s: Python objects
-//! (`codec::decode`), JSON text (`json::sink`). Limits and order are the walk's, so that every sink accepts the same bytes.
+//! (`codec::decode`), JSON text (`json::sink`).
 //!
-//! Columns have a walk of their own (`columns::walk`), whose plans merge the fields that stand together; it shares the
-//! limits.
+//! - Limits, budget, tags and order are the walk's. A sink may refuse what the walk accepts, never the reverse.
+//! - A sink sees values in the order of their bytes; after a refusal it gets none.
+//! - Layouts nest at most `MAX_DEPTH` deep (`layout::layouts_of`), which bounds the stack.
+//!
+//! Columns have a walk of their own (`columns::walk`) with the same limits. As a sink of this one they took 1.2 to 1.5
+//! times as long, and 1.6 times for a few fields of many.
 
 use crate::cursor::{Cursor, Refused};
 use crate::layout::{Kind, Layout, Op};
@@ -18,8 +22,6 @@ pub trait Sink<'a>: Sized {
     type Stop: From<Refused>;
 
     fn layouts(&self) -> &'a [Layout];
-    /// Bytes in memory of a struct's objects (`kafkawire.wire.layout.struct_cost`).
-    fn cost(&self, index: usize) -> i64;
 
     fn begin(&mut self, index: usize) -> Result<Self::Struct, Self::Stop>;
     /// The value of this field comes next.
@@ -69,7 +71,7 @@ impl<'d, 'a, S: Sink<'a>> Walk<'d, S> {
     /// The struct of a layout.
     pub fn structure(&mut self, index: usize) -> Result<S::Value, S::Stop> {
         let layout = &self.sink.layouts()[index];
-        self.budget -= self.sink.cost(index);
+        self.budget -= layout.cost;
         if self.budget < 0 {
             return Err(Refused.into());
         }
@@ -148,10 +150,10 @@ impl<'d, 'a, S: Sink<'a>> Walk<'d, S> {
         let Some(count) = self.cursor.length(op.compact, false)? else {
             return self.null(op);
         };
-        if count > self.cursor.left() / op.item_size(self.sink.layouts()) {
+        if count.saturating_mul(op.item_size) > self.cursor.left() {
             return Err(Refused.into());
         }
-        let whole = count as i64 * if op.kind == Kind::Struct { self.sink.cost(op.arg) } else { 8 };
+        let whole = count as i64 * if op.kind == Kind::Struct { self.sink.layouts()[op.arg].cost } else { 8 };
         if whole > self.budget {
             return Err(Refused.into());
         }

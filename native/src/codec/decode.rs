@@ -34,11 +34,6 @@ impl<'a, 'py> Sink<'a> for Objects<'a, 'py> {
     }
 
     #[inline]
-    fn cost(&self, index: usize) -> i64 {
-        self.program.plans[index].cost
-    }
-
-    #[inline]
     fn begin(&mut self, index: usize) -> Result<Making<'a, 'py>, Stop> {
         let class = self.program.layouts[index].class;
         Ok(Making { index, fields: Instance::new(self.py, &self.program.classes[class])?, unknown: Vec::new() })

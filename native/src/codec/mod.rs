@@ -14,7 +14,6 @@ use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
 use crate::cursor::Cursor;
 use crate::layout::{layouts_of, Kind, Layout, Op};
-use crate::limits::MAX_DEPTH;
 use crate::walk::Walk;
 use decode::Objects;
 use encode::Encoder;
@@ -24,8 +23,6 @@ use objects::{Class, Input, Small, Stop};
 struct Plan {
     /// The slots that its ops do not fill.
     unread: Vec<usize>,
-    /// Bytes in memory (`kafkawire.wire.layout.struct_cost`).
-    cost: i64,
     /// The ops of bytes and records, and of structs that hold some.
     octets: Vec<Op>,
 }
@@ -101,7 +98,7 @@ impl Program {
         let classes = classes.iter().map(|class| struct_class(class.cast()?)).collect::<PyResult<Vec<_>>>()?;
         let slots: Vec<usize> = classes.iter().map(Class::slots).collect();
         let layouts = layouts_of(table, &slots)?;
-        let plans = plans(&layouts, &slots).ok_or_else(|| PyValueError::new_err("structs are nested too deeply"))?;
+        let plans = plans(&layouts, &slots);
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         if roots.iter().any(|root| *root >= layouts.len()) {
             return Err(PyValueError::new_err("not a table of layouts"));
@@ -123,42 +120,18 @@ fn struct_class(class: &Bound<'_, PyType>) -> PyResult<Class> {
     Class::new(class, &fields, &defaults)
 }
 
-/// The plans of all layouts; none where structs are nested deeper than a message may have them, which bounds the stack.
-fn plans(layouts: &[Layout], slots: &[usize]) -> Option<Vec<Plan>> {
-    let mut depths: Vec<usize> = Vec::with_capacity(layouts.len());
+fn plans(layouts: &[Layout], slots: &[usize]) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::with_capacity(layouts.len());
     for layout in layouts {
-        let ops = || layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
-        let nested = ops().filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]);
-        let depth = nested.max().unwrap_or(0) + 1;
-        if depth > MAX_DEPTH {
-            return None;
-        }
-        depths.push(depth);
-        let slots = slots[layout.class];
-        let octets = ops().filter(|op| match op.kind {
+        let octets = layout.all_ops().filter(|op| match op.kind {
             Kind::Struct => !plans[op.arg].octets.is_empty(),
             kind => !op.array && matches!(kind, Kind::Bytes | Kind::Records),
         });
-        plans.push(Plan {
-            unread: (0..slots).filter(|slot| layout.ops.iter().all(|op| op.slot != *slot)).collect(),
-            cost: cost(layout, slots),
-            octets: octets.copied().collect(),
-        });
+        let octets = octets.copied().collect();
+        let unread = |slot: &usize| layout.ops.iter().all(|op| op.slot != *slot);
+        plans.push(Plan { unread: (0..slots[layout.class]).filter(unread).collect(), octets });
     }
-    Some(plans)
-}
-
-/// As `kafkawire.wire.layout.struct_cost` counts it.
-fn cost(layout: &Layout, slots: usize) -> i64 {
-    let plain = layout.ops.iter().filter(|op| !op.array && !op.nullable && !op.compact);
-    let values = plain.map(|op| match op.kind {
-        Kind::Bool | Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => 0,
-        Kind::Float64 => 24,
-        Kind::Uuid => 112,
-        _ => 32,
-    });
-    16 + 8 * slots as i64 + 20 + values.sum::<i64>()
+    plans
 }
 
 /// The codec of one message. Made with its layouts and classes; they are looked at when it is first used.

@@ -1,4 +1,9 @@
 //! The walk over the bytes of every value, which writes all columns as it goes.
+//!
+//! - It accepts nothing that `crate::walk` refuses; layouts for which that needs its budget are not planned
+//!   (`kafkawire.wire.columns.decoding`). What it refuses is decoded object by object.
+//! - A value that is refused leaves nothing behind: what was put for it is taken back.
+//! - Nothing is kept of fields that were not asked for, but they are read: values are checked in whole.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

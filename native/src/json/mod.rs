@@ -11,7 +11,6 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
-use crate::limits::MAX_DEPTH;
 use crate::walk::Walk;
 use sink::{Counts, JsonText};
 
@@ -24,8 +23,6 @@ struct Field {
 
 /// What a layout needs beyond itself to be written.
 struct Shape {
-    /// Bytes in memory of its objects (`kafkawire.wire.layout.struct_cost`).
-    cost: i64,
     /// The JSON of each tagged field's default, at which the field is left out.
     defaults: Vec<Vec<u8>>,
     /// Whether its fields may be on the wire in another order than the schema's.
@@ -39,28 +36,24 @@ struct Plan {
 }
 
 impl Plan {
-    /// None where a field that is counted is no int16, tables do not fit together, or structs are nested too deeply.
-    fn new(layouts: Vec<Layout>, fields: Vec<Vec<Field>>, given: Vec<(i64, Vec<Vec<u8>>)>) -> Option<Self> {
-        let mut depths: Vec<usize> = Vec::with_capacity(layouts.len());
+    /// None where a field that is counted is no int16, or tables do not fit together.
+    fn new(layouts: Vec<Layout>, fields: Vec<Vec<Field>>, given: Vec<Vec<Vec<u8>>>) -> Option<Self> {
         let mut shapes = Vec::with_capacity(layouts.len());
         if given.len() != layouts.len() {
             return None;
         }
-        for (layout, (cost, defaults)) in layouts.iter().zip(given) {
-            let ops = || layout.ops.iter().chain(layout.tags.iter().map(|(_, op)| op));
-            let depth = ops().filter(|op| op.kind == Kind::Struct).map(|op| depths[op.arg]).max().unwrap_or(0) + 1;
-            depths.push(depth);
-            let fits = ops().all(|op| {
+        for (layout, defaults) in layouts.iter().zip(given) {
+            let fits = layout.all_ops().all(|op| {
                 let field = fields[layout.class].get(op.slot);
                 field.is_some_and(|field| !field.counted || (op.kind == Kind::Int16 && !op.array))
             });
             // How a float equals its default is not to be seen in its digits.
             let floats = layout.tags.iter().any(|(_, op)| op.kind == Kind::Float64);
-            if depth > MAX_DEPTH || !fits || floats || defaults.len() != layout.tags.len() {
+            if !fits || floats || defaults.len() != layout.tags.len() {
                 return None;
             }
             let in_pieces = !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot);
-            shapes.push(Shape { cost, defaults, in_pieces });
+            shapes.push(Shape { defaults, in_pieces });
         }
         Some(Plan { layouts, shapes, fields })
     }
@@ -122,15 +115,15 @@ impl MessageText {
 
 #[pymethods]
 impl MessageText {
-    /// `fields`: of each class, name and whether it is counted. `shapes`: of each layout, its cost and the JSON of its
-    /// tagged fields' defaults. `headers`: for each version, that of the header.
+    /// `fields`: of each class, name and whether it is counted. `defaults`: of each layout, the JSON of
+    /// its tagged fields' defaults. `headers`: for each version, that of the header.
     ///
     /// ValueError: a message that cannot be written here.
     #[new]
     fn new(
         table: &Bound<'_, PyAny>,
         fields: Vec<Vec<(String, bool)>>,
-        shapes: Vec<(i64, Vec<Vec<u8>>)>,
+        defaults: Vec<Vec<Vec<u8>>>,
         headers: Vec<u8>,
     ) -> PyResult<Self> {
         // The last slot of each class is for unknown tagged fields, and has no name.
@@ -140,7 +133,7 @@ impl MessageText {
         let known = roots.iter().all(|root| *root < layouts.len()) && headers.len() == roots.len();
         let named = |(name, counted)| Field { name: format!(",\"{name}\":").into_bytes(), counted };
         let fields = fields.into_iter().map(|class| class.into_iter().map(named).collect()).collect();
-        let plan = if known { Plan::new(layouts, fields, shapes) } else { None };
+        let plan = if known { Plan::new(layouts, fields, defaults) } else { None };
         let plan = plan.ok_or_else(|| PyValueError::new_err("a message that is not written as text"))?;
         Ok(MessageText { plan, first_version: table.getattr("first_version")?.extract()?, roots, headers })
     }

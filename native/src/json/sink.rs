@@ -95,11 +95,6 @@ impl<'a, const TEXT: bool> Sink<'a> for JsonText<'a, TEXT> {
     }
 
     #[inline]
-    fn cost(&self, index: usize) -> i64 {
-        self.plan.shapes[index].cost
-    }
-
-    #[inline]
     fn begin(&mut self, index: usize) -> Read<Writing> {
         let start = self.out.len();
         Ok(Writing {
