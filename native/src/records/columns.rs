@@ -234,3 +234,35 @@ fn batch_in(data: &[u8], at: usize) -> Option<(usize, Header)> {
     }
     batch_at(data, at, false, usize::MAX).map(|header| (at, header))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records with one header each.
+    fn payload(count: usize) -> Vec<u8> {
+        let record = |i: usize| [0x16, 0, 0, (i as u8 & 31) << 1, 1, 2, i as u8, 2, 2, b'h', 2, b'x'];
+        (0..count).flat_map(record).collect()
+    }
+
+    #[test]
+    fn records_before_a_malformed_one_are_there() {
+        for count in [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 7] {
+            let data = payload(count);
+            let mut header = Header { count: count as i32, base_offset: 100, ..Header::default() };
+            let found = Records::of_payload(&data, &header, 3);
+            assert!(found.malformed.is_empty());
+            assert_eq!(found.offset, (0..count).map(|i| 100 + (i as i64 & 31)).collect::<Vec<_>>());
+            assert_eq!(found.value_start, (0..count).map(|i| 12 * i as i64 + 6).collect::<Vec<_>>());
+            assert_eq!(found.header_value_start.len(), count);
+
+            header.count += 1;
+            let found = Records::of_payload(&[&data[..], &[0x16, 0, 0, 0, 9, 0, 0]].concat(), &header, 3);
+            assert_eq!(found.malformed, [3]);
+            assert_eq!(
+                (found.offset.len(), found.header_count.len(), found.header_key_start.len()),
+                (count, count, count)
+            );
+        }
+    }
+}

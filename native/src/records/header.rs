@@ -124,3 +124,26 @@ pub fn batch_at(data: &[u8], at: usize, check_crc: bool, max_batch_bytes: usize)
     }
     (!check_crc || crc_ok(batch, header.crc)).then_some(header)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CRC-32C bit by bit.
+    fn plain(data: &[u8]) -> u32 {
+        !data.iter().fold(u32::MAX, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg()))
+        })
+    }
+
+    #[test]
+    fn checksums_of_all_lengths_and_places() {
+        assert_eq!(plain(b"123456789"), 0xe306_9283);
+        let data: Vec<u8> = (0..20_000usize).map(|i| ((i * 2_654_435_761) >> 9) as u8).collect();
+        for (length, begin) in (0..1200).map(|i| (i, i % 67)).chain([(4096, 3), (16_000, 61), (19_900, 1)]) {
+            let batch = [&[0; CHECKSUMMED], &data[begin..begin + length]].concat();
+            let crc = plain(&batch[CHECKSUMMED..]);
+            assert!(crc_ok(&batch, crc) && !crc_ok(&batch, crc ^ 1), "{length} bytes from {begin} on");
+        }
+    }
+}
