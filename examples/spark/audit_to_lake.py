@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kafkawire import logdir
 from kafkawire.spark import audit, audit_tables, local_session
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 def write_audit(spark: SparkSession, logs: list[str], lake: str) -> None:
     """Audit, and put the tables of an earlier audit out of date."""
-    found = audit(logdir.open(*logs), paths=tuple(logs), spark=spark)
+    found = audit(logs, spark=spark)
     for name, table in audit_tables(spark, found).items():
         table.write.mode("overwrite").partitionBy("topic").parquet(f"{lake}/{name}")
 

@@ -179,9 +179,6 @@ def audit(
         raise typer.BadParameter("--jobs needs --engine local: on Spark, --master sets how many cores a job has")
     spark_conf = dict(map(_setting, conf or ()))
     check_log_output(report, paths, "--report")
-    directory = logdir.open(*paths)
-    if not any(partition.segments for partition in directory.partitions):
-        raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
     settings = Settings(
         as_of=as_of,
         max_timeout_ms=_milliseconds(max_transaction_timeout),
@@ -191,9 +188,11 @@ def audit(
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if engine is AuditEngine.spark:
-            result = _spark(directory, settings, tuple(paths), master, spark_conf)
+            result = _spark(paths, settings, master, spark_conf)
         else:
-            result = _local(directory, settings, tuple(paths), jobs or _cores())
+            result = _local(logdir.open(*paths), settings, tuple(paths), jobs or _cores())
+        if not result.read.partitions:
+            raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
             page.write(_html(result))
     if report != "-":
@@ -239,15 +238,13 @@ def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
         return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None, jobs=jobs)
 
 
-def _spark(
-    directory: LogDirectory, settings: Settings, paths: tuple[str, ...], master: str | None, conf: dict[str, str]
-) -> rows.Audit:
+def _spark(paths: list[str], settings: Settings, master: str | None, conf: dict[str, str]) -> rows.Audit:
     from kafkawire.spark import audit
 
     with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
         warnings.simplefilter("always", RuntimeWarning)
         try:
-            return audit(directory, settings, paths=paths, master=master, conf=conf, progress=progress)
+            return audit(paths, settings, master=master, conf=conf, progress=progress)
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
                 typer.echo(f"warning: {printable(text)}", err=True)

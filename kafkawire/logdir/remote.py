@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kafkawire.errors import MissingExtraError
+from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.file_source import Opened
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of
 
@@ -67,26 +68,65 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
         OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
         MissingExtraError: pyarrow is not installed.
     """
+    is_folder, path = found_at(uri)
+    if is_folder:
+        found = {folder: names for folder, (names, _) in listed(uri, path).items()}
+    else:
+        directory, name = posixpath.split(path)
+        found = {directory: [name]}
+    for directory, names in found.items():
+        partition = partition_of(directory, names)
+        for name in names:
+            yield remote_file(uri, posixpath.join(directory, name), partition)
+
+
+def remote_file(uri: str, path: str, partition: PartitionName | None) -> RemoteFile:
+    """The file at a path of the store of `uri`, in the directory of that partition, or of a broker as a whole."""
+    prefix = without_secrets(uri).removesuffix(_opened(uri)[1])
+    return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition)), store=uri, prefix=prefix)
+
+
+def found_at(uri: str) -> tuple[bool, str]:
+    """Whether a URI names a folder, and the path in its store.
+
+    Raises:
+        OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
+        MissingExtraError: pyarrow is not installed.
+    """
     filesystem, path = _opened(uri)
     from pyarrow import fs
 
-    prefix = without_secrets(uri).removesuffix(path)
     found = filesystem.get_file_info(path)
     if found.type == fs.FileType.NotFound:
         raise FileNotFoundError(errno.ENOENT, "No such file or directory", without_secrets(uri))
-    listed = [found]
-    if found.type == fs.FileType.Directory:
-        listed = filesystem.get_file_info(fs.FileSelector(path, recursive=True))
-    names: dict[str, list[str]] = {}
-    for info in listed:
+    return found.type == fs.FileType.Directory, path
+
+
+def folders_below(uri: str, path: str) -> list[str]:
+    """The folders in a folder of the store of `uri`, sorted."""
+    from pyarrow import fs
+
+    infos = _opened(uri)[0].get_file_info(fs.FileSelector(path))
+    return sorted(info.path for info in infos if info.type == fs.FileType.Directory)
+
+
+def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[str], list[int]]]:
+    """The names and sizes of the files in a folder of the store of `uri`, by folder, both sorted.
+
+    Args:
+        deep: with the folders below.
+    """
+    from pyarrow import fs
+
+    found: dict[str, list[tuple[str, int]]] = {}
+    for info in _opened(uri)[0].get_file_info(fs.FileSelector(path, recursive=deep)):
         if info.type == fs.FileType.File:
             directory, name = posixpath.split(info.path)
-            names.setdefault(directory, []).append(name)
-    for directory in sorted(names):
-        partition = partition_of(directory, names[directory])
-        for name in sorted(names[directory]):
-            file = log_file(prefix + posixpath.join(directory, name), partition)
-            yield RemoteFile(**msgspec.structs.asdict(file), store=uri, prefix=prefix)
+            found.setdefault(directory, []).append((name, info.size or 0))
+    ordered = {directory: sorted(found[directory]) for directory in sorted(found)}
+    return {
+        directory: ([name for name, _ in pairs], [size for _, size in pairs]) for directory, pairs in ordered.items()
+    }
 
 
 def without_secrets(uri: str) -> str:

@@ -1,123 +1,221 @@
-"""`audit`: the audit of `transactions` as a Spark job: workers read the replicas, one a task, the driver joins them.
+"""`audit`: the audit of `transactions` as a Spark job.
 
-There is no shuffle: the facts of one replica (`transactions.replica_facts`) are small beside its batches. The same
-functions as on one machine join and judge them.
+Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and merge what those of a replica
+say. What grows with the logs stays with them: ended transactions and decisions are shuffled and judged there
+(`outcome_rows`), tallies are sums. The driver takes open transactions, tallies, breaches (so many a rule and replica),
+ids and settings; the same functions as on one machine judge them.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.spark.jobs import Progress, job
+from kafkawire.logdir import Partition
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.spark.jobs import Progress, job, kept
+from kafkawire.spark.outcome_rows import TO_DRIVER, DecidedUntil, judged
+from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
+from kafkawire.spark.replica_parts import PartSizing, ToldFacts, by_task, distinct, merged, summaries
 from kafkawire.spark.session import QUICK_START, session_on
-from kafkawire.spark.task_sizing import file_size, on_workers
+from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
-from kafkawire.transactions.cluster_metadata import read_metadata
-from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, replica_facts
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.checks.cross_partition import decided_until
+from kafkawire.transactions.checks.replica_agreement import replicas_agree
+from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
+from kafkawire.transactions.local_audit import to_read
+from kafkawire.transactions.part_scan import PART_BYTES
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts
 from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Below this, a job is over before the Java runtime's optimising compiler has paid for itself.
 SMALL_BYTES = 1 << 30
-
-_SCHEMA = "task int, facts binary"
-
-
-class ReplicaGroup(NamedTuple):
-    """A task: the replicas of a partition to compare."""
-
-    replicas: list[Partition]
-
-
-AuditTask = Replica | ReplicaGroup
+_LOOKED_AT = 2000
 
 
 def audit(
-    directory: LogDirectory,
+    paths: Sequence[str],
     settings: Settings = Settings(),  # noqa: B008 (frozen)
     *,
-    paths: tuple[str, ...] = (),
     spark: SparkSession | None = None,
     master: str | None = None,
     conf: Mapping[str, str] = {},
     progress: Progress | None = None,
+    part_bytes: int = PART_BYTES,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
-    result is that of `transactions.audit`. A replica of a partition is read by one task, and replicas of the same one
-    are compared by one task.
+    result is that of `transactions.audit`.
 
     Args:
-        paths: the names of the directories in the result.
-        spark: the session to use; None: the running one, or one for this call. Its workers must see the directories
-            under the same paths, and have this package (`ship`).
+        paths: log directories, or folders that contain some; URIs as well. Workers read them under the same paths.
+        spark: the session to use; None: the running one, or one for this call. Its workers must have this package
+            (`ship`).
         master: where that one runs: `local[N]` (by default all cores), `spark://HOST:PORT`, `yarn`, `k8s://HOST:PORT`,
             or `sc://HOST:PORT` for Spark Connect.
         conf: settings of Spark.
         progress: is called with a description of a job, and how many of its tasks are done and there are.
+        part_bytes: of a segment that a task reads.
 
     Raises:
+        OSError: a path that is not there or may not be read.
         SparkError: Spark did not start, or the job failed.
         MissingExtraError: no Java that Spark accepts.
     """
     if spark is not None:
-        return _audit(directory, settings, paths, spark, progress)
-    with session_on(master, settings=QUICK_START if _is_small(directory) else {}, conf=conf) as session:
-        return _audit(directory, settings, paths, session, progress)
+        return _AuditJob(paths, settings, spark, progress, part_bytes).result()
+    with session_on(master, settings=QUICK_START if _are_small(paths) else {}, conf=conf) as session:
+        return _AuditJob(paths, settings, session, progress, part_bytes).result()
 
 
-def _audit(
-    directory: LogDirectory, settings: Settings, paths: tuple[str, ...], spark: SparkSession, progress: Progress | None
-) -> rows.Audit:
-    audited = replicas(directory)
-    metadata = read_metadata(audited)
-    clusters = cluster_ids(directory)
-    groups = together(audited, clusters)
-    with job(spark, "kafkawire audit: read replicas", progress):
-        found = _done([*to_read(audited, settings, metadata, clusters), *map(ReplicaGroup, groups)], spark)
-    facts = facts_of(directory, found[: len(audited)], metadata, paths=paths)
-    agreement = [placed for answers in found[len(audited) :] for placed in answers]
-    if not groups:
-        agreement = list(replicas_agree((), next(iter(audited), None)))
-    return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+class _AuditJob(NamedTuple):
+    paths: Sequence[str]
+    settings: Settings
+    spark: SparkSession
+    progress: Progress | None
+    part_bytes: int
+
+    def result(self) -> rows.Audit:
+        with kept(listing(self.spark, self.paths)) as listed:
+            with self._job("list folders"):
+                found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
+                replicas = listed.where(f"kind = '{REPLICA}'")
+                count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
+            tasks = max(1, min(count, max(FEWEST_TASKS, size // TASK_BYTES)))
+            roots = _of_roots(found, self.settings)
+            parts = summaries(replicas, PartSizing(self.part_bytes, count, size), roots)
+            with kept(merged(parts, tasks, roots)) as read:
+                return self._concluded(found, replicas, read, tasks)
+
+    def _concluded(self, found: Found, replicas: DataFrame, read: DataFrame, tasks: int) -> rows.Audit:
+        with self._job("read replicas"):
+            payloads = read.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
+        told = [pickle.loads(payload) for payload in payloads]  # written by our own workers
+        of_replicas = sorted((one for one in told if isinstance(one, ToldFacts)), key=ToldFacts.order)
+        sums = [placed for one in told if not isinstance(one, ToldFacts) for placed in one]
+        facts = self._facts(found, [one.facts for one in of_replicas], sums)
+        with self._job("compare replicas"):
+            answers = self._agreement(found, facts, replicas, tasks, of_replicas)
+        endings = sum(one.endings for one in of_replicas)
+        if endings:
+            with self._job("judge ended transactions"):
+                answers += self._outcomes(facts, read, endings, _numbers(found))
+        return conclude(replace(facts, answers=[*facts.answers, *answers]), self.settings)
+
+    def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
+        damage = [rows.Damage.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage]
+        return Facts(
+            paths=tuple(map(os.fspath, self.paths)),
+            brokers=tuple(sorted({broker.node_id for broker in found.brokers if broker.node_id is not None})),
+            partitions=[replica.partition for replica in replicas],
+            opens=[open_ for replica in replicas for open_ in replica.opens],
+            metadata=found.metadata,
+            clusters=found.clusters,
+            damage=tuple(damage + [one for replica in replicas for one in replica.damage]),
+            gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in found.unreadable),
+            answers=[placed for replica in replicas for placed in replica.answers] + sums,
+            histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
+            producers=[replica.producers for replica in replicas],
+            stopped=frozenset(broker.root for broker in found.brokers if broker.stopped),
+        )
+
+    def _outcomes(self, facts: Facts, read: DataFrame, endings: int, numbers: dict[str | None, int]) -> list[Placed]:
+        clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
+        chosen = [place for cluster in clusters for place in cluster.chosen]
+        until = {}
+        for cluster in clusters:
+            number = 0 if len(clusters) == 1 else numbers[cluster.cluster_id]
+            default, by_place = decided_until(cluster)
+            until[number] = DecidedUntil(default, {p: (n, t) for n, (p, t) in enumerate(by_place.items())})
+        return list(judged(read, chosen, until, endings))
+
+    def _agreement(
+        self, found: Found, facts: Facts, replicas: DataFrame, tasks: int, of_replicas: list[ToldFacts]
+    ) -> list[Placed]:
+        clusters = found.clusters
+        seen: set[tuple[str | None, str, int]] = set()
+        several = False
+        for place in (partition.place for partition in facts.partitions):
+            key = clusters.get(place.copy), place.topic, place.partition
+            several = several or key in seen
+            seen.add(key)
+        if several:
+            return list(_compared(replicas.repartition(tasks, "partition"), clusters))
+        if not of_replicas:
+            return []
+        first = of_replicas[0].facts
+        alone = SimpleNamespace(
+            broker=SimpleNamespace(root=first.partition.place.copy),
+            topic=first.partition.place.topic,
+            partition=first.partition.place.partition,
+            path=first.path,
+        )
+        return list(replicas_agree((), cast("Partition", alone)))
+
+    def _job(self, what: str) -> Any:
+        return job(self.spark, f"kafkawire audit: {what}", self.progress)
 
 
-def _done(tasks: list[AuditTask], spark: SparkSession) -> list[Any]:
-    """What the tasks give, in their order: `ReplicaFacts` of a replica, the answers of a group."""
-    answers = on_workers(spark, list(enumerate(tasks)), lambda task: _size(task[1]), _answer, _SCHEMA).toArrow()
-    found = {row["task"]: row["facts"] for row in answers.to_pylist()}
-    return [pickle.loads(found[number]) for number in range(len(tasks))]  # written by our own workers
+def _numbers(found: Found) -> dict[str | None, int]:
+    """Clusters as numbers. Directories that do not say theirs belong to the only one there is."""
+    ids = sorted(set(found.clusters.values()))
+    return {None: 0} if len(ids) <= 1 else {None: 0, **{cluster: 1 + number for number, cluster in enumerate(ids)}}
 
 
-def _answer(numbered: tuple[int, AuditTask]) -> Iterator[pa.RecordBatch]:
-    number, task = numbered
-    columns = [pa.array([number], pa.int32()), pa.array([pickle.dumps(_do(task))], pa.binary())]
-    yield pa.RecordBatch.from_arrays(columns, ["task", "facts"])
+def _of_roots(found: Found, settings: Settings) -> dict[str, tuple[int, Replica]]:
+    """By log directory: the number of its cluster, and what its replicas are read with."""
+    numbers, clusters = _numbers(found), found.clusters
+    roots = [broker.root for broker in found.brokers]
+    placeholders = [SimpleNamespace(broker=SimpleNamespace(root=root)) for root in roots]
+    replicas = to_read(cast("list[Partition]", placeholders), settings, found.metadata, clusters)
+    single = len(numbers) == 1
+    return {
+        root: (0 if single else numbers[clusters.get(root)], replica._replace(partition=cast("Partition", None)))
+        for root, replica in zip(roots, replicas, strict=True)
+    }
 
 
-def _do(task: AuditTask) -> ReplicaFacts | list[Placed]:
-    if isinstance(task, ReplicaGroup):
-        return list(replicas_agree([task.replicas]))
-    return replica_facts(task)
+# On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _size(task: AuditTask) -> int:
-    """Bytes to read."""
-    partitions = task.replicas if isinstance(task, ReplicaGroup) else [task.partition]
-    return sum(file_size(file) for partition in partitions for file in partition.segments)
+def _compared(replicas: DataFrame, clusters: dict[str, str]) -> Iterator[Placed]:
+    """The answers of replicas_agree."""
+
+    def compare(listed: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        answers: list[Placed] = []
+        for _, alike in groupby(listed, key=lambda row: row["partition"]):
+            of_cluster: dict[str | None, list[Partition]] = defaultdict(list)
+            for partition in distinct(alike):
+                of_cluster[clusters.get(partition.broker.root)].append(partition)
+            answers += replicas_agree([group for group in of_cluster.values() if len(group) > 1])
+        payloads = [pickle.dumps(placed) for placed in answers]
+        yield pa.RecordBatch.from_arrays([pa.array(payloads, pa.binary())], ["payload"])
+
+    found = by_task(replicas.sortWithinPartitions("partition", "sort"), compare, "payload binary").toArrow()
+    return map(pickle.loads, found.column("payload").to_pylist())
 
 
-def _is_small(directory: LogDirectory) -> bool:
-    return sum(file_size(file) for partition in directory.partitions for file in partition.segments) < SMALL_BYTES
+def _are_small(paths: Sequence[str]) -> bool:
+    """Whether there are few files and bytes, by a short look."""
+    size = looked_at = 0
+    for path in paths:
+        if is_uri(path):
+            return False
+        for directory, _, names in os.walk(path):
+            looked_at += len(names)
+            if looked_at > _LOOKED_AT:
+                return False
+            size += sum(os.lstat(os.path.join(directory, name)).st_size for name in names)
+    return size < SMALL_BYTES

@@ -10,12 +10,13 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.errors import PySparkException
 
 from kafkawire.spark.errors import SparkError, first_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: Is called with a description and the numbers of tasks that are done and that there are.
 Progress = Callable[[str, int, int], None]
@@ -80,6 +81,16 @@ def job(spark: SparkSession, description: str, progress: Progress | None = None)
         raise SparkError(f"the Spark job failed: {cause(error)}") from error
 
 
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """A table whose rows are computed once while the block lasts."""
+    try:
+        yield frame.persist()
+    finally:
+        with suppress(PySparkException, Py4JError, OSError):  # the driver may be gone: the job's own error says so
+            frame.unpersist()
+
+
 def cause(error: BaseException) -> str:
     """Why Spark failed, and what to change where that is known."""
     if isinstance(error, (Py4JNetworkError, ConnectionError)):
@@ -92,6 +103,9 @@ def cause(error: BaseException) -> str:
         found = pattern.search(text)
         if found:
             return advice.format(*found.groups())
+    raised = re.findall(r"^(?:[\w.]+(?:Error|Exception|Interrupt)): .+$", text, re.MULTILINE)
+    if raised and "Traceback (most recent call last)" in text:  # of a worker
+        return str(raised[-1])
     caused = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
     return caused[-1] if isinstance(error, Py4JJavaError) and caused else first_line(error)
 
@@ -105,7 +119,8 @@ def _interrupted(error: BaseException | None) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the traces that py4j writes to the root logger when the Java process ends or Ctrl-C comes."""
+    """Without the traces that py4j (in the root logger) and PySpark write when Java ends or Ctrl-C comes."""
+    AccumulatorTCPServer.handle_error = lambda *_: None  # type: ignore[method-assign]
 
     def not_py4j(record: logging.LogRecord) -> bool:
         return "py4j" not in record.pathname

@@ -50,7 +50,7 @@ def on_workers(
     shares, folder = split_into_tasks(items, size), os.getcwd()
 
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _in_folder(folder):
+        with in_folder(folder):
             for number in (number for batch in batches for number in batch.column(0).to_pylist()):
                 for item in shares[number]:
                     yield from read(item)
@@ -68,7 +68,7 @@ def file_size(file: LogFile) -> int:
 
 
 @contextmanager
-def _in_folder(folder: str) -> Iterator[None]:
+def in_folder(folder: str) -> Iterator[None]:
     """Work where the driver was started, which paths count from: a cluster's workers are in folders of their own. Where
     there is no such folder, only absolute paths can be right."""
     if os.path.isdir(folder):

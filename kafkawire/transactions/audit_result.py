@@ -53,7 +53,7 @@ def _conclude(cluster: ClusterFacts) -> rows.Audit:
     ]
     findings = [judge(case) for case in cases]
     placed = [*facts.answers, *case_answers(cluster, list(zip(cases, findings, strict=True))), *joined_answers(cluster)]
-    paths = {one.place: one.path for one in facts.answers}
+    paths = {one.place: one.path for one in facts.answers if one.path}
     placed = [one if one.path else replace(one, path=paths.get(one.place)) for one in placed]
     answers = summed(placed)
     damage = (*(d for partition in facts.partitions for d in partition.damage), *facts.damage)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from kafkawire import logdir, transactions
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
+from kafkawire.transactions.part_scan import PART_BYTES
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import CASES, SEEDS
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
@@ -24,12 +25,12 @@ pytestmark = pytest.mark.spark
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
-def both(session: SparkSession, settings: Settings, *paths: str) -> tuple[Audit, Audit]:
+def both(session: SparkSession, settings: Settings, *paths: str, part_bytes: int = PART_BYTES) -> tuple[Audit, Audit]:
     from kafkawire import spark
 
     directory = logdir.open(*paths)
     local = transactions.audit(directory, settings, paths=paths)
-    by_spark = spark.audit(directory, settings, paths=paths, spark=session)
+    by_spark = spark.audit(paths, settings, spark=session, part_bytes=part_bytes)
     asked = set(by_spark.read.checks)  # some are made on one machine only
     assert asked <= set(local.read.checks)
     local = replace(
@@ -41,8 +42,9 @@ def both(session: SparkSession, settings: Settings, *paths: str) -> tuple[Audit,
     return local, by_spark
 
 
-def test_real_log_directories_give_the_local_answer(spark: SparkSession) -> None:
-    local, by_spark = both(spark, Settings(), str(EXAMPLES))
+@pytest.mark.parametrize("part_bytes", [PART_BYTES, 1024])
+def test_real_log_directories_give_the_local_answer(spark: SparkSession, part_bytes: int) -> None:
+    local, by_spark = both(spark, Settings(), str(EXAMPLES), part_bytes=part_bytes)
     assert by_spark == local
     assert {finding.verdict for finding in local.findings} == {"hanging", "not_hanging"}
 
@@ -66,7 +68,7 @@ def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path:
         if seed % 2:
             damage(random_, logs.root)
     settings = Settings(transaction_state_partitions=2, as_of=NOON if seed < 2 else None)
-    local, by_spark = both(spark, settings, *paths)
+    local, by_spark = both(spark, settings, *paths, part_bytes=512 if seed > 1 else PART_BYTES)
     assert local.findings
     assert by_spark == local
 
@@ -100,13 +102,39 @@ def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) 
 def test_reports_a_failed_job_in_one_sentence(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkawire.spark import audit_job
+    from kafkawire import spark as room
+    from kafkawire.spark import replica_parts
     from kafkawire.spark.errors import SparkError
 
-    monkeypatch.setattr(audit_job, "_SCHEMA", "task int, facts int")
+    def broken(*parts: object) -> None:
+        raise ValueError("a replica\nthat breaks")
+
+    monkeypatch.setattr(replica_parts, "_cells", broken)
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:
-        both(spark, Settings(), logs.write())
-    assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith("the Spark job failed: ")
+        room.audit([logs.write()], spark=spark)
+    assert str(caught.value) == "the Spark job failed: ValueError: a replica"
+
+
+def test_endings_come_in_rows_and_no_cell_grows_with_them(spark: SparkSession, tmp_path: Path) -> None:
+    """The largest cell of what is read, for ten times the transactions."""
+    from kafkawire.spark.audit_job import _of_roots
+    from kafkawire.spark.fleet_listing import REPLICA, found_in, listing
+    from kafkawire.spark.replica_parts import PartSizing, merged, summaries
+
+    def largest(count: int) -> tuple[int, int]:
+        logs = LogDirectory(tmp_path / f"logs-{count}")
+        orders = logs.partition("orders")
+        for _ in range(count):
+            orders.data(1)
+            orders.marker("COMMIT", 1)
+        rows = listing(spark, [logs.write()])
+        roots = _of_roots(found_in(rows.where(f"kind <> '{REPLICA}'").toArrow()), Settings())
+        read = merged(summaries(rows.where(f"kind = '{REPLICA}'"), PartSizing(1024, 1, 0), roots), 1, roots)
+        (row,) = read.selectExpr("max(length(payload)) AS cell", "count(*) AS rows").collect()
+        return row.cell, row.rows
+
+    few, many = largest(20), largest(200)
+    assert many[1] - few[1] == 180
+    assert many[0] < few[0] + 100

@@ -32,7 +32,7 @@ PATIENCE_S = 120
 WAITING = """
 import sys
 from kafkawire.cli import main
-from kafkawire.spark import audit_job
+from kafkawire.spark import replica_parts
 
 begun = sys.argv[1]
 
@@ -41,7 +41,7 @@ def waiting(*arguments):
     pathlib.Path(begun).touch()
     time.sleep(600)
 
-audit_job.{task} = waiting
+replica_parts._cells = waiting
 sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--master", "local[1]"]))
 """
 
@@ -65,6 +65,10 @@ sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--
         ),
         ("[PYTHON_VERSION_MISMATCH] Python in worker has", "set PYSPARK_PYTHON to the same version"),
         ("Traceback\nModuleNotFoundError: No module named 'pyarrow'", "has no pyarrow: install kafkawire[spark] there"),
+        (
+            "An exception was thrown from the Python worker:\nTraceback (most recent call last):\n  F\nOSError: gone\n",
+            "OSError: gone",
+        ),
         ("something else\nand its trace", "something else"),
     ],
 )
@@ -113,7 +117,7 @@ def waiting(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """An audit on Spark in a process group of its own, whose task waits."""
     begun = tmp_path / "begun"
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING.format(task="_answer"), str(begun)],
+        [sys.executable, "-c", WAITING, str(begun)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True,
     )  # fmt: skip
     deadline = time.monotonic() + PATIENCE_S

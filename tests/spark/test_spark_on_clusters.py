@@ -55,15 +55,15 @@ READING, AUDITING = "reading", "auditing"
 def on_two_workers(url: str, folder: str, paths: list[str]) -> dict[str, Any]:
     """Tables, and then a table and an audit while an executor is killed."""
     from kafkawire import spark as room
-    from kafkawire.spark import audit_job
+    from kafkawire.spark import replica_parts
     from kafkawire.spark.session import QUICK_START
 
     with room.session_on(url, {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:
         said: dict[str, Any] = {"tables": tables(session)}
         records = segments(session).select(*RECORDS)
         said[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
-        wait, answer = waiting(folder, AUDITING), audit_job._answer
-        audit_job._answer = lambda task: (one for batch in wait([None]) for one in answer(task))  # type: ignore[assignment]
+        wait, read = waiting(folder, AUDITING), replica_parts._cells
+        replica_parts._cells = lambda *parts: wait(read(*parts))
         said[AUDITING] = audited(session, paths)
     return said
 
@@ -101,7 +101,7 @@ def segments(spark: SparkSession) -> DataFrame:
 def audited(spark: SparkSession, paths: list[str]) -> Any:
     from kafkawire import spark as room
 
-    return msgspec.to_builtins(room.audit(logdir.open(*paths), AUDITED, paths=tuple(paths), spark=spark))
+    return msgspec.to_builtins(room.audit(paths, AUDITED, spark=spark))
 
 
 def tables(spark: SparkSession) -> dict[str, list[Any]]:

@@ -135,7 +135,7 @@ def _audit(rounds: int) -> Result:
             with local_session(master) as session:
 
                 def on_spark(session: Any = session) -> object:
-                    return room.audit(logdir.open(folder), spark=session)
+                    return room.audit([folder], spark=session)
 
                 if on_spark() != expected:
                     raise BenchError(f"{AUDIT}: {name} finds something else")

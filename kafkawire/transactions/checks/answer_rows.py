@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kafkawire import rows
-from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed, word
+from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed
 
 #: So many reasons why a check could not be answered are told; there are few, and each is told once.
 MAX_REASONS = 20
@@ -20,19 +20,29 @@ def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
     return tuple(_summed(check, by_check[check]) for check in CHECKS if check in by_check)
 
 
+def added(answers: Sequence[Answer], breaches: Sequence[Breach] = ()) -> Answer:
+    """Answers of one check as one, with the first of these breaches."""
+    return Answer(
+        check=answers[0].check,
+        held=sum(answer.held for answer in answers),
+        violated=sum(answer.violated for answer in answers),
+        not_checkable=sum(answer.not_checkable for answer in answers),
+        noted=sum(answer.noted for answer in answers),
+        breaches=tuple(breaches[:MAX_BREACHES]),
+        lacked=tuple(dict.fromkeys(reason for answer in answers for reason in answer.lacked)),
+    )
+
+
 def _summed(check: str, answers: list[Answer]) -> rows.CheckAnswer:
-    held = sum(answer.held for answer in answers)
-    violated = sum(answer.violated for answer in answers)
-    not_checkable = sum(answer.not_checkable for answer in answers)
-    reasons = dict.fromkeys(reason for answer in answers for reason in answer.lacked)
+    total = added(answers)
     return rows.CheckAnswer(
         check=check,
-        answer=word(held, violated, not_checkable),
-        held=held,
-        violated=violated,
-        not_checkable=not_checkable,
-        noted=sum(answer.noted for answer in answers),
-        lacked=tuple(sorted(reasons)[:MAX_REASONS]),
+        answer=total.answer,
+        held=total.held,
+        violated=total.violated,
+        not_checkable=total.not_checkable,
+        noted=total.noted,
+        lacked=tuple(sorted(total.lacked)[:MAX_REASONS]),
     )
 
 

@@ -66,11 +66,11 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
         for producer_id, decided in history.decisions.items():
             decisions.setdefault(producer_id, []).extend(decided)
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
-    until = _decided_until(cluster)
+    until, until_of = decided_until(cluster)
     tallies = Tallies()
     for producer_id, endings in by_producer(e for e in cluster.facts.endings if e.place in cluster.chosen):
         owner = owners.get(producer_id)
-        known = until if owner is None else _until(histories[owner], cluster.chosen[owner])
+        known = until if owner is None else until_of[owner]
         judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
     for place, tally in tallies.all():
         yield Placed(place, tally.answer())
@@ -80,13 +80,12 @@ def _until(history: IdFacts, partition: Partition) -> int | None:
     return partition.broker_time if history.intact and not partition.damaged else None
 
 
-def _decided_until(cluster: ClusterFacts) -> int | None:
-    """Up to when no id can have decided anything that no record says."""
-    if not cluster.log.complete:
-        return None
-    times = [_until(history, cluster.chosen[place]) for place, history in cluster.histories.items()]
-    known = [time for time in times if time is not None]
-    return min(known) if known and len(known) == len(times) else None
+def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | None]]:
+    """Up to when no id can have decided anything that no record says: of any id, and of those in each partition of
+    `__transaction_state`; None: at no time."""
+    known = {place: _until(history, cluster.chosen[place]) for place, history in cluster.histories.items()}
+    times = [time for time in known.values() if time is not None]
+    return min(times) if cluster.log.complete and times and len(times) == len(known) else None, known
 
 
 # Producer ids --------------------------------------------------------------------------------------------------------

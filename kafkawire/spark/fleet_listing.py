@@ -1,0 +1,332 @@
+"""`listing`: the replicas in log directories as rows. Workers list folders, and read brokers' small files.
+
+The driver looks at few folders only: until there are enough for the workers. Text is bytes here: names of files need
+not be UTF-8.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import posixpath
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.directory import BrokerDirectory, Unreadable
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.located_file import UNKNOWN
+from kafkawire.logdir.log_files import log_file, partition_of
+from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
+from kafkawire.transactions.cluster_metadata import read_metadata
+from kafkawire.transactions.facts import CLUSTER_METADATA
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkawire.transactions.facts import ClusterMetadata
+
+#: Kinds of rows.
+REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
+
+#: So many folders are enough for the workers: the driver looks no further.
+_FOLDERS = 256
+_FOLDERS_A_TASK = 32
+_ROWS = 64
+
+#: `real` tells folders apart, `sort` orders them as `logdir.open` does, `partition` is that of all its replicas.
+LISTING = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("argument", pa.int32()),
+        ("sort", pa.binary()),
+        ("payload", pa.binary()),
+        ("real", pa.binary()),
+        ("partition", pa.binary()),
+        ("store", pa.string()),
+        ("path", pa.binary()),
+        ("names", pa.binary()),
+        ("sizes", pa.binary()),
+        ("bytes", pa.int64()),
+    ]
+)
+_SCHEMA = (
+    "kind string, argument int, sort binary, payload binary, real binary, partition binary, store string, path binary, "
+    "names binary, sizes binary, bytes bigint"
+)
+
+
+class Folder(NamedTuple):
+    """A folder to list.
+
+    Attributes:
+        argument: the number of the path that it was found below.
+        store: the URI of the store that it is in; None for a file system of this machine. `path`: there.
+        deep: with all folders below.
+        names: of the files that were asked for; None for all.
+    """
+
+    argument: int
+    store: str | None
+    path: str
+    deep: bool = True
+    names: tuple[str, ...] | None = None
+
+
+class FoundBroker(NamedTuple):
+    """A log directory; `stopped`: cleanly."""
+
+    root: str
+    node_id: int | None
+    cluster_id: str | None
+    damage: tuple[tuple[str, Any], ...]
+    stopped: bool
+
+
+class Listed(NamedTuple):
+    """A folder's files. `sizes`: their bytes, as listed."""
+
+    path: str
+    names: list[str]
+    sizes: list[int]
+
+
+def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Rows of `REPLICA`, `BROKER`, `METADATA` and `UNREADABLE`.
+
+    Raises:
+        OSError: a path that is not there or may not be read.
+    """
+    folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
+    seeds = pa.table({"folder": pa.array([pickle.dumps(tuple(folder)) for folder in folders], pa.binary())})
+    tasks = min(len(folders), max(FEWEST_TASKS, len(folders) // _FOLDERS_A_TASK))
+    cwd = os.getcwd()
+
+    def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with in_folder(cwd):
+            for batch in batches:
+                given = [Folder(*pickle.loads(one)) for one in batch.column(0).to_pylist()]
+                yield from as_batches((row for folder in given for row in _rows_of(folder)), LISTING)
+
+    return spark.createDataFrame(seeds, "folder binary").repartition(max(1, tasks)).mapInArrow(list_rows, _SCHEMA)
+
+
+def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
+    """Rows as batches of bounded size."""
+    kept: list[tuple[Any, ...]] = []
+
+    def batch() -> pa.RecordBatch:
+        arrays = [pa.array(column, field.type) for column, field in zip(zip(*kept, strict=True), schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    for row in found:
+        kept.append(row)
+        if len(kept) >= size:
+            yield batch()
+            kept.clear()
+    if kept:
+        yield batch()
+
+
+# On the driver -------------------------------------------------------------------------------------------------------
+
+
+def _folders(argument: int, path: str) -> list[Folder]:
+    """What to list for a path."""
+    if is_uri(path):
+        from kafkawire.logdir.remote import found_at
+
+        is_folder, key = found_at(path)
+        if is_folder:
+            return _spread(argument, path, key)
+        return [Folder(argument, path, posixpath.dirname(key), False, (posixpath.basename(key),))]
+    if os.path.isdir(path):
+        os.listdir(path)  # raises, where workers would go on
+        return _spread(argument, None, path.rstrip(os.sep) or os.sep)
+    os.stat(path)
+    directory, name = os.path.split(path)
+    return [Folder(argument, None, directory, False, (name,))]
+
+
+def _spread(argument: int, store: str | None, path: str) -> list[Folder]:
+    """The folders below a path, as deep as it takes to have enough of them."""
+    seen: list[Folder] = []
+    level = [path]
+    while level and len(level) < _FOLDERS:
+        seen += (Folder(argument, store, one, deep=False) for one in level)
+        level = [below for one in level for below in _below(store, one)]
+    return [*seen, *(Folder(argument, store, one) for one in level)]
+
+
+def _below(store: str | None, path: str) -> list[str]:
+    if store is not None:
+        from kafkawire.logdir.remote import folders_below
+
+        return folders_below(store, path)
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError:
+        return []  # the worker reports it
+
+
+# On the workers ------------------------------------------------------------------------------------------------------
+
+
+def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
+    brokers: dict[str, tuple[LogFile, bool]] = {}
+    for found in _listed(folder):
+        if isinstance(found, Unreadable):
+            yield _other(UNREADABLE, folder, os.fsencode(found.path), found)
+            continue
+        partition = partition_of(found.path, found.names)
+        files = files_of(folder.store, found.path, found.names)
+        if partition is None:
+            known = [file for file in files if file.kind != UNKNOWN]
+        else:
+            known = [files[0]]
+            yield from _replica(folder, found, files)
+        for file in known:
+            first, stopped = brokers.get(file.root, (file, False))
+            brokers[file.root] = first, stopped or file.kind == "clean-shutdown"
+    for root, (member, stopped) in brokers.items():
+        broker = BrokerDirectory(root, member)
+        payload = FoundBroker(root, broker.node_id, broker.cluster_id, broker.damage, stopped)
+        yield _other(BROKER, folder, os.fsencode(root), tuple(payload))
+
+
+def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
+    """A row of another kind than `REPLICA`."""
+    return (kind, folder.argument, sort, pickle.dumps(value), real, None, None, None, None, None, None)
+
+
+def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tuple[Any, ...]]:
+    """The row of a partition's folder, if there is a segment in it."""
+    size = sum(size for size, file in zip(found.sizes, files, strict=True) if file.kind == "log" and not file.state)
+    first = files[0]
+    if not any(file.kind == "log" and not file.state for file in files):
+        return
+    directory = os.path.dirname(first.path)
+    real = os.fsencode(os.path.realpath(directory))
+    partition = os.fsencode(f"{first.topic}\0{first.partition or 0:010}")
+    sort = b"\0".join((os.fsencode(first.root), partition, os.fsencode(directory)))
+    path, names, sizes = os.fsencode(found.path), b"\0".join(map(os.fsencode, found.names)), array("q", found.sizes)
+    yield (REPLICA, folder.argument, sort, None, real, partition, folder.store, path, names, sizes.tobytes(), size)
+    if first.topic == CLUSTER_METADATA:
+        said = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
+        yield _other(METADATA, folder, sort, said, real)
+
+
+def files_of(store: str | None, path: str, names: Sequence[str]) -> list[LogFile]:
+    """The files of a folder."""
+    partition = partition_of(path, names)
+    if store is None:
+        return [log_file(os.path.join(path, name), partition) for name in names]
+    from kafkawire.logdir.remote import remote_file
+
+    return [remote_file(store, posixpath.join(path, name), partition) for name in names]
+
+
+def replica_at(row: dict[str, Any]) -> Partition:
+    """The replica of a row of `REPLICA`."""
+    names = [os.fsdecode(name) for name in row["names"].split(b"\0")]
+    files = files_of(row["store"], os.fsdecode(row["path"]), names)
+    return Partition(files, BrokerDirectory(files[0].root, files[0]))
+
+
+def segment_sizes(row: dict[str, Any], replica: Partition) -> list[int]:
+    """The bytes of a replica's segments, as they were listed."""
+    names = (os.fsdecode(name) for name in row["names"].split(b"\0"))
+    by_name = dict(zip(names, array("q", row["sizes"]), strict=True))
+    return [by_name[os.path.basename(file.path)] for file in replica.segments]
+
+
+def _listed(folder: Folder) -> Iterator[Listed | Unreadable]:
+    if folder.store is not None:
+        from kafkawire.logdir.remote import listed
+
+        found = listed(folder.store, folder.path, deep=folder.deep)
+        for path, (names, sizes) in found.items():
+            yield _chosen(folder, Listed(path, names, sizes))
+        return
+    if folder.names is not None:
+        sizes = [os.stat(os.path.join(folder.path, name)).st_size for name in folder.names]
+        yield Listed(folder.path, list(folder.names), sizes)
+        return
+    waiting = [folder.path]
+    while waiting:
+        path = waiting.pop()
+        try:
+            with os.scandir(path) as entries:
+                found_here = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            yield Unreadable(path, error.strerror or str(error))
+            continue
+        files = [entry for entry in found_here if not _is_folder(entry)]
+        if files:
+            yield Listed(path, [entry.name for entry in files], [_size(entry) for entry in files])
+        if folder.deep:
+            below = [entry.path for entry in found_here if entry.is_dir(follow_symlinks=False)]
+            waiting += reversed(below)
+
+
+def _chosen(folder: Folder, found: Listed) -> Listed:
+    if folder.names is None:
+        return found
+    pairs = [(name, size) for name, size in zip(found.names, found.sizes, strict=True) if name in folder.names]
+    return Listed(found.path, [name for name, _ in pairs], [size for _, size in pairs])
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except OSError:
+        return 0  # reading it reports that
+
+
+class Found(NamedTuple):
+    """What the driver is told of a listing: all but the replicas."""
+
+    brokers: list[FoundBroker]
+    metadata: dict[str, ClusterMetadata]
+    unreadable: list[Unreadable]
+
+    @property
+    def clusters(self) -> dict[str, str]:
+        """The cluster of each log directory that says so."""
+        return {broker.root: broker.cluster_id for broker in self.brokers if broker.cluster_id is not None}
+
+
+def found_in(answers: pa.Table) -> Found:
+    """What rows other than of replicas say."""
+    brokers: dict[str, FoundBroker] = {}
+    metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
+    unreadable: list[tuple[int, list[bytes], Unreadable]] = []
+    for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
+        value = pickle.loads(row["payload"])  # written by our own workers
+        if row["kind"] == BROKER:
+            broker = FoundBroker(*value)
+            before = brokers.get(broker.root, broker)
+            brokers[broker.root] = before._replace(stopped=before.stopped or broker.stopped)
+        elif row["kind"] == METADATA:
+            before_metadata = metadata.get(row["real"])
+            if before_metadata is None or row["sort"] < before_metadata[0]:
+                metadata[row["real"]] = row["sort"], value
+        else:
+            unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
+    ordered = sorted(metadata.values(), key=lambda pair: pair[0])
+    return Found(
+        list(brokers.values()),
+        {root: said for _, one in ordered for root, said in one.items()},
+        [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],
+    )

@@ -1,0 +1,103 @@
+"""Workers list the replicas that `logdir.open` finds; the driver looks at few folders."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from kafkawire import logdir
+from kafkawire.spark import fleet_listing
+from kafkawire.spark.fleet_listing import REPLICA, UNREADABLE, Folder, _folders, _rows_of
+from kafkawire.spark.replica_parts import distinct
+from kafkawire.transactions.replica_files import replicas
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
+
+
+def listed(*paths: str) -> list[tuple[str, str, int, str, list[str], int | None]]:
+    """Without Spark: what workers would find."""
+    folders = [folder for number, path in enumerate(paths) for folder in _folders(number, path)]
+    names = fleet_listing.LISTING.names
+    rows = [dict(zip(names, row, strict=False)) for folder in folders for row in _rows_of(folder)]
+    found = sorted((row for row in rows if row["kind"] == REPLICA), key=lambda row: row["sort"])
+    return [shown(partition) for partition in distinct(found)]
+
+
+def shown(partition: logdir.Partition) -> tuple[str, str, int, str, list[str], int | None]:
+    files = sorted(file.path for file in partition.files)
+    return partition.broker.root, partition.topic, partition.partition, partition.path, files, partition.high_watermark
+
+
+def opened(*paths: str) -> list[tuple[str, str, int, str, list[str], int | None]]:
+    return [shown(partition) for partition in replicas(logdir.open(*paths))]
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        (EXAMPLES,),
+        (EXAMPLES / "three-nodes" / "broker-2", EXAMPLES / "three-nodes"),
+        (EXAMPLES / "one-node" / "broker-1" / "payments-0",),
+        (EXAMPLES / "one-node" / "broker-1" / "payments-0" / f"{0:020}.log",),
+        (os.path.relpath(EXAMPLES),),
+    ],
+)
+def test_lists_what_opening_finds(paths: tuple[object, ...]) -> None:
+    expected = opened(*map(str, paths))
+    assert expected
+    assert listed(*map(str, paths)) == expected
+
+
+def test_lists_what_opening_finds_through_uris() -> None:
+    paths = (f"file://{EXAMPLES}", f"file://{EXAMPLES}/one-node/broker-1/payments-0/{0:020}.log")
+    assert listed(*paths) == opened(*paths)
+
+
+def test_finds_links_once_and_names_that_are_no_text(tmp_path: Path) -> None:
+    partition = tmp_path / "broker-1" / "orders-0"
+    partition.mkdir(parents=True)
+    (partition / f"{0:020}.log").touch()
+    (partition / os.fsdecode(b"\xff.log")).touch()
+    (partition / "gone").symlink_to("nowhere")
+    (tmp_path / "broker-2").symlink_to("broker-1")
+    paths = str(tmp_path), str(tmp_path / "broker-2")
+    assert len(listed(*paths)) == 1
+    assert listed(*paths) == opened(*paths)
+
+
+def test_folders_that_cannot_be_listed_are_rows(tmp_path: Path) -> None:
+    (row,) = _rows_of(Folder(0, None, str(tmp_path / "gone")))
+    assert row[0] == UNREADABLE
+    with pytest.raises(FileNotFoundError):
+        _folders(0, str(tmp_path / "gone"))
+
+
+@pytest.mark.parametrize("replicas_of_broker", [20, 400])
+def test_the_driver_looks_at_few_folders(
+    tmp_path: Path, replicas_of_broker: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for broker in range(12):
+        for number in range(replicas_of_broker):
+            (tmp_path / f"broker-{broker}" / f"orders-{number}").mkdir(parents=True)
+    looked: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(path) or scandir(path))
+    folders = _folders(0, str(tmp_path))
+    assert len(looked) <= 1 + 12 + fleet_listing._FOLDERS
+    assert len(folders) >= 12 * replicas_of_broker
+
+
+@pytest.mark.spark
+def test_tasks_see_their_own_rows(spark: SparkSession) -> None:
+    rows = fleet_listing.listing(spark, [str(EXAMPLES)]).where(f"kind = '{REPLICA}'")
+    sizes = {os.fsdecode(row.path): row.bytes for row in rows.select("path", "bytes").collect()}
+    partitions = replicas(logdir.open(str(EXAMPLES)))
+    assert sizes == {one.path: sum(file.size for file in one.segments) for one in partitions}
