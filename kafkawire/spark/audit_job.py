@@ -22,9 +22,9 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
+from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
 from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.outcome_rows import TO_DRIVER, DecidedUntil, judged
-from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
 from kafkawire.spark.replica_parts import PartSizing, ToldFacts, by_task, distinct, merged, summaries
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES

@@ -16,14 +16,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
-from kafkawire.spark.outcome_rows import SCHEMA, SPARK_SCHEMA, TO_DRIVER, short, shuffled_rows
 from kafkawire.spark.fleet_listing import as_batches, replica_at, segment_sizes
+from kafkawire.spark.outcome_rows import SCHEMA, SPARK_SCHEMA, TO_DRIVER, short, shuffled_rows
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.endings import Endings
-from kafkawire.transactions.part_scan import count_parts
 from kafkawire.transactions.part_summary import decode, encode
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, summarize_part
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.summary_processes import PartTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,20 +34,20 @@ _CELLS = 16
 #: Replicas whose parts a task plans.
 _PLANNED = 256
 
-_REPLICA = (
+_PART = [
     ("real", pa.binary()),
     ("sort", pa.binary()),
     ("store", pa.string()),
     ("path", pa.binary()),
     ("names", pa.binary()),
-)
-PARTS = pa.schema([*_REPLICA, ("segment", pa.int32()), ("number", pa.int32()), ("count", pa.int32())])
-SUMMARIES = pa.schema(
-    [*_REPLICA, ("segment", pa.int32()), ("number", pa.int32()), ("cell", pa.int32()), ("summary", pa.binary())]
-)
-_REPLICA_SPARK = "real binary, sort binary, store string, path binary, names binary, segment int, number int"
-_PARTS_SPARK = f"{_REPLICA_SPARK}, count int"
-_SUMMARIES_SPARK = f"{_REPLICA_SPARK}, cell int, summary binary"
+    ("segment", pa.int32()),
+    ("number", pa.int32()),
+]
+PARTS = pa.schema([*_PART, ("task", pa.binary())])
+SUMMARIES = pa.schema([*_PART, ("cell", pa.int32()), ("summary", pa.binary())])
+_PART_SPARK = "real binary, sort binary, store string, path binary, names binary, segment int, number int"
+_PARTS_SPARK = f"{_PART_SPARK}, task binary"
+_SUMMARIES_SPARK = f"{_PART_SPARK}, cell int, summary binary"
 
 Roots = Mapping[str, tuple[int, Replica]]
 Rows = Iterator[dict[str, Any]]
@@ -81,10 +81,10 @@ def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots) -> DataFram
     part_bytes = sizing.part_bytes
 
     def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_parts(listed, part_bytes), PARTS)
+        yield from as_batches(_parts(listed, part_bytes, roots), PARTS)
 
     def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_cells(listed, part_bytes, roots), SUMMARIES, _CELLS)
+        yield from as_batches(_cells(listed, part_bytes), SUMMARIES, _CELLS)
 
     planned = by_task(
         replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"), plan, _PARTS_SPARK
@@ -94,25 +94,23 @@ def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots) -> DataFram
     return by_task(planned.repartition(tasks), read, _SUMMARIES_SPARK)
 
 
-def _parts(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
     for row, partition in _distinct(listed):
-        key = row["real"], row["sort"], row["store"], row["path"], row["names"]
-        for segment, size in enumerate(segment_sizes(row, partition)):
-            count = count_parts(size, part_bytes)
-            for number in range(count):
-                yield (*key, segment, number, count)
-
-
-def _cells(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
-    for row in listed:
-        partition = replica_at(row)
         replica = roots[partition.broker.root][1]._replace(partition=partition)
-        segment, number = row["segment"], row["number"]
-        data = encode(summarize_part(replica, segment, number, row["count"], part_bytes))
-        for cell, start in enumerate(range(0, max(len(data), 1), _CELL_BYTES)):
-            first = segment == number == cell == 0
-            told = (row["store"], row["path"], row["names"]) if first else (None, None, None)
-            yield (row["real"], row["sort"], *told, segment, number, cell, data[start : start + _CELL_BYTES])
+        for segment, task in parts_of(replica, part_bytes, segment_sizes(row, partition)):
+            first = segment == task.number == 0
+            folder = (row["store"], row["path"], row["names"]) if first else (None, None, None)
+            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
+
+
+def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+    for row in listed:
+        task: PartTask = pickle.loads(row["task"])  # written by our own workers
+        data = encode(task.summary(part_bytes))
+        for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
+            folder = (row["store"], row["path"], row["names"]) if cell == 0 else (None, None, None)
+            place = row["real"], row["sort"], *folder, row["segment"], row["number"]
+            yield (*place, cell, data[start : start + _CELL_BYTES])
 
 
 def merged(found: DataFrame, tasks: int, roots: Roots) -> DataFrame:

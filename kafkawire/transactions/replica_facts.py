@@ -8,7 +8,7 @@ ids and ended transactions, not with the batches.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -101,8 +101,14 @@ def check(partition: logdir.Partition, *, expiration_ms: int = PRODUCER_ID_EXPIR
     return [placed.answer for placed in found.answers if placed.answer.check in LOG_CHECKS]
 
 
-def parts_of(replica: Replica, part_bytes: int = PART_BYTES) -> Iterator[tuple[int, PartTask]]:
-    """The parts of all segments in order, each with the index of its segment. Only sizes are looked at."""
+def parts_of(
+    replica: Replica, part_bytes: int = PART_BYTES, sizes: Sequence[int] | None = None
+) -> Iterator[tuple[int, PartTask]]:
+    """The parts of all segments in order, each with the index of its segment. Only sizes are looked at.
+
+    Args:
+        sizes: bytes of the segments, as a listing has them; None: of the files, now.
+    """
     partition = replica.partition
     snapshots = sorted(file.offset or 0 for file in partition.snapshots)
     bases = [file.offset or 0 for file in partition.segments]
@@ -111,7 +117,7 @@ def parts_of(replica: Replica, part_bytes: int = PART_BYTES) -> Iterator[tuple[i
         end = bisect_left(snapshots, bases[segment + 1]) if segment + 1 < len(bases) else None
         joints = tuple(snapshots[bisect_right(snapshots, bases[segment]) : end])
         try:
-            size = file.size
+            size = file.size if sizes is None else sizes[segment]
         except OSError:
             size = 0  # reading it reports the damage
         count = count_parts(size, part_bytes)
