@@ -30,12 +30,13 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
-from kafkawire.transactions.part_scan import MARKERS, PART_BYTES, count_parts
+from kafkawire.transactions.part_scan import PART_BYTES, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.replica_files import place_of, read_snapshot
 from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
+from kafkawire.transactions.span_scan import MARKERS
 from kafkawire.transactions.summary_processes import PartTask
 
 

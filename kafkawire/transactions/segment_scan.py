@@ -71,6 +71,10 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
         """Those from index `begin` to `stop`."""
         return Appends(*(getattr(self, name)[begin:stop] for name in self.__struct_fields__))
 
+    def at(self, indexes: Int64) -> Iterator[Append]:
+        """Those at the indexes, each as an object."""
+        return iter(Appends(*(getattr(self, name)[indexes] for name in self.__struct_fields__)))
+
     @classmethod
     def joined(cls, several: Sequence[Appends]) -> Appends:
         """All of several, one after the other."""

@@ -23,7 +23,7 @@ from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 
 _GAP = "offsets are missing since the producer's batch before"
-_EXPIRED = "the producer's state may have expired since its batch before"
+EXPIRED = "the producer's state may have expired since its batch before"
 
 
 class LogChecks:
@@ -165,9 +165,9 @@ class LogChecks:
 
     def _forgotten(self, append: Append) -> None:
         """The step from a state that the broker may have dropped."""
-        self.epoch.lack(_EXPIRED)
+        self.epoch.lack(EXPIRED)
         if append.control is not None:
-            self.coordinator_epoch.lack(_EXPIRED)
+            self.coordinator_epoch.lack(EXPIRED)
         elif append.base_sequence >= 0:
             for tally in (self.sequence, self.duplicate, self.from_zero):
-                tally.lack(_EXPIRED)
+                tally.lack(EXPIRED)
