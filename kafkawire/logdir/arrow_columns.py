@@ -1,9 +1,9 @@
 """Segments as Arrow columns, many batches at a time: what `rows_of` gives, without a row for each record. Without the
 native engine it is `rows_of`.
 
-Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `runs`) are batches that
-cannot be read, and those whose records are so many bytes that they are better not held twice. The types of the rows
-say which fields there are; one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
+Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `batch_runs`) are batches
+that cannot be read, and those whose records are so many bytes that they are better not held twice. The types of the
+rows say which fields there are; one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir.batch_runs import fields_of, runs_of
-from kafkawire.logdir.file_rows import log_rows, rows_of
+from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
-from kafkawire.logdir.row_arrays import MAKERS, ControlRows, Piece
+from kafkawire.logdir.row_arrays import KNOWN, Piece
 from kafkawire.records.columns import Batches, Records
+from kafkawire.records.control_columns import controls_of
 from kafkawire.wire.backend import native
 
 #: The records of one piece have about so many bytes.
@@ -45,56 +46,39 @@ def columns_of(
         return
     constants: dict[str, Any] = {**file.place}
     names = [name for name in dict.fromkeys([*fields.batch, *fields.record]) if name not in constants]
-    if not MAKERS.keys() >= set(names):
+    if not set(names) <= KNOWN:
         yield from rows_of(file, options)
         return
 
     def write(found: Batches, at: int, stop: int) -> tuple[rows.Columns | None, int, bool]:
         first, last = found.start.searchsorted([at, stop]).tolist()
-        piece = _piece(found, first, last, file, options)
+        piece = _piece(found, first, last, deep=options.deep)
         if piece is None:
             return None, at, True
         arrays = {name: piece.repeated(value) for name, value in constants.items() if value is not None}
-        arrays |= {name: array for name in names if (array := MAKERS[name](piece, encode)) is not None}
+        arrays |= {name: array for name in names if (array := piece.array(name, fields, encode)) is not None}
         after = int(found.start[piece.stop]) if piece.stop < len(found) else len(found.data)
         return rows.Columns(found.origin + at, piece.length, arrays), after, False
 
     yield from runs_of(file, options, write)
 
 
-def _piece(found: Batches, first: int, last: int, file: LocatedFile, options: Options) -> Piece | None:
+def _piece(found: Batches, first: int, last: int, *, deep: bool) -> Piece | None:
     """The batches from `first` on, at most up to `last`, that can be one piece; None where the first is refused."""
-    records = None
-    if options.deep:
-        data = np.frombuffer(found.data, np.uint8)
-        large = np.flatnonzero(found.size[first:last] > _MOST_BYTES)
-        last = first + int(large[0]) if len(large) else last
-        while True:
-            if last == first:
-                return None
-            limit = min(found.max_batch_bytes, _MOST_BYTES)
-            assert native is not None
-            columns, copied, malformed, stop, _ = native.record_columns(data, found.start[:last], first, _PIECE, limit)
-            if stop == first:
-                return None
-            if not len(malformed):
-                break
-            last = int(malformed[0])
-        records = Records(found, data if copied is None else copied, (), *columns)
-        last = stop
-    markers = ControlRows()
-    for index in (first + np.flatnonzero(found.is_control[first:last])).tolist():
-        if not _read_marker(found, index, file, options, markers):
-            # What is not plain ends the piece in front of it, and is the first of the next.
-            return None if index == first else _piece(found, first, index, file, options)
-    return Piece(found, first, last, records, markers)
-
-
-def _read_marker(found: Batches, index: int, file: LocatedFile, options: Options, markers: ControlRows) -> bool:
-    """Reads a control batch; whether it can be read."""
-    made = list(log_rows([found.batch(index)], file, options))
-    if any(isinstance(row, rows.Damage) for row in made):
-        return False
-    for row in made:
-        markers.add(index, row)
-    return True
+    controls = controls_of(found)
+    refused = [index for index in controls.malformed if index >= first]
+    if deep:
+        refused += (first + np.flatnonzero(found.size[first:last] > _MOST_BYTES)).tolist()
+    last = min(last, *refused) if refused else last
+    if not deep:
+        return Piece(found, first, last, None, controls) if last > first else None
+    data = np.frombuffer(found.data, np.uint8)
+    limit = min(found.max_batch_bytes, _MOST_BYTES)
+    while last > first:
+        assert native is not None
+        columns, copied, malformed, stop, _ = native.record_columns(data, found.start[:last], first, _PIECE, limit)
+        if not malformed:
+            records = Records(found, data if copied is None else copied, (), *columns)
+            return Piece(found, first, stop, records, controls) if stop > first else None
+        last = int(malformed[0])
+    return None

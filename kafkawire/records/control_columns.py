@@ -10,7 +10,7 @@ from kafkawire.errors import RecordError
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, MALFORMED
 from kafkawire.records.marker_columns import markers
-from kafkawire.records.record_table import Values
+from kafkawire.records.record_table import Validity, Values
 
 
 class Controls(NamedTuple):
@@ -48,4 +48,4 @@ def controls_of(batches: Batches) -> Controls:
             texts.append(name)
         places[index] = texts.index(name)
         epochs[index], known[index] = epoch or 0, epoch is not None
-    return Controls(Values(places, places >= 0, texts), Values(epochs, known), malformed)
+    return Controls(Values(places, Validity(places >= 0), tuple(texts)), Values(epochs, Validity(known)), malformed)

@@ -35,6 +35,8 @@ class MarkerColumns(NamedTuple):
 def markers(found: Batches) -> MarkerColumns:
     """The markers among batches; other control batches are listed in `others`."""
     control = np.flatnonzero(found.is_control)
+    if not len(control):
+        return MarkerColumns(control, np.empty(0, np.uint8), np.empty(0, np.int32), control)
     same = (found.size[control] == HEADER.size + len(_MARKER)) & (found.codec[control] == 0)
     same &= found.record_count[control] == 1
     plain = control[same]

@@ -6,7 +6,8 @@ made of them. Needs pyarrow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,21 @@ OF_BATCH = "of_batch"
 CONTROL_COLUMNS = frozenset(("control", "coordinator_epoch"))
 
 
+class Validity:
+    """Which values are not null; columns share it."""
+
+    def __init__(self, flags: Bools) -> None:
+        self.flags = flags
+
+    @cached_property
+    def none(self) -> bool:
+        return not self.flags.any()
+
+    @cached_property
+    def buffer(self) -> pa.Buffer | None:
+        return None if self.flags.all() else bitmap(self.flags)
+
+
 class Values(NamedTuple):
     """The values of a column.
 
@@ -33,17 +49,17 @@ class Values(NamedTuple):
     """
 
     numbers: npt.NDArray[Any]
-    present: Bools | None = None
-    texts: Sequence[str] | None = None
+    present: Validity | None = None
+    texts: tuple[str, ...] | None = None
 
-    def at(self, index: Any) -> Values:
-        """The values at some places."""
-        present = None if self.present is None else self.present[index]
-        return Values(self.numbers[index], present, self.texts)
+    def map(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Values:
+        """The values with numbers and flags changed alike."""
+        present = None if self.present is None else Validity(change(self.present.flags))
+        return Values(change(self.numbers), present, self.texts)
 
     def array(self, type: pa.DataType) -> pa.Array:
         """As Arrow. Texts are a dictionary."""
-        validity = None if self.present is None or self.present.all() else bitmap(self.present)
+        validity = None if self.present is None else self.present.buffer
         if self.texts is not None:
             places = np.ascontiguousarray(self.numbers, np.int32)
             indices = pa.Array.from_buffers(pa.int32(), len(places), [validity, pa.py_buffer(places)])
@@ -69,7 +85,7 @@ class Column(NamedTuple):
     batch: str | None = None
     record: str | None = None
     present: Callable[[Any], Bools] | None = None
-    texts: Sequence[str] | None = None
+    texts: tuple[str, ...] | None = None
 
     def of_batches(self, batches: Any, controls: Any = None) -> Values:
         """The values of `Batches`. `controls`: their `Controls`, needed for `CONTROL_COLUMNS`."""
@@ -83,11 +99,12 @@ class Column(NamedTuple):
         """The values of `Records`."""
         assert self.record is not None
         if self.record == OF_BATCH:
-            return self.of_batches(records.batches, controls).at(records.batch)
+            return self.of_batches(records.batches, controls).map(lambda values: values[records.batch])
         return self._of(records, self.record)
 
     def _of(self, origin: Any, array: str) -> Values:
-        return Values(getattr(origin, array), None if self.present is None else self.present(origin), self.texts)
+        present = None if self.present is None else Validity(self.present(origin))
+        return Values(getattr(origin, array), present, self.texts)
 
 
 #: Of a header, keys are bytes as on the wire.
@@ -132,7 +149,8 @@ def bitmap(flags: Bools) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def text_array(texts: Sequence[str]) -> pa.Array:
+@lru_cache(maxsize=64)
+def text_array(texts: tuple[str, ...]) -> pa.Array:
     """Texts as an Arrow array. Not `pa.array`, which imports pandas wherever that is installed: tens of megabytes."""
     encoded = [text.encode() for text in texts]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)

@@ -82,7 +82,7 @@ def of_columns(
         if (value := place.get(name)) is None:
             return pa.nulls(len(found), column.type)
         if isinstance(value, str):
-            return Values(np.zeros(len(found), np.int32), texts=[value]).array(column.type)
+            return Values(np.zeros(len(found), np.int32), texts=(value,)).array(column.type)
         return Values(np.full(len(found), value)).array(column.type)
 
     arrays = [array(field.name) for field in schema]
