@@ -79,10 +79,6 @@ def name_cell(value: str | None) -> TableCell:
     return TableCell("none", None) if value is None else TableCell(value, value, code=True)
 
 
-def _age_cell(age_ms: int | None) -> TableCell:
-    return TableCell("unknown", None) if age_ms is None else TableCell(duration(age_ms), age_ms)
-
-
 def partition_cell(topic: str, partition: int, cluster: str | None, *, several: bool) -> TableCell:
     """`orders-1`, which sorts before `orders-10`.
 

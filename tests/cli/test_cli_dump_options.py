@@ -63,7 +63,7 @@ SEEN = {
 def test_tables_match_golden_files(run: Run, broker: Path, name: str, format: str) -> None:
     result = run("dump", *SEEN[name], "--format", format)
     assert result.code == 0
-    golden.check(f"cli/dump/{name}.{format}.txt", result.text)
+    golden.check(f"cli/dump/{name}.txt", result.text, format)
 
 
 def test_tables_of_damage_match_golden_files(run: Run, broker: Path) -> None:
@@ -74,7 +74,7 @@ def test_tables_of_damage_match_golden_files(run: Run, broker: Path) -> None:
     (broker / "orders-0" / f"{0:020}.timeindex").write_bytes(bytes.fromhex("000001a1fe000000" + "00000005") + b"\1")
     result = run("dump", "logs/orders-0", "--format", "table")
     assert result.code == 4
-    golden.check("cli/dump/damage.table.txt", result.text + result.err)
+    golden.check("cli/dump/damage.txt", result.text + result.err)
 
 
 # Filters -------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def printed(
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
 def test_every_format_escapes_hostile_rows(format: Format) -> None:
-    golden.check(f"cli/hostile_rows.{format.value}.txt", printed(THINGS, format))
+    golden.check("cli/hostile_rows.txt", printed(THINGS, format), format.value)
 
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
