@@ -23,10 +23,11 @@ from tools.fuzz.targets import (  # noqa: E402
     messages,
     records,
     schemas,
+    tls,
 )
 
 TARGETS: dict[str, FuzzTarget] = {
     target.name: target
-    for room in (messages, schemas, records, logs, captures, logins, brokers, commands)
+    for room in (messages, schemas, records, logs, captures, tls, logins, brokers, commands)
     for target in room.TARGETS
 }
