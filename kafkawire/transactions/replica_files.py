@@ -1,23 +1,15 @@
-"""From log directories to facts: what both engines read of each file.
-
-Files are opened by `logdir`; a file that cannot be read becomes damage, never an exception.
-"""
+"""The replicas of log directories, and their newest snapshots. A file that cannot be read becomes damage, never an
+exception."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from os.path import realpath
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory, LogFile, Partition
+from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
-from kafkawire.transactions.coordinator_log import UnreadableRecord
-from kafkawire.transactions.facts import CoordinatorRecord, Place, Segment
-from kafkawire.transactions.producer_append import Append
-from kafkawire.transactions.segment_scan import Appends, read_pieces
-
-SegmentFact = Append | CoordinatorRecord | UnreadableRecord | Segment
+from kafkawire.transactions.facts import Place
 
 
 def replicas(directory: LogDirectory) -> list[Partition]:
@@ -31,20 +23,6 @@ def replicas(directory: LogDirectory) -> list[Partition]:
 
 def place_of(partition: Partition) -> Place:
     return Place(partition.broker.root, partition.topic, partition.partition)
-
-
-def read_segment(file: LogFile, after: Segment | None = None) -> Iterator[SegmentFact]:
-    """A segment: the batches of its producers and, of `__transaction_state`, its records, in offset order; last the
-    `Segment` itself.
-
-    Args:
-        after: the segment before; None for the first of the log, or where it does not matter what is missing.
-    """
-    for found in read_pieces(file, after):
-        if isinstance(found, Appends):
-            yield from found
-        else:
-            yield found
 
 
 def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:

@@ -15,7 +15,8 @@ from kafkawire.transactions import Append
 from kafkawire.transactions.coordinator_log import IdLog, UnreadableRecord, registration
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import CoordinatorRecord
-from kafkawire.transactions.replica_files import place_of, read_segment
+from kafkawire.transactions.replica_files import place_of
+from kafkawire.transactions.segment_scan import Appends, read_pieces
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 
@@ -39,12 +40,19 @@ def replayed(path: str) -> list[Row]:
     return [row for partition in logdir.open(path).partitions for row in _of_partition(partition)]
 
 
+def appends_of(file: logdir.LogFile) -> Iterator[Append]:
+    """The batches of producers in a segment."""
+    for fact in read_pieces(file):
+        if isinstance(fact, Appends):
+            yield from fact
+
+
 def _of_partition(partition: logdir.Partition) -> Iterator[Row]:
     place = place_of(partition)
     begun: dict[int, list[Append]] = {}
     for file in partition.segments:
-        for append in read_segment(file):
-            if not isinstance(append, Append) or not append.transactional or append.control == MALFORMED:
+        for append in appends_of(file):
+            if not append.transactional or append.control == MALFORMED:
                 continue
             if append.control is None:
                 begun.setdefault(append.producer_id, []).append(append)
@@ -97,7 +105,7 @@ def test_what_the_coordinator_says(spark: SparkSession, tmp_path: Path) -> None:
     log = IdLog()
     (state,) = (partition for partition in directory.partitions if partition.topic == "__transaction_state")
     for file in state.segments:
-        for fact in read_segment(file):
+        for fact in read_pieces(file):
             if isinstance(fact, CoordinatorRecord):
                 found = registration(place_of(state), fact)
                 if found is not None and not isinstance(found, UnreadableRecord):
