@@ -131,7 +131,8 @@ class SegmentReader(ItemReader[SegmentPart]):
 
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = _within(part.offsets, found.base_offset, found.last_offset)
-        found = found.where(chosen & ~found.is_control if self.data_only else chosen)
+        chosen = chosen & ~found.is_control if self.data_only else chosen
+        found = found if chosen.all() else found.where(chosen)
         if not len(found):
             return
         controls = controls_of(found) if {*CONTROL_COLUMNS, "error"} & set(schema.names) else None
