@@ -103,6 +103,8 @@ class _DecisionIndex:
         key = epoch, partition if listing else None
         if key not in self._candidates:
             numbers = sorted([*listing, *self._listing_none.get(epoch, [])])
+            if not numbers:
+                return _NO_CANDIDATES
             self._candidates[key] = _Candidates([self._decisions[number] for number in numbers])
         return self._candidates[key]
 
@@ -158,6 +160,9 @@ class _Candidates:
 
 def _least_from_each_on(times: Iterable[float]) -> list[float]:
     return list(accumulate(reversed(list(times)), min))[::-1]
+
+
+_NO_CANDIDATES = _Candidates([])
 
 
 def _until(decision: Decision) -> float:
