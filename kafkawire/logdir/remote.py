@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import posixpath
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import cache
+from glob import has_magic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -127,6 +129,40 @@ def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[st
     return {
         directory: ([name for name, _ in pairs], [size for _, size in pairs]) for directory, pairs in ordered.items()
     }
+
+
+def matching(uri: str) -> Iterator[str]:
+    """The URIs, without their query, that a URI with globs (`*`, `[0-9]`) in its path stands for, in order.
+
+    Raises:
+        OSError: the folder above the first glob cannot be listed.
+        MissingExtraError: pyarrow is not installed.
+    """
+    place, mark, query = uri.partition("?")
+    parts = place.split("/")
+    first = next((number for number, part in enumerate(parts) if has_magic(part)), len(parts))
+    above = "/".join(parts[:first])
+    filesystem, root = _opened(above + mark + query)
+    from pyarrow import fs
+
+    found = [""]
+    if filesystem.get_file_info(root).type == fs.FileType.NotFound:
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", without_secrets(above))
+    for pattern in filter(None, parts[first:]):
+        if not has_magic(pattern):
+            found = [f"{path}/{pattern}" for path in found]
+            continue
+        folders = [(path, filesystem.get_file_info(root.rstrip("/") + path)) for path in found]
+        listed = [
+            (path, info.base_name)
+            for path, folder in folders
+            if folder.type == fs.FileType.Directory
+            for info in filesystem.get_file_info(fs.FileSelector(folder.path))
+        ]
+        found = [f"{path}/{name}" for path, name in listed if fnmatchcase(name, pattern) and name[:1] != "."]
+    for path in sorted(found):
+        if filesystem.get_file_info(root.rstrip("/") + path).type != fs.FileType.NotFound:
+            yield above + path
 
 
 def without_secrets(uri: str) -> str:

@@ -26,7 +26,7 @@ except ImportError:
 
 from kafkawire.spark.audit_dataframes import audit_tables
 from kafkawire.spark.audit_job import audit
-from kafkawire.spark.functions import from_kafka_message, to_kafka_message
+from kafkawire.spark.functions import from_kafka_message, register_functions, to_kafka_message
 from kafkawire.spark.message_tables import message_table
 from kafkawire.spark.session import local_session, session_on
 from kafkawire.spark.shipping import ship
@@ -53,11 +53,13 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Register the data sources of this package in a session: `kafka_segment`, `kafka_pcap`, `kafka_index`."""
+    """Register the data sources of this package in a session, `kafka_segment`, `kafka_pcap` and `kafka_index`, and for
+    its SQL the functions `from_kafka_message` and `to_kafka_message`."""
     from kafkawire.spark.capture_source import KafkaPcap
     from kafkawire.spark.index_source import KafkaIndex
     from kafkawire.spark.segment_source import KafkaSegment
 
+    register_functions(spark)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
     for source in (KafkaSegment, KafkaPcap, KafkaIndex):
         # Sources run in processes that do not know the session's settings: this one travels with the class.

@@ -15,16 +15,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
+from pyspark.sql.functions import udf
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import BinaryType, DataType
+from pyspark.sql.types import BinaryType, DataType, VariantType, VariantVal
 
+from kafkawire.errors import KafkaWireError, UnsupportedVersionError
+from kafkawire.rows.arrow import json_text
 from kafkawire.spark.column_codec import decoded, encoded
-from kafkawire.spark.function_options import check_version, message_named, read_options
+from kafkawire.spark.function_options import (
+    FAILFAST,
+    PREFIX,
+    FunctionOptions,
+    check_version,
+    message_named,
+    read_options,
+)
 from kafkawire.spark.schema import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
 
 def from_kafka_message(
@@ -96,7 +107,57 @@ def to_kafka_message(
     return _udf(encode_each, BinaryType())(struct, version)
 
 
+def register_functions(spark: SparkSession) -> None:
+    """Register both functions for SQL, where a function has one type: `from_kafka_message` returns a VARIANT.
+
+    SELECT from_kafka_message(value, 'TransactionLogValue'):producer_id::bigint FROM records
+
+    Their arguments: the data, a message's name, the version ("prefix" by default), for the first one a mode.
+    """
+    spark.udf.register("from_kafka_message", udf(_variant, VariantType(), useArrow=False).asNondeterministic())
+    wrap: Any = arrow_udf
+    spark.udf.register("to_kafka_message", wrap(_bytes, BinaryType()))
+
+
+def _variant(
+    data: bytes | None, messageName: str, version: int | str | None = PREFIX, mode: str = FAILFAST
+) -> VariantVal | None:
+    """A message as a VARIANT with the names that the columns have; bytes are base64."""
+    options = read_options({"mode": mode})
+    message: Any = message_named(messageName, None)
+    check_version(message, version)
+    if data is None:
+        return None
+    try:
+        if version == PREFIX:
+            found, _ = message.decode_prefixed(data)
+        elif isinstance(version, int):
+            found = message.decode(data, version)
+        else:
+            raise UnsupportedVersionError(messageName, version, message.spec.valid_versions)
+    except KafkaWireError:
+        if options.mode == FAILFAST:
+            raise
+        return None
+    return VariantVal.parseJson(json_text(_fields(msgspec.to_builtins(found))).decode())
+
+
+def _fields(value: Any) -> Any:
+    """The fields that columns have: without unknown tagged ones."""
+    if isinstance(value, dict):
+        return {name: _fields(field) for name, field in value.items() if name != "unknown_tagged_fields"}
+    return [_fields(element) for element in value] if isinstance(value, (list, tuple)) else value
+
+
+def _bytes(struct: pa.Array, messageName: pa.Array, version: pa.Array) -> pa.Array:
+    if not len(struct):
+        return pa.array([], pa.binary())
+    text = version[0].as_py()
+    return encoded(messageName[0].as_py(), FunctionOptions(), struct, text if text == PREFIX else version)
+
+
 def _udf(function: Callable[..., pa.Array], returned: DataType) -> Callable[..., Column]:
     wrap: Any = arrow_udf  # its overloads leave the plain call out
-    udf: Callable[..., Column] = wrap(function, returned)
-    return udf
+    # Spark would repeat a deterministic function for a filter on its result.
+    wrapped: Callable[..., Column] = wrap(function, returned).asNondeterministic()
+    return wrapped

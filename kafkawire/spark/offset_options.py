@@ -52,11 +52,11 @@ class Subscription(NamedTuple):
     pattern: re.Pattern[str] | None = None
     assigned: frozenset[Place] | None = None
 
-    def wants(self, topic: str, partition: int) -> bool:
-        """Whether a partition is read."""
+    def wants(self, topic: str | None, partition: int | None) -> bool:
+        """Whether a partition is read; None: a file that is in no partition's directory."""
         return (
             (self.topics is None or topic in self.topics)
-            and (self.pattern is None or self.pattern.fullmatch(topic) is not None)
+            and (self.pattern is None or (topic is not None and self.pattern.fullmatch(topic) is not None))
             and (self.assigned is None or (topic, partition) in self.assigned)
         )
 

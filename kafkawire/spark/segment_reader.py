@@ -12,6 +12,9 @@ from pyspark.sql.types import StructType
 from kafkawire import logdir
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, Partition, Selection
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.located_file import BATCHES
+from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.text_files import INT64
@@ -68,13 +71,22 @@ class SegmentReader(ItemReader[SegmentPart]):
 
     def items(self) -> Iterator[SegmentPart]:
         wanted = bounds(self.options)
-        partitions = self.subscribed(logdir.open(*self.options.paths).partitions)
+        paths = self.options.paths
+        directory = logdir.open(*paths)
+        for one in directory.unreadable:
+            yield SegmentPart(log_file(one.path), problem=Damage(0, "unreadable", one.reason))
+        partitions = self.subscribed(directory.partitions)
         there = {(partition.topic, partition.partition) for partition in partitions}
         self.subscription.check(there)
         wanted.check(there)
         for partition in partitions:
             if partition.segments:
                 yield from self._of_replica(partition, wanted.of(partition))
+        in_use = {file.path for partition in directory.partitions for file in partition.segments}
+        named = {path.partition("?")[0] if is_uri(path) else path for path in paths} - in_use
+        for file in directory.files:
+            if file.path in named and file.kind in BATCHES and self.subscription.wants(file.topic, file.partition):
+                yield from self.parts(file, 0, None, ALL_OFFSETS)
 
     def subscribed(self, partitions: Iterable[Partition]) -> list[Partition]:
         """The replicas that the options choose."""

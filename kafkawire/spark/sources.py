@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.remote import matching
 from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.spark.column_projection import projection, table_schema
 from kafkawire.spark.task_sizing import split_into_tasks
@@ -28,6 +29,7 @@ _MODES = ("PERMISSIVE", FAILFAST)
 PART_BYTES = 32 << 20
 #: Sizes as Spark writes them (`JavaUtils.byteStringAs`).
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])b?|b)?", re.ASCII | re.IGNORECASE)
+_BRACES = re.compile(r"\{([^{}]*)\}")
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate("kmgtp", 1)}
 
 
@@ -52,6 +54,7 @@ class Source(DataSource):
 
     def schema(self) -> StructType:
         options = self.checked(*self.shared, *self.batch_only, *self.stream_only)
+        assert options.paths  # a missing path is an error of `load`
         table, hidden = self.item_reader.table(options), self.item_reader.hidden(options)
         columns = options.words("columns") or [name for name in table.names if name not in hidden]
         return table_schema(table, columns, case_sensitive=options.case_sensitive)
@@ -232,10 +235,32 @@ def local(path: str) -> str:
 
 
 def _matched(path: str) -> list[str]:
-    """What a glob on this machine stands for; any other path is itself."""
-    if is_uri(path) or not glob.has_magic(path) or os.path.lexists(path):
+    """The paths that a glob matches, as Hadoop's globs do (`*`, `?`, `[0-9]`, `{a,b}`); any other path is itself.
+
+    Raises:
+        FileNotFoundError: nothing matches, or a path of this machine does not exist.
+    """
+    if is_uri(path):
+        # In a URI, `?` begins the query.
+        place, mark, query = path.partition("?")
+        if not _BRACES.search(place) and not glob.has_magic(place):
+            return [path]
+        found = [f"{one}{mark}{query}" for each in _alternatives(place) for one in matching(f"{each}{mark}{query}")]
+    elif os.path.lexists(path):
         return [path]
-    found = sorted(glob.glob(path))
+    else:
+        found = [one for each in _alternatives(path) for one in sorted(glob.glob(each))]
+        if not found and not glob.has_magic(path) and not _BRACES.search(path):
+            raise FileNotFoundError(errno.ENOENT, "the path does not exist", path)
     if not found:
-        raise FileNotFoundError(errno.ENOENT, "nothing matches", path)
-    return found
+        raise FileNotFoundError(errno.ENOENT, "nothing matches", path.partition("?")[0] if is_uri(path) else path)
+    return list(dict.fromkeys(found))
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """A pattern for each alternative in braces, innermost first."""
+    found = _BRACES.search(pattern)
+    if found is None:
+        return [pattern]
+    before, after = pattern[: found.start()], pattern[found.end() :]
+    return [one for part in found[1].split(",") for one in _alternatives(f"{before}{part}{after}")]

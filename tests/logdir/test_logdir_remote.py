@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import pickle
 import sys
 from collections.abc import Iterator
@@ -89,3 +90,17 @@ def test_missing_pyarrow_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"s3://bucket/logs.*arrow"):
         logdir.open("s3://bucket/logs?not=opened&before")
+
+
+def test_globs_in_uris_match_as_on_this_machine(tmp_path: Path) -> None:
+    for name in ("broker-1/a-0", "broker-1/a-1", "broker-2/a-0", "broker-3/b-0", ".hidden/a-0"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "file").touch()
+    for pattern in ("broker-[12]/a-0", "*/a-*", "broker-*", "broker-3", "*/none", "*", "[!b]*", "file/*"):
+        expected = sorted(found.as_uri() for found in map(Path, glob.glob(f"{tmp_path}/{pattern}")))
+        assert list(remote.matching(f"{tmp_path.as_uri()}/{pattern}")) == expected
+    assert list(remote.matching(f"{tmp_path.as_uri()}/*-1/a-[01]")) == [
+        f"{tmp_path.as_uri()}/broker-1/a-{number}" for number in (0, 1)
+    ]
+    with pytest.raises(FileNotFoundError):
+        list(remote.matching(f"{tmp_path.as_uri()}/none/*"))

@@ -17,7 +17,7 @@ from kafkawire.errors import UnsupportedVersionError
 from kafkawire.messages import EndTxnMarker, FetchRequest, TransactionLogValue
 from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark import from_kafka_message, to_kafka_message
+from kafkawire.spark import from_kafka_message, register, to_kafka_message
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -139,6 +139,44 @@ def test_accepts_messages_of_a_schema_directory(spark: SparkSession, tmp_path: P
     assert [(row.text, row["count"]) for row in found] == [("hi", 5), ("ho", 0)]
     with pytest.raises(LookupError, match="no message is named 'Other'"):
         from_kafka_message("data", "Other", 0, options)
+
+
+def test_functions_in_sql(spark: SparkSession) -> None:
+    register(spark)
+    values = frame(spark, (VALUE.encode_prefixed(1), 1), (None, 1))
+    row, null = spark.sql(
+        """
+        SELECT from_kafka_message(data, 'TransactionLogValue') AS v,
+               from_kafka_message(substring(data, 3), 'TransactionLogValue', 1):producer_id::bigint AS id,
+               to_kafka_message(named_struct('producer_id', 7L), 'TransactionLogValue', 'prefix') AS encoded
+        FROM {values}
+        """,
+        values=values,
+    ).collect()
+    assert (row.id, null.id, null.v) == (5, None, None)
+    found = row.v.toPython()
+    assert (found["producer_id"], found["transaction_status"]) == (5, 1)
+    assert found["transaction_partitions"][0] == {"topic": "orders", "partition_ids": [0, 2]}
+    assert TransactionLogValue.decode_prefixed(bytes(row.encoded))[0] == TransactionLogValue(producer_id=7)
+
+
+def test_functions_in_sql_reject_what_they_cannot_decode(spark: SparkSession) -> None:
+    register(spark)
+    wrong = frame(spark, (b"\0\1\xff", 1))
+    for name in ("TransactionLogValue", "NoMessage"):
+        with pytest.raises(PythonException, match=name):
+            spark.sql(f"SELECT from_kafka_message(data, '{name}') AS v FROM {{wrong}}", wrong=wrong).collect()
+    lenient = "SELECT from_kafka_message(data, 'TransactionLogValue', 'prefix', 'permissive') AS v FROM {wrong}"
+    assert spark.sql(lenient, wrong=wrong).collect()[0].v is None
+
+
+def test_a_filter_on_a_decoded_field_decodes_once(spark: SparkSession) -> None:
+    values = frame(spark, (VALUE.encode_prefixed(1), 1))
+    table = values.select(from_kafka_message("data", "TransactionLogValue", "prefix").alias("v"))
+    found = table.where("v.transaction_status = 1").select("v.producer_id", "v.producer_epoch")
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("ArrowEvalPython") == 1
+    assert found.collect() == [(5, 6)]
 
 
 @pytest.mark.usefixtures("spark")

@@ -305,6 +305,36 @@ def test_globs_and_uris() -> None:
         reader(EXAMPLES / "no-*").partitions()
 
 
+def test_files_that_are_named_are_read_whatever_their_state(tmp_path: Path) -> None:
+    """As `kafkawire dump` reads them; below a directory, segments in use are read."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    data = build([Record(b"k", b"v")])
+    names = [f"{0:020}.log.deleted", f"{5:020}-{1:010}.checkpoint", f"{0:020}.log"]
+    for name in names:
+        (folder / name).write_bytes(data)
+    (tmp_path / names[-1]).write_bytes(data)
+    for name in names:
+        assert [row["file"] for row in rows(folder / name)] == [str(folder / name)]
+    assert [(row["topic"], row["value"]) for row in rows(tmp_path / names[-1])] == [(None, b"v")]
+    assert len(rows(folder / "*")) == 3
+    assert [row["file"] for row in rows(tmp_path)] == [str(folder / names[-1])]
+
+
+def test_reports_directories_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    scandir = os.scandir
+
+    def refused(path: str) -> Any:
+        if str(path) == str(folder):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    assert [(row["file"], row["error"]) for row in rows(tmp_path)] == [(str(folder), "unreadable: Permission denied")]
+
+
 def test_rejects_invalid_options() -> None:
     with pytest.raises(ValueError, match=r"maxPartBytes is a size such as .*, not big"):
         reader(EXAMPLES, maxPartBytes="big")

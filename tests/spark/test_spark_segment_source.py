@@ -177,3 +177,19 @@ def test_copied_logs_unite_with_live_ones(spark: SparkSession, logs: LogDirector
     united = live.union(copied)
     assert united.schema == live.schema
     assert [row.offset for row in united.orderBy("offset").collect()] == [0, 1, 3, 9]
+
+
+def test_views_in_sql(spark: SparkSession) -> None:
+    register(spark)
+    expected = load(spark, EXAMPLES, rows="batches").count()
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW batch_view USING kafka_segment OPTIONS (path '{EXAMPLES}', rows 'batches')"
+    )
+    assert spark.sql("SELECT count(*) AS n FROM batch_view").collect()[0].n == expected
+    with pytest.raises(PySparkException, match=r"kafka_segment has no option .*owner"):
+        spark.sql(f"CREATE TABLE segment_table USING kafka_segment OPTIONS (path '{EXAMPLES}')")
+
+
+def test_a_missing_path_is_an_error_of_load(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match=r"the path does not exist: '.*none'"):
+        load(spark, tmp_path / "none")

@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.types import StructType
 
+from kafkawire.spark import sources
 from kafkawire.spark.capture_source import KafkaPcap
 from kafkawire.spark.index_source import KafkaIndex
 from kafkawire.spark.segment_source import KafkaSegment
@@ -125,9 +126,28 @@ def test_paths(tmp_path: Path) -> None:
         == SourceOptions({"path": f"file://{tmp_path}/a"}).paths
         == both[:1]
     )
-    assert SourceOptions({"paths": json.dumps([*both, "s3://logs/*"])}).paths == [*both, "s3://logs/*"]
+    assert SourceOptions({"path": str(tmp_path / "{b,a,c}")}).paths == both[::-1]
+    assert SourceOptions({"path": f"{tmp_path.parent}/{{{tmp_path.name},{{x,y}}}}/[a-b]"}).paths == both
+    assert SourceOptions({"paths": json.dumps([*both, "s3://logs/a"])}).paths == [*both, "s3://logs/a"]
     assert SourceOptions({"path": str(tmp_path / "x[1]")}).paths == [str(tmp_path / "x[1]")]
     with pytest.raises(ValueError, match="no path is given"):
         _ = SourceOptions({}).paths
-    with pytest.raises(FileNotFoundError, match="nothing matches"):
-        _ = SourceOptions({"path": str(tmp_path / "n*")}).paths
+    for pattern in ("n*", "{n,m}", "[0-9]"):
+        with pytest.raises(FileNotFoundError, match="nothing matches"):
+            _ = SourceOptions({"path": str(tmp_path / pattern)}).paths
+    for source in (KafkaSegment, KafkaPcap, KafkaIndex):
+        with pytest.raises(FileNotFoundError, match=r"the path does not exist: '.*none'"):
+            source({"path": str(tmp_path / "none")}).schema()
+
+
+def test_globs_in_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def matching(uri: str) -> list[str]:
+        asked.append(uri)
+        return [uri.partition("?")[0].replace("*", "1")]
+
+    monkeypatch.setattr(sources, "matching", matching)
+    found = SourceOptions({"path": "s3://logs/{a,b}-*?region=x"}).paths
+    assert found == ["s3://logs/a-1?region=x", "s3://logs/b-1?region=x"]
+    assert asked == ["s3://logs/a-*?region=x", "s3://logs/b-*?region=x"]
