@@ -13,6 +13,8 @@ from kafkawire.transactions import Settings
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
+from kafkawire.transactions.part_summary import decode, encode
+from kafkawire.transactions.replica_facts import ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import replicas
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog, open_entry
 from tests.shortened import cut_when_read
@@ -25,13 +27,16 @@ def local(path: str, settings: Settings) -> Audit:
 
 
 def as_tasks(path: str, settings: Settings) -> Audit:
-    """What the Spark engine does, its tasks in this process."""
-    audit_job = pytest.importorskip("kafkawire.spark.audit_job", reason="pyspark is not installed")
+    """What the tasks of the Spark engine do, in this process: summaries of parts go from one to the other as bytes."""
     directory = logdir.open(path)
     audited = replicas(directory)
     metadata = read_metadata(audited)
-    tasks = to_read(audited, settings, metadata, cluster_ids(directory))
-    found = [audit_job._do(task) for task in tasks]
+    found = []
+    for replica in to_read(audited, settings, metadata, cluster_ids(directory)):
+        merge = ReplicaMerge(replica)
+        for segment, task in parts_of(replica):
+            merge.take(segment, decode(encode(task.summary())))
+        found.append(merge.facts())
     return conclude(facts_of(directory, found, metadata, paths=(path,)), settings)
 
 
