@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kafkawire.frames import UndecodedRequest
     from kafkawire.wire.message import Message
 
-_PRODUCE = 0
+_PRODUCE, _FETCH = 0, 1
 
 
 class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
@@ -95,7 +95,7 @@ class FrameDecoder:
             frame: without its size prefix.
             api_key, version: those of its request.
         """
-        if self._use_text_writers:
+        if self._use_text_writers and not self._hides_records(frame, api_key):
             writer = self._responses[api_key] if api_key in self._responses else self._response_writer(api_key)
             found = (
                 None if writer is None else writer.response(frame, version, self._with_bodies, self.options.payloads)
@@ -174,6 +174,11 @@ class FrameDecoder:
             )
         self._responses[api_key] = found
         return found
+
+    def _hides_records(self, frame: bytes, api_key: int) -> bool:
+        """Whether the body of a response may have record batches with secrets."""
+        hides = self._with_bodies and self.options.payloads and not self.options.show_secrets
+        return hides and api_key == _FETCH and message_json.names_metadata(frame)
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
         """Whether rows contain no body, or an unchanged one."""

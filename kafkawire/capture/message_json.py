@@ -10,12 +10,14 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from kafkawire import records, rows
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
+from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
 from kafkawire.records.secrets import REDACTED, is_secret_config
-from kafkawire.wire.json_form import to_json
+from kafkawire.wire.json_form import to_json, uuid_text
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message, Struct
@@ -43,19 +45,30 @@ CONFIGS = {
 }
 
 
+#: Responses with record batches of `__cluster_metadata`: of snapshots always, of fetches where they name the topic.
+_SNAPSHOT, _FETCH = "FetchSnapshotResponse", "FetchResponse"
+_METADATA_ID = UUID(int=1)  # `Uuid.METADATA_TOPIC_ID`
+
+
 def may_contain_secrets(name: str) -> bool:
-    """Whether messages of that name may contain values that `body_json` redacts."""
-    return name in SECRETS or name in CONFIGS
+    """Whether messages of that name may contain values that `body_json` redacts, whatever the message."""
+    return name in SECRETS or name in CONFIGS or name == _SNAPSHOT
 
 
-def frame_may_contain_secrets(api: str | None, kind: str) -> bool:
+def frame_may_contain_secrets(api: str | None, kind: str, frame: bytes) -> bool:
     """Whether a frame may contain secrets.
 
     Args:
         api: name of the api; None for a response without its request, which may be any.
         kind: `Request` or `Response`.
     """
-    return api is None or may_contain_secrets(f"{api}{kind}")
+    name = f"{api}{kind}"
+    return api is None or may_contain_secrets(name) or (name == _FETCH and names_metadata(frame))
+
+
+def names_metadata(frame: bytes) -> bool:
+    """Whether the frame of a Fetch response may contain records of `__cluster_metadata`."""
+    return CLUSTER_METADATA.encode() in frame or _METADATA_ID.bytes in frame
 
 
 def has_records_fields(cls: type[Message]) -> bool:
@@ -86,16 +99,37 @@ def body_json(
             for config in _objects(body, path.split(".")):
                 if config.get("value") and is_secret_config(str(config.get("name", ""))):
                     config["value"] = REDACTED
-    if decode_records or not payloads:
-        for *parents, field in _records_paths(message.spec):
-            for place in _objects(body, parents):
-                if place.get(field) is not None:
-                    place[field] = decoded_records(b64decode(place[field])) if payloads else None
+    if decode_records or not payloads or name in (_FETCH, _SNAPSHOT):
+        for first, *parents, field in _records_paths(message.spec):
+            for top in _objects(body, [first]):
+                hidden = not show_secrets and _is_metadata(name, top)
+                for place in _objects(top, parents):
+                    if place.get(field) is not None:
+                        place[field] = _shown_records(place[field], decode_records, payloads, hidden=hidden)
     return body
 
 
-def decoded_records(data: bytes) -> list[rows.Json]:
-    """Record batches as the rows of `kafkawire dump`, each batch with its `records`. Damage is a row in its place."""
+def _is_metadata(name: str, topic: rows.Json) -> bool:
+    """Whether a topic of a response is `__cluster_metadata`."""
+    named = topic.get("topic") == CLUSTER_METADATA or topic.get("topicId") == uuid_text(_METADATA_ID)
+    return name == _SNAPSHOT or (name == _FETCH and named)
+
+
+def _shown_records(text: str, decode: bool, payloads: bool, *, hidden: bool) -> Any:
+    """Record batches as the options want them. `hidden`: without secrets."""
+    if not payloads:
+        return None
+    if decode:
+        return decoded_records(b64decode(text), hidden=hidden)
+    return REDACTED if hidden and text else text
+
+
+def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
+    """Record batches as the rows of `kafkawire dump`, each batch with its `records`. Damage is a row in its place.
+
+    Args:
+        hidden: they are of `__cluster_metadata`; values with secrets are `[redacted]`.
+    """
     shown = []
     for item in records.read(data):
         if isinstance(item, records.Damage):
@@ -106,7 +140,9 @@ def decoded_records(data: bytes) -> list[rows.Json]:
         try:
             control = item.control
             for record in item.records:
-                listed.append(_without_file(rows.Record.of(record, item, control, payload=True)))
+                row = _without_file(rows.Record.of(record, item, control, payload=True))
+                found = decode_value(CLUSTER_METADATA, record.key, record.value) if hidden and control is None else None
+                listed.append(row if found is None or not found.secret else row | {"value": REDACTED})
         except RecordError as error:
             listed.append(_without_file(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
         shown.append(_without_file(rows.Batch.of(item, control)) | {"records": listed})

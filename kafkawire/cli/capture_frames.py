@@ -45,7 +45,7 @@ class FrameFiles:
         ):
             if frame is None:
                 continue
-            if not self._show_secrets and frame_may_contain_secrets(row.api, kind):
+            if not self._show_secrets and frame_may_contain_secrets(row.api, kind, frame):
                 self._save(f"{name}.{ending}.withheld", _WITHHELD)
             else:
                 self._save(f"{name}.{ending}.bin", frame)

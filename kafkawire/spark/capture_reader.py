@@ -272,4 +272,5 @@ def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.S
 
 
 def _shown(api: str | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
-    return None if not show_secrets and frame_may_contain_secrets(api, kind) else frame
+    hidden = frame is None or (not show_secrets and frame_may_contain_secrets(api, kind, frame))
+    return None if hidden else frame

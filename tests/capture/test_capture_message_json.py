@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import crc32c
+import msgspec
+import pytest
 from wiretap import (
     Talk,
     exchanges,
@@ -19,16 +23,23 @@ from kafkawire.messages import (
     CreateTopicsResponse,
     FetchRequest,
     FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
+    TopicRecord,
+    UserScramCredentialRecord,
 )
 from kafkawire.messages.create_topics_response import CreatableTopicResult
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.messages.fetch_snapshot_response import PartitionSnapshot, TopicSnapshot
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from kafkawire.wire.message import Message
+from kafkawire.wire.write import uvarint
 
 
 def test_redacts_tokens_and_passwords() -> None:
@@ -120,9 +131,9 @@ def test_counts_errors_of_flat_messages() -> None:
 
 
 def test_frames_that_may_contain_secrets() -> None:
-    assert frame_may_contain_secrets("SaslAuthenticate", "Request")
-    assert frame_may_contain_secrets(None, "Response")  # the api is unknown
-    assert not frame_may_contain_secrets("Fetch", "Response")
+    assert frame_may_contain_secrets("SaslAuthenticate", "Request", b"")
+    assert frame_may_contain_secrets(None, "Response", b"")  # the api is unknown
+    assert not frame_may_contain_secrets("Fetch", "Response", b"")
 
 
 def test_counts_errors_in_nullable_structs(tmp_path: Path) -> None:
@@ -139,3 +150,67 @@ def test_counts_errors_in_nullable_structs(tmp_path: Path) -> None:
     part = Response.spec.field("part").struct
     assert errors(Response(part=None, parts=None)) == {}
     assert errors(Response(part=part(error_code=3))) == {"UNKNOWN_TOPIC_OR_PARTITION": 1}
+
+
+STORED_KEY = b"a stored key of SCRAM"
+
+
+def metadata_records() -> bytes:
+    """A batch of `__cluster_metadata` with a topic and a user."""
+    messages: list[Message] = [
+        TopicRecord(name="orders"),
+        UserScramCredentialRecord(name="u", stored_key=STORED_KEY, salt=b"salt", iterations=4096),
+    ]
+    framed = [b"\1" + uvarint(m.spec.api_key or 0) + b"\0" + m.encode(0) for m in messages]
+    return records.build([records.Record(value=value) for value in framed])
+
+
+def fetched(version: int) -> Message:
+    data = PartitionData(partition_index=0, records=metadata_records())
+    topic = FetchableTopicResponse(topic="__cluster_metadata", partitions=(data,))
+    if version >= 13:
+        topic = FetchableTopicResponse(topic_id=UUID(int=1), partitions=(data,))
+    return FetchResponse(responses=(topic,))
+
+
+def snapshot(version: int) -> Message:
+    data = PartitionSnapshot(unaligned_records=metadata_records())
+    return FetchSnapshotResponse(topics=(TopicSnapshot(name="__cluster_metadata", partitions=(data,)),))
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "version"),
+    [
+        (FetchRequest(), fetched, 12),
+        (FetchRequest(), fetched, 17),
+        (FetchSnapshotRequest(), snapshot, 0),
+    ],
+    ids=["by name", "by id", "snapshot"],
+)
+@pytest.mark.parametrize("text", [False, True])
+def test_redacts_records_of_the_cluster_metadata(
+    request_: Message, answer: Callable[[int], Message], version: int, text: bool
+) -> None:
+    response = answer(version)
+    talk = Talk()
+    talk.request(request_, version=version, correlation_id=1)
+    talk.response(response, version=version, correlation_id=1)
+    shown = (STORED_KEY.decode(), base64.b64encode(metadata_records()).decode())
+    for decoded in (False, True):
+        (hidden,) = exchanges(talk, body=True, records=decoded, text=text)
+        (whole,) = exchanges(talk, body=True, records=decoded, text=text, show_secrets=True)
+        line, full = (msgspec.json.encode(row.response).decode() for row in (hidden, whole))
+        assert "[redacted]" in line
+        assert not any(secret in line for secret in shown)
+        assert ("orders" in line) == decoded
+        assert "[redacted]" not in full
+    frame = response.encode(version)
+    assert frame_may_contain_secrets(response.spec.name.removesuffix("Response"), "Response", frame)
+
+
+def test_records_of_other_topics_are_shown() -> None:
+    data = PartitionData(partition_index=0, records=metadata_records())
+    response = FetchResponse(responses=(FetchableTopicResponse(topic="orders", partitions=(data,)),))
+    body = body_json(response, 12)
+    assert body["responses"][0]["partitions"][0]["records"] == base64.b64encode(metadata_records()).decode()
+    assert not frame_may_contain_secrets("Fetch", "Response", response.encode(12))
