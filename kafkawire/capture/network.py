@@ -1,4 +1,4 @@
-"""Packets to TCP segments: link, IP and TCP headers, and tunnels around them. Pure functions over bytes.
+"""Packets to TCP segments: link, IP and TCP headers, and encapsulations around them. Pure functions over bytes.
 
 For a packet without a readable TCP segment the result is a `Skipped` with the reason; the caller counts those. For a
 fragment of an IP datagram it is a `Fragment`; `transport` continues with the datagram that `Fragments` reassembles.
@@ -7,27 +7,45 @@ fragment of an IP datagram it is a `Fragment`; `transport` continues with the da
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address
 
 import msgspec
 
+from kafkawire.capture.encapsulations import (
+    ETHERNET,
+    ETHERTYPE,
+    ETHERTYPES,
+    IP,
+    IP_PROTOCOL,
+    IP_PROTOCOLS,
+    IPV6,
+    NAMES,
+    UDP_PORT,
+    UDP_PORTS,
+    Encapsulation,
+    Inside,
+    Step,
+    ethernet,
+)
 from kafkawire.capture.fragments import Fragment
 
-_ETHERNET, _IPV4, _IPV6 = 0x6558, 0x0800, 0x86DD  # EtherTypes; the first is that of Ethernet in GRE
-_VLAN = (0x8100, 0x88A8, 0x9100)
+_IP_KINDS = (IP, IPV6)
 #: IP protocols.
-_IP_IN_IP, _TCP, _UDP, _IPV6_IN_IP, _GRE = 4, 6, 17, 41, 47
+_TCP, _UDP = 6, 17
 #: IPv6 headers between the first and TCP: hop-by-hop, routing, destination options; lengths in units of 8 bytes.
 _IPV6_OPTIONS = (0, 43, 60)
 _IPV6_FRAGMENT, _IPV6_AUTHENTICATION = 44, 51
-_VXLAN_PORT = 4789
-#: Most nested tunnels that are followed.
-_MOST_LAYERS = 4
+#: Most headers of encapsulations that are followed.
+MOST_HEADERS = 32
 #: Options of an exported PDU.
 _EXPORTED_END, _EXPORTED_IPV4, _EXPORTED_IPV6 = 0, (20, 21), (22, 23)
 _EXPORTED_PORT_TYPE, _EXPORTED_PORTS, _EXPORTED_TCP = 24, (25, 26), 2
+
+_word = struct.Struct(">H").unpack_from
+_IPV4_FIELDS, _TCP_FIELDS = struct.Struct(">HHHBB").unpack_from, struct.Struct(">HHIIBB").unpack_from
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 #: Not a TCP flag: the segment has no sequence number, and its data follows that of the segment before.
@@ -77,70 +95,129 @@ def _host(raw: bytes) -> str:
     return str(IPv4Address(raw)) if len(raw) == 4 else f"[{IPv6Address(raw)}]"
 
 
-def parse(link_type: int, data: bytes) -> Found:
+def parse(
+    link_type: int,
+    data: bytes,
+    tunnels: Mapping[int, Encapsulation] = UDP_PORTS,
+    steps: list[Step] | None = None,
+) -> Found:
     """The TCP segment or IP fragment in a packet, or why it is skipped.
 
     Args:
         link_type: type of its first header (LINKTYPE_..., 1 is Ethernet).
         data: its captured bytes.
+        tunnels: encapsulations by UDP port.
+        steps: gets the encapsulations on the way, and what a skipped packet was.
     """
     try:
         match link_type:
             case 1:
-                return _ethernet(data, 0, 0)
+                kind, start = ethernet(data, 0)
             case 113:  # Linux cooked, version 1
-                return _network(data, 14, 16, 0)
+                kind, start = _word(data, 14)[0], 16
             case 276:  # Linux cooked, version 2
-                return _network(data, 0, 20, 0)
+                kind, start = _word(data, 0)[0], 20
             case 0 | 108:  # BSD loopback: an address family, whose numbers differ between systems
-                return _ip(data, 4, 0)
+                kind, start = IP, 4
             case 12 | 14 | 101 | 228 | 229:  # raw IP
-                return _ip(data, 0, 0)
+                kind, start = IP, 0
             case 252:  # Wireshark's exported PDUs, for example decrypted TLS
                 return _exported(data)
-        return Skipped.LINK
+            case _:
+                return _skipped(Skipped.LINK, steps, "link type", link_type)
+        return _found(kind, data, start, tunnels, steps)
     except (IndexError, struct.error):
         return Skipped.CUT
 
 
-def transport(protocol: int, data: bytes, source: bytes, destination: bytes) -> Found:
+def transport(
+    protocol: int,
+    data: bytes,
+    source: bytes,
+    destination: bytes,
+    tunnels: Mapping[int, Encapsulation] = UDP_PORTS,
+    steps: list[Step] | None = None,
+) -> Found:
     """The TCP segment in an IP datagram.
 
     Args:
         protocol: number of the IP protocol.
         data: the datagram without its IP headers.
         source, destination: addresses, 4 or 16 bytes.
+        tunnels, steps: as in `parse`.
     """
     try:
-        return _transport(protocol, data, 0, len(data), source, destination, 0)
+        if protocol == _TCP:
+            return _tcp(data, 0, len(data), source, destination)
+        inside = _inside(protocol, data, 0, tunnels, steps)
+        return Skipped.NOT_TCP if inside is None else _found(inside[0], data, inside[1], tunnels, steps)
     except (IndexError, struct.error):
         return Skipped.CUT
 
 
-def _ethernet(data: bytes, start: int, layers: int) -> Found:
-    kind_at = start + 12
-    while int.from_bytes(data[kind_at : kind_at + 2], "big") in _VLAN:
-        kind_at += 4
-    return _network(data, kind_at, kind_at + 2, layers)
+def _found(kind: int, data: bytes, start: int, tunnels: Mapping[int, Encapsulation], steps: list[Step] | None) -> Found:
+    """What a payload contains that an EtherType announces."""
+    for _ in range(MOST_HEADERS):
+        inside: Inside
+        if kind in _IP_KINDS:
+            version = data[start] >> 4
+            if version == 4:
+                found = _ipv4(data, start)
+            elif version == 6:
+                found = _ipv6(data, start)
+            else:
+                return _skipped(Skipped.NOT_IP, steps, "IP version", version)
+            if not isinstance(found, tuple):
+                return found
+            protocol, start = found
+            inside = _inside(protocol, data, start, tunnels, steps)
+        elif kind == ETHERNET:
+            inside = ethernet(data, start)
+        elif kind in ETHERTYPES:
+            inside = _opened(ETHERTYPES[kind], ETHERTYPE, kind, data, start, steps)
+        else:
+            return _skipped(Skipped.NOT_IP, steps, ETHERTYPE, kind)
+        if inside is None:
+            return Skipped.NOT_TCP
+        kind, start = inside
+    return _skipped(Skipped.NOT_TCP, steps, "headers, more than", MOST_HEADERS)
 
 
-def _network(data: bytes, kind_at: int, start: int, layers: int) -> Found:
-    """Parses the payload of a header that ends with an EtherType."""
-    if len(data) < start:
-        return Skipped.CUT
-    kind = int.from_bytes(data[kind_at : kind_at + 2], "big")
-    return _ip(data, start, layers) if kind in (_IPV4, _IPV6) else Skipped.NOT_IP
+def _inside(
+    protocol: int, data: bytes, start: int, tunnels: Mapping[int, Encapsulation], steps: list[Step] | None
+) -> Inside:
+    """What a datagram of another protocol than TCP contains."""
+    if protocol != _UDP:
+        entry = IP_PROTOCOLS.get(protocol)
+        if entry is not None:
+            return _opened(entry, IP_PROTOCOL, protocol, data, start, steps)
+        _skipped(Skipped.NOT_TCP, steps, IP_PROTOCOL, protocol)
+        return None
+    source, destination = struct.unpack_from(">HH", data, start)
+    for port in (destination, source):
+        if port in tunnels:
+            return _opened(tunnels[port], UDP_PORT, port, data, start + 8, steps)
+    _skipped(Skipped.NOT_TCP, steps, UDP_PORT, min(source, destination))  # the other is a client's
+    return None
 
 
-def _ip(data: bytes, start: int, layers: int) -> Found:
-    version = data[start] >> 4
-    if version == 4:
-        return _ipv4(data, start, layers)
-    return _ipv6(data, start, layers) if version == 6 else Skipped.NOT_IP
+def _opened(
+    entry: Encapsulation, announced: str, number: int, data: bytes, start: int, steps: list[Step] | None
+) -> Inside:
+    if steps is not None:
+        steps.append((announced, number, entry.name))
+    return entry.open(data, start)
 
 
-def _ipv4(data: bytes, start: int, layers: int) -> Found:
-    length, identification, fragment, _, protocol = struct.unpack_from(">HHHBB", data, start + 2)
+def _skipped(reason: Skipped, steps: list[Step] | None, announced: str, number: int) -> Skipped:
+    if steps is not None:
+        steps.append((announced, number, NAMES.get(announced, {}).get(number, "")))
+    return reason
+
+
+def _ipv4(data: bytes, start: int) -> Found | tuple[int, int]:
+    """The TCP segment or fragment in a datagram; of another one, its protocol and the offset of its payload."""
+    length, identification, fragment, _, protocol = _IPV4_FIELDS(data, start + 2)
     # The length is 0 in packets that the network card was to segment (TSO).
     end = start + length if length else len(data)
     header = (data[start] & 15) * 4
@@ -151,15 +228,16 @@ def _ipv4(data: bytes, start: int, layers: int) -> Found:
     if fragment & 0x3FFF:  # more fragments, or not the first
         offset, more = (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)
         return _fragment(data, start, end, Fragment(source, destination, protocol, identification, offset, more, b""))
-    return _transport(protocol, data, start, end, source, destination, layers)
+    return _tcp(data, start, end, source, destination) if protocol == _TCP else (protocol, start)
 
 
-def _ipv6(data: bytes, start: int, layers: int) -> Found:
+def _ipv6(data: bytes, start: int) -> Found | tuple[int, int]:
+    """As `_ipv4`."""
     length, following = struct.unpack_from(">HB", data, start + 4)
     end = start + 40 + length if length else len(data)
     source, destination = data[start + 8 : start + 24], data[start + 24 : start + 40]
     start += 40
-    while True:
+    while following != _TCP:
         if following in _IPV6_OPTIONS:
             size = (data[start + 1] + 1) * 8
         elif following == _IPV6_AUTHENTICATION:
@@ -171,9 +249,10 @@ def _ipv6(data: bytes, start: int, layers: int) -> Found:
                 part = Fragment(source, destination, data[start], identification, place & 0xFFF8, bool(place & 1), b"")
                 return _fragment(data, start + size, end, part)
         else:
-            return _transport(following, data, start, end, source, destination, layers)
+            return following, start
         following = data[start]
         start += size
+    return _tcp(data, start, end, source, destination)
 
 
 def _fragment(data: bytes, start: int, end: int, head: Fragment) -> Found:
@@ -183,35 +262,8 @@ def _fragment(data: bytes, start: int, end: int, head: Fragment) -> Found:
     return Skipped.CUT if end > len(data) else msgspec.structs.replace(head, data=data[start:end])
 
 
-def _transport(
-    protocol: int, data: bytes, start: int, end: int, source: bytes, destination: bytes, layers: int
-) -> Found:
-    if protocol == _TCP:
-        return _tcp(data, start, end, source, destination)
-    if layers == _MOST_LAYERS:
-        return Skipped.NOT_TCP
-    if protocol in (_IP_IN_IP, _IPV6_IN_IP):
-        return _ip(data, start, layers + 1)
-    if protocol == _GRE:
-        return _gre(data, start, layers + 1)
-    if protocol == _UDP and int.from_bytes(data[start + 2 : start + 4], "big") == _VXLAN_PORT:
-        return _ethernet(data, start + 16, layers + 1)  # 8 bytes of UDP's header, 8 of VXLAN's (RFC 7348)
-    return Skipped.NOT_TCP
-
-
-def _gre(data: bytes, start: int, layers: int) -> Found:
-    """Generic routing encapsulation (RFC 2784, RFC 2890): flags select the optional fields."""
-    flags, kind = struct.unpack_from(">HH", data, start)
-    if flags & 0x4007:  # source routing (RFC 1701), or another version
-        return Skipped.NOT_TCP
-    start += 4 + sum(4 for flag in (0x8000, 0x2000, 0x1000) if flags & flag)
-    if kind == _ETHERNET:
-        return _ethernet(data, start, layers)
-    return _ip(data, start, layers) if kind in (_IPV4, _IPV6) else Skipped.NOT_IP
-
-
 def _tcp(data: bytes, start: int, end: int, source: bytes, destination: bytes) -> TcpSegment | Skipped:
-    source_port, destination_port, sequence, acknowledgment, words, flags = struct.unpack_from(">HHIIBB", data, start)
+    source_port, destination_port, sequence, acknowledgment, words, flags = _TCP_FIELDS(data, start)
     header = (words >> 4) * 4
     if header < 20 or start + header > end:
         return Skipped.MALFORMED

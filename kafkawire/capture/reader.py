@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kafkawire.capture import memory_limits
 from kafkawire.capture.connection import KAFKA, TcpConnection
 from kafkawire.capture.damage import UnreadPart
+from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step, decoded_as
 from kafkawire.capture.exchange import CapturedExchange, ReadOptions
 from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
@@ -55,6 +56,7 @@ class Exchanges:
         lanes: the native `Lanes`, or None.
         owns: which connections are decoded; see `read`.
         secrets: those of key logs, for TLS.
+        tunnels: encapsulations by UDP port.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Exchanges:
         lanes: Any = None,
         owns: Callable[[Ends], bool] | None = None,
         secrets: Secrets | None = None,
+        tunnels: Mapping[int, Encapsulation] = UDP_PORTS,
     ) -> None:
         self.summary = Summary()
         self._packets = packets(self._unread)
@@ -77,6 +80,7 @@ class Exchanges:
         self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
         # The native engine tracks connections that are in order. Python gets their frames only.
         self.lanes = lanes
+        self._tunnels = tunnels
         self._fragments = Fragments()
         self.connections: dict[Ends, TcpConnection] = {}
         self._ended: OrderedDict[Ends, None] = OrderedDict()
@@ -114,7 +118,7 @@ class Exchanges:
             self._damaged(str(error))
         self._fragments.finish()
         if self._fragments.lost:
-            self.summary.skipped[Skipped.FRAGMENT.value] += self._fragments.lost
+            self.summary.skip(Skipped.FRAGMENT, [], self._fragments.lost)
         for connection in self.connections.values():
             self._finish(connection)
         self.summary.key_log = self._secrets.problems
@@ -140,14 +144,15 @@ class Exchanges:
             if taken:
                 self._receive(*taken)
             return bool(taken)
-        found: Found | None = parse(packet.link_type, packet.data)
+        steps: list[Step] = []
+        found: Found | None = parse(packet.link_type, packet.data, self._tunnels, steps)
         while isinstance(found, Fragment):
-            found = self._whole(found)
+            found = self._whole(found, steps)
         if isinstance(found, TcpSegment):
             self.process(found, packet, plain=taken is False)
             return True
         if found is not None:
-            self.summary.skipped[found.value] += 1
+            self.summary.skip(found, steps)
         return False
 
     def _receive(
@@ -180,10 +185,12 @@ class Exchanges:
         row = self._options.row(file=self._file, problem=f"the file is damaged after packet {last}: {reason}")
         self._sequencer.close(self._sequencer.ticket(last + 1), CapturedExchange(row=row))
 
-    def _whole(self, fragment: Fragment) -> Found | None:
+    def _whole(self, fragment: Fragment, steps: list[Step]) -> Found | None:
         """The payload of the datagram that the fragment completes; None if it completes none."""
         data = self._fragments.add(fragment)
-        return data if data is None else transport(fragment.protocol, data, fragment.source, fragment.destination)
+        if data is None:
+            return None
+        return transport(fragment.protocol, data, fragment.source, fragment.destination, self._tunnels, steps)
 
     def process(self, segment: TcpSegment, packet: Packet, *, plain: bool) -> None:
         """Adds a TCP segment to its connection. `plain`: the lanes may take the connection over."""
@@ -290,6 +297,7 @@ def read(
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    decode_as: Iterable[str] = (),
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
 
@@ -311,6 +319,10 @@ def read(
             `problem`. For a path the size is determined here.
         keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
             pcapng are used in any case.
+        decode_as: encapsulations on further UDP ports, in Wireshark's syntax: `udp.port==8473,vxlan`.
+
+    Raises:
+        ValueError: a rule of `decode_as` is malformed, or names an unknown encapsulation.
 
     Raises (when iterated over):
         OSError: a file cannot be read.
@@ -319,6 +331,7 @@ def read(
     options = ReadOptions(
         body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow)
     )
+    tunnels = decoded_as(decode_as)
     lanes = None if native is None else native.Lanes(MOST_ENDED)
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else keylog
     secrets = Secrets(map(KeyLogFile, paths), grows=bool(follow))
@@ -340,7 +353,7 @@ def read(
             with open(path, "rb", buffering=1 << 20) as opened:
                 yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes, keys)
 
-        return Exchanges(packets, path, options, selection, lanes, owns, secrets)
+        return Exchanges(packets, path, options, selection, lanes, owns, secrets, tunnels)
     name = getattr(file, "name", None)
     return Exchanges(
         lambda unread: read_runs(waited_for(file, size), unread, lanes, keys),
@@ -350,4 +363,5 @@ def read(
         lanes,
         owns,
         secrets,
+        tunnels,
     )

@@ -7,11 +7,15 @@ from collections import Counter
 
 import msgspec
 
+from kafkawire.capture.encapsulations import Step, path
+from kafkawire.capture.network import Skipped
 from kafkawire.capture.tls import TlsSession
 from kafkawire.rows import Exchange
 
 #: Kinds of problems that are counted separately. Sentences that differ in numbers only are one kind.
 _MOST_KINDS = 100
+#: Kinds of skipped packets that a sentence lists.
+_MOST_LISTED = 10
 _NUMBER = re.compile(r"\d+")
 
 
@@ -19,7 +23,8 @@ class Summary(msgspec.Struct):
     """Counts of what was read so far; complete when all exchanges have been consumed.
 
     Attributes:
-        packets: packets in the file. `skipped`: those without a readable TCP segment, by reason.
+        packets: packets in the file. `skipped`: those without a readable TCP segment, by reason. `contents`: the same
+            by what they were: EtherType, IP protocol or UDP port, inside which encapsulations.
         connections: TCP connections by their content: `kafka`, `tls`, `other`, `undecided` (too little was captured);
             `bytes`: payload of their packets, retransmissions included.
         repeated, cut: retransmitted bytes of Kafka's connections, and bytes that the capture left out of their packets.
@@ -38,6 +43,7 @@ class Summary(msgspec.Struct):
 
     packets: int = 0
     skipped: Counter[str] = msgspec.field(default_factory=Counter)
+    contents: Counter[str] = msgspec.field(default_factory=Counter)
     connections: Counter[str] = msgspec.field(default_factory=Counter)
     bytes: Counter[str] = msgspec.field(default_factory=Counter)
     repeated: int = 0
@@ -59,8 +65,23 @@ class Summary(msgspec.Struct):
     def no_kafka(self) -> str:
         """The sentence for a capture without Kafka's protocol: what was found instead."""
         found = ", ".join(f"{number} {kind}" for kind, number in sorted(self.connections.items()))
-        passed = "".join(f"; {count} packets: {reason}" for reason, count in self.skipped.most_common())
-        return f"no Kafka was recognised in {self.packets} packets (TCP connections: {found or 'none'}{passed})"
+        kinds = self.contents.most_common()
+        listed = [f"; {_packets(count)}: {what}" for what, count in kinds[:_MOST_LISTED]]
+        if rest := kinds[_MOST_LISTED:]:
+            listed.append(f"; {_packets(sum(count for _, count in rest))} of {len(rest)} more kinds")
+        return (
+            f"no Kafka was recognised in {_packets(self.packets)} (TCP connections: {found or 'none'}{''.join(listed)})"
+        )
+
+    def skip(self, reason: Skipped, steps: list[Step], count: int = 1) -> None:
+        """Counts packets without a TCP segment. `steps`: of `network.parse`."""
+        self.skipped[reason.value] += count
+        what = path(steps)
+        if reason not in (Skipped.LINK, Skipped.NOT_IP, Skipped.NOT_TCP):  # the last step names those
+            what += (", inside: " if what else "") + reason.value
+        if what not in self.contents and len(self.contents) >= _MOST_KINDS:
+            what = "others"
+        self.contents[what] += count
 
     def tls_connection(self, ends: tuple[str, str], session: TlsSession) -> None:
         """Counts a TLS connection that is over."""
@@ -83,3 +104,7 @@ class Summary(msgspec.Struct):
         self.problems[kind] += 1
         packet = row.packet or row.response_packet
         self.first.setdefault(kind, row.problem if packet is None else f"packet {packet}: {row.problem}")
+
+
+def _packets(count: int) -> str:
+    return f"{count:,} packet{'s' * (count != 1)}"

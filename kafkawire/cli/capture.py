@@ -39,6 +39,7 @@ def capture(
     timeline: given.Timeline = None,
     frames_out: given.FramesOut = None,
     keylog: given.Keylog = None,
+    decode_as: given.DecodeAs = None,
     follow: given.Follow = False,
     api: given.Api = None,
     client_id: given.ClientId = None,
@@ -86,6 +87,7 @@ def capture(
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
+    rules = given.checked_rules(decode_as)
     body = (body or records) and not stats and timeline is None
     selection = given.selection(
         apis=api,
@@ -126,6 +128,7 @@ def capture(
                     selection=selection,
                     size=opened.size,
                     keylog=keylog or (),
+                    decode_as=rules,
                 )
                 yield from _matched(found, file, notes)
                 if stats:

@@ -48,6 +48,15 @@ Keylog = Annotated[
         "May be repeated.",
     ),
 ]
+DecodeAs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--decode-as",
+        metavar="RULE",
+        help="Read packets of a UDP port as an encapsulation: udp.port==N,NAME (vxlan, vxlan-gpe, geneve, gtp, mpls, "
+        "tzsp). May be repeated.",
+    ),
+]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a growing file.")]
 
 # Which exchanges ------------------------------------------------------------------------------------------------------
@@ -134,6 +143,17 @@ def selection(
         ports=tuple(ports or ()),
         times=None if time is None else time_range(time),
     )
+
+
+def checked_rules(rules: list[str] | None) -> tuple[str, ...]:
+    """The rules of --decode-as; a usage error for one that `read` refuses."""
+    from kafkawire.capture.encapsulations import decoded_as
+
+    try:
+        decoded_as(rules or ())
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--decode-as") from None
+    return tuple(rules or ())
 
 
 def _known_api(api: str) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire import rows
 from kafkawire.capture import CapturedExchange, ExchangeSelection, read
+from kafkawire.capture.encapsulations import decoded_as
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
@@ -75,6 +76,11 @@ class CaptureReader(ItemReader[CapturePart]):
         self.payloads = not options.flag("noPayloads")
         self.show_secrets = options.flag("showSecrets")
         self.key_logs = options.words("keylog")
+        self.decode_as = [rule for rule in (options.text("decodeAs") or "").split(";") if rule]
+        try:
+            decoded_as(self.decode_as)
+        except ValueError as error:
+            raise ValueError(f"decodeAs: {error}") from None
         for path in self.key_logs:
             if not os.access(path, os.R_OK):
                 raise ValueError(f"keylog: {path} is not a file that can be read")
@@ -126,6 +132,7 @@ class CaptureReader(ItemReader[CapturePart]):
                     payloads=self.payloads,
                     show_secrets=self.show_secrets,
                     keylog=self.key_logs,
+                    decode_as=self.decode_as,
                 )
                 for matched in found.matched():
                     if matched.row.connection is not None:

@@ -22,6 +22,7 @@ Options, case-insensitive:
 - `records`: "true" decodes record batches in bodies; `noPayloads`: "true" leaves them out; `showSecrets`: "true" shows
   passwords and tokens in bodies and frames
 - `keylog`: TLS key logs, with commas, which the workers can read; secrets in a pcapng are used in any case
+- `decodeAs`: encapsulations on further UDP ports, with semicolons: `udp.port==8473,vxlan`
 - `api`, `connection`: names and numbers, with commas: only these
 - `startingTimestamp`, `endingTimestamp`: epoch milliseconds; only exchanges whose requests are not before the first,
   and before the second
@@ -43,7 +44,7 @@ class KafkaPcap(Source):
 
     item_reader = CaptureReader
     shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "keylog",
-              "api", "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
+              "decodeAs", "api", "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
     stream_only = ("settleSeconds", FILES, BYTES)
 
     @classmethod

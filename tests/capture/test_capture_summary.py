@@ -26,13 +26,14 @@ def test_counts_skipped_packets() -> None:
     found = capture.read(BytesIO(pcap(packets)))
     assert brief(found) == asked(1)
     assert dict(found.summary.skipped) == {"not IP": 1, "headers cut off": 1}
+    assert dict(found.summary.contents) == {"EtherType 0x0806: ARP": 1, "headers cut off": 1}
 
 
 def test_describes_a_capture_without_kafka() -> None:
     found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Talk().packets)])))
     assert list(found) == []
     assert found.summary.no_kafka == (
-        "no Kafka was recognised in 4 packets (TCP connections: 1 undecided; 1 packets: not IP)"
+        "no Kafka was recognised in 4 packets (TCP connections: 1 undecided; 1 packet: EtherType 0x0806: ARP)"
     )
 
 

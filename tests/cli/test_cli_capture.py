@@ -264,6 +264,29 @@ def test_reports_problems_of_exchanges_that_were_not_chosen(run: Run, trace: Pat
     assert result.err.endswith(f"note: {trace}: none of its 4 exchanges matches the options\n")
 
 
+def test_decode_as_reads_a_udp_port_as_an_encapsulation(run: Run, trace: Path) -> None:
+    from tests.capture import tunnels, wiretap
+
+    frames = [wiretap.ethernet(packet) for packet in wiretap.ask(wiretap.Talk(), 1).packets]
+    trace.write_bytes(wiretap.pcap(frames))
+    plain = run("capture", trace)
+    trace.write_bytes(wiretap.pcap(tunnels.over_udp(12345, tunnels.VXLAN + frame) for frame in frames))
+    result = run("capture", trace, "--decode-as", "udp.port==12345,vxlan")
+    assert (result.code, result.out, result.err) == (0, plain.out, "")
+    result = run("capture", trace)
+    assert (result.code, result.out) == (1, b"")
+    assert f"{len(frames)} packets: UDP port 12345)" in result.err
+
+
+def test_unknown_encapsulation_is_a_usage_error_that_lists_the_known_ones(run: Run, trace: Path) -> None:
+    result = run("capture", trace, "--decode-as", "udp.port==12345,vxlam")
+    assert result.code == 2
+    text = " ".join(result.err.split())
+    assert "--decode-as" in text
+    assert "'vxlam' is none of geneve, gtp, mpls, tzsp, vxlan, vxlan-gpe" in text
+    assert "is not udp.port==N,NAME" in " ".join(run("capture", trace, "--decode-as", "vxlan").err.split())
+
+
 def test_prints_a_line_for_each_file_with_unread_data(run: Run, trace: Path) -> None:
     """Incomplete ends of a capture are notes and no failure; TLS and packets without TCP are counted."""
     hello = packet(("10.0.0.9", 7), BROKER, 5, 0, ACK, b"\x16\x03\x01\0\x05hello")

@@ -75,6 +75,20 @@ def test_key_log_decrypts_captures_of_tls_in_any_number_of_tasks(tmp_path: Path)
         reader(path, keylog="/no/such.log")
 
 
+def test_decode_as_reads_udp_ports_as_encapsulations(tmp_path: Path) -> None:
+    from tests.capture import tunnels, wiretap
+
+    path = tmp_path / "trace.pcap"
+    talk = wiretap.ask(wiretap.Talk(), 1)
+    sent = [tunnels.over_udp(12345, tunnels.VXLAN + ethernet(packet)) for packet in talk.packets]
+    path.write_bytes(pcap(sent))
+    rules = "udp.port==12345,vxlan;udp.port==12346,geneve"
+    assert [row["api"] for row in read(path, decodeAs=rules)] == ["ApiVersions"]
+    assert "UDP port 12345" in read(path)[0]["problem"]
+    with pytest.raises(ValueError, match=r"decodeAs: .*'vxlam' is none of"):
+        reader(path, decodeAs="udp.port==1,vxlam")
+
+
 def test_rows_are_those_of_capture() -> None:
     assert read(PCAP) == expected()
 
