@@ -14,10 +14,11 @@ import cramjam
 
 from kafkawire import capture
 from kafkawire.capture import Exchanges, ExchangeSelection, TcpSegment, parse, read_packets
+from kafkawire.capture.encapsulations import UDP_PORTS, path
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.files import FollowedFile
 from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
-from kafkawire.capture.network import FIN, RST, SYN, Skipped, endpoint, transport
+from kafkawire.capture.network import FIN, MOST_HEADERS, RST, SYN, Skipped, endpoint, transport
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.errors import CaptureError
 from tools.fuzz import inputs, seed_vectors
@@ -126,7 +127,10 @@ def check_packets(data: bytes) -> None:
     parts = inputs.parts_of(data)
     given = 0
     for named, packet in zip(parts[::2], parts[1::2], strict=False):
-        found: Any = parse(inputs.pick(LINK_TYPES, named), packet)
+        steps: list[Any] = []
+        found: Any = parse(inputs.pick(LINK_TYPES, named), packet, UDP_PORTS, steps)
+        assert len(steps) <= MOST_HEADERS + 1
+        assert isinstance(path(steps), str)
         while isinstance(found, Fragment):
             assert len(found.data) <= len(packet)
             given += 1
@@ -154,25 +158,21 @@ def _packets() -> Iterator[bytes]:
 @cache
 def _links() -> dict[int, list[bytes]]:
     """Packets by link type: plain, with VLAN tags, in tunnels, in fragments, exported."""
-    from tests.capture import wiretap
+    from tests.capture import tunnels, wiretap
 
     ip = _talks()[0].packets[2:5]
     six = wiretap.tcp(("::1", 40000), ("::2", 9092), 1, 1, 16, b"data")
     inner = wiretap.ethernet(ip[1])
-    tunnels = [
-        _ipv4(4, ip[1]),
-        _ipv4(47, b"\0\0\x08\0" + ip[1]),
-        _ipv4(47, b"\xb0\0\x65\x58" + bytes(12) + inner),
-        _ipv4(17, struct.pack(">HHHH", 1, 4789, 8 + 8 + len(inner), 0) + b"\x08" + bytes(7) + inner),
-        six[:6] + b"\0" + six[7:40] + b"\6\0" + bytes(6) + six[40:],
-    ]
+    wrapped = [wrap(inner) for wrap in tunnels.TUNNELS.values()]
+    pieces = tunnels.with_fragments_inside(tunnels.TUNNELS["GENEVE, options"], [wiretap.ethernet(ip[1] + bytes(400))])
+    extended = six[:6] + b"\0" + six[7:40] + b"\6\0" + bytes(6) + six[40:]
     body = ip[1][20:]
     parts = [_ipv4(6, body[:24], more=True), _ipv4(6, body[24:], offset=3)]
     six_parts = [
         struct.pack(">IHBB", 6 << 28, 8 + len(piece), 44, 64) + six[8:40] + bytes([6, 0, 0, more]) + b"\0\0\0\7" + piece
         for piece, more in ((six[40:48], 1), (six[48:], 8))
     ]
-    plain = [*ip, six, *tunnels, *parts, *six_parts]
+    plain = [*ip, six, extended, *parts, *six_parts]
     options = [
         (20, b"\x0a\0\0\1"),
         (21, b"\x0a\0\0\2"),
@@ -182,7 +182,7 @@ def _links() -> dict[int, list[bytes]]:
     ]
     exported = b"".join(struct.pack(">HH", code, len(value)) + value for code, value in options) + bytes(4)
     return {
-        1: [*map(wiretap.ethernet, plain), bytes(12) + b"\x81\0\0\1\x08\0" + ip[1]],
+        1: [*map(wiretap.ethernet, plain), *wrapped, *pieces],
         113: [bytes(14) + (b"\x86\xdd" if packet[0] >> 4 == 6 else b"\x08\0") + packet for packet in plain],
         276: [b"\x08\0" + bytes(18) + packet for packet in ip],
         0: [b"\2\0\0\0" + packet for packet in plain],
@@ -289,7 +289,7 @@ TARGETS = (
     ),
     FuzzTarget(
         name="packets",
-        reads="packets of every link type: VLAN, tunnels, fragments of IPv4 and IPv6, exported PDUs",
+        reads="packets of every link type: VLAN, each encapsulation, fragments of IPv4 and IPv6, exported PDUs",
         holds="a segment, a fragment or why not; fragments in bounded memory, each in a datagram or counted",
         check=check_packets,
         seeds=_packets,
