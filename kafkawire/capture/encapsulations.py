@@ -207,7 +207,14 @@ ETHERTYPE, IP_PROTOCOL, UDP_PORT = "EtherType", "IP protocol", "UDP port"
 Step = tuple[str, int, str]
 #: Names of what is often in captures and contains no TCP.
 NAMES = {
-    ETHERTYPE: {0x0806: "ARP", 0x88CC: "LLDP", 0x888E: "EAPOL", 0x8863: "PPPoE discovery", 0x88E5: "MACsec"},
+    ETHERTYPE: {
+        0: "none, IEEE 802.3",
+        0x0806: "ARP",
+        0x88CC: "LLDP",
+        0x888E: "EAPOL",
+        0x8863: "PPPoE discovery",
+        0x88E5: "MACsec",
+    },
     IP_PROTOCOL: {1: "ICMP", 2: "IGMP", 50: "ESP", 58: "ICMPv6", 89: "OSPF", 112: "VRRP", 132: "SCTP"},
     UDP_PORT: {53: "DNS", 67: "DHCP", 123: "NTP", 443: "QUIC", 4500: "IPsec NAT traversal", 51820: "WireGuard"},
 }

@@ -6,6 +6,8 @@ import msgspec
 
 #: Incomplete datagrams at the same time; beyond that the oldest one is dropped.
 MOST_DATAGRAMS = 256
+#: Complete datagrams that are remembered: copies of their fragments (a mirror's, in a tunnel) may follow.
+_MOST_COMPLETE = 64
 #: Most bytes of an IP datagram, and most fragments that one may have.
 _MOST_BYTES = 65_535
 _MOST_PARTS = 512
@@ -63,6 +65,7 @@ class Fragments:
     def __init__(self) -> None:
         self.lost = 0
         self._datagrams: dict[_Key, _Datagram] = {}
+        self._complete: dict[_Key, bytes] = {}
 
     def add(self, fragment: Fragment) -> bytes | None:
         """Takes a fragment; returns the datagram without IP headers if this fragment completes it."""
@@ -71,6 +74,10 @@ class Fragments:
             return None
         key = (fragment.source, fragment.destination, fragment.protocol, fragment.identification)
         datagram = self._datagrams.get(key)
+        if datagram is None and (complete := self._complete.get(key)) is not None:
+            if complete.startswith(fragment.data, fragment.offset):
+                return None  # a copy
+            del self._complete[key]  # the identification is used again
         if datagram is not None and len(datagram.parts) >= _MOST_PARTS:
             self._drop(key)
             datagram = None
@@ -84,6 +91,9 @@ class Fragments:
         whole = datagram.whole()
         if whole is not None:
             del self._datagrams[key]
+            self._complete[key] = whole
+            if len(self._complete) > _MOST_COMPLETE:
+                del self._complete[next(iter(self._complete))]
         return whole
 
     def finish(self) -> None:

@@ -211,6 +211,8 @@ def _opened(
 
 def _skipped(reason: Skipped, steps: list[Step] | None, announced: str, number: int) -> Skipped:
     if steps is not None:
+        if announced == ETHERTYPE and number < 0x600:
+            number = 0  # not an EtherType but a length, of frames of IEEE 802.3
         steps.append((announced, number, NAMES.get(announced, {}).get(number, "")))
     return reason
 

@@ -97,6 +97,20 @@ def test_reassembles_fragments_inside_and_outside_of_tunnels(
     assert found.summary.packets > len(some)
 
 
+def test_fragments_captured_plain_and_in_tunnels_count_once(packets: list[Packet]) -> None:
+    some = [p for p in packets[:400] if len(p.data) > 300]
+    plain = [(p.time_ns, p.data) for p in some]
+    mirrored = [
+        (p.time_ns, copy)
+        for number, p in enumerate(some)
+        for part in tunnels.fragments(p.data[14:], number, 200)
+        for copy in (tunnels.over_ip(part), TUNNELS["VXLAN"](tunnels.over_ip(part)))
+    ]
+    found = capture.read(file_of(mirrored), body=True)
+    assert contents(list(found)) == contents(list(capture.read(file_of(plain), body=True)))
+    assert not found.summary.skipped
+
+
 @pytest.mark.parametrize("name", TUNNELS)
 def test_packet_truncated_at_any_length_is_skipped_or_has_missing_bytes(name: str) -> None:
     whole = TUNNELS[name](FRAME)
@@ -209,18 +223,27 @@ def test_rules_replace_usual_ports() -> None:
 
 def test_capture_without_tcp_says_what_it_consisted_of() -> None:
     wraps = ("GENEVE, Ethernet", "GENEVE around VXLAN", "ERSPAN II")
-    listed = [ARP, ICMP, DNS, b"short", *(TUNNELS[name](ICMP) for name in wraps), TUNNELS["GENEVE, Ethernet"](ARP)]
+    listed = [
+        ARP,
+        ICMP,
+        DNS,
+        b"short",
+        *(tunnels.frame(size, bytes(60)) for size in (38, 60)),
+        *(TUNNELS[name](ICMP) for name in wraps),
+        TUNNELS["GENEVE, Ethernet"](ARP),
+    ]
     listed += [TUNNELS["VXLAN"](FRAME)[:50]] * 1200
     found = capture.read(BytesIO(pcap(listed)))
     assert list(found) == []
     assert found.summary.contents.total() == found.summary.skipped.total() == len(listed)
     text = found.summary.no_kafka
-    assert text.startswith("no Kafka was recognised in 1,208 packets (TCP connections: none; 1,200 packets: ")
+    assert text.startswith("no Kafka was recognised in 1,210 packets (TCP connections: none; 1,200 packets: ")
     for part in (
         "1,200 packets: UDP port 4789: VXLAN, inside: headers cut off;",
         "1 packet: EtherType 0x0806: ARP;",
         "1 packet: IP protocol 1: ICMP;",
         "1 packet: UDP port 53: DNS;",
+        "2 packets: EtherType 0x0000: none, IEEE 802.3;",
         "1 packet: headers cut off;",
         "1 packet: UDP port 6081: GENEVE, inside: EtherType 0x0806: ARP",
         "1 packet: UDP port 6081: GENEVE, inside: UDP port 4789: VXLAN, inside: IP protocol 1: ICMP",

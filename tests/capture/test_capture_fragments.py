@@ -67,9 +67,27 @@ def test_reassembles_fragments_in_any_order_and_with_duplicates(
     assert found == parse(101, packet)
     fragments.finish()
     assert fragments.lost == 0
+    assert assembled(again, fragments) == []  # copies
+    fragments.finish()
+    assert fragments.lost == 0
+    fragments = Fragments()
     assert assembled(again, fragments) == []
     fragments.finish()
     assert fragments.lost == len(again)
+
+
+def test_fragments_of_a_later_datagram_with_the_same_identification_are_reassembled() -> None:
+    fragments = Fragments()
+    one = Fragment(b"abcd", b"efgh", 6, 7, 0, True, bytes(8))
+    last = replace(one, offset=8, more=False, data=b"end")
+    assert [fragments.add(part) for part in (one, last, one, last)] == [None, bytes(8) + b"end", None, None]
+    assert [fragments.add(replace(part, data=b"x" * len(part.data))) for part in (one, last)] == [None, b"x" * 11]
+    for number in range(100, 400):
+        assert fragments.add(replace(one, identification=number)) is None
+        assert fragments.add(replace(last, identification=number)) == bytes(8) + b"end"
+    assert len(fragments._complete) == 64
+    fragments.finish()
+    assert fragments.lost == 0
 
 
 def test_memory_of_fragments_is_bounded() -> None:
