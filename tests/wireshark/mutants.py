@@ -20,7 +20,7 @@ def mutant(source: bytes, number: int, share: float = 0.3) -> bytes:
         packet = bytearray(source[position : position + size])
         position += size
         found = capture.parse(1, bytes(packet[16:]))
-        if isinstance(found, capture.Segment) and found.payload and chance.random() < share:
+        if isinstance(found, capture.TcpSegment) and found.payload and chance.random() < share:
             _damage(packet, len(packet) - len(found.payload), chance)
         out.append(bytes(packet))
     return b"".join(out)
