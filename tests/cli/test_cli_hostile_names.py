@@ -194,7 +194,20 @@ def test_every_command_has_a_case() -> None:
 
 
 #: Options whose file is read, and those whose file is written: what is in it is looked at below.
-READ = {"--command-config", "--files", "--schemas", "files", "paths", "inputs", "name", "data", "text", "old", "new"}
+READ = {
+    "--command-config",
+    "--files",
+    "--keylog",
+    "--schemas",
+    "files",
+    "paths",
+    "inputs",
+    "name",
+    "data",
+    "text",
+    "old",
+    "new",
+}
 WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen"}
 
 
@@ -315,6 +328,35 @@ def test_frame_file_names_are_harmless(run: Run, world: World, tmp_path: Path) -
     found = [file.name for file in frames.iterdir()]
     assert len(found) >= 2 * len(NAMES)
     assert all(re.fullmatch(r"\d{6}-\w+-v\d+\.(req|resp)\.(bin|withheld)", name) for name in found)
+
+
+def test_names_in_tls_and_in_key_logs_are_harmless(run: Run, tmp_path: Path) -> None:
+    from tests.capture.wiretap import Talk, ethernet, pcap
+
+    def vector(size: int, data: bytes) -> bytes:
+        return len(data).to_bytes(size, "big") + data
+
+    server_name = TEXTS["escape"].encode() + b"\n"
+    extension = b"\0\0" + vector(2, vector(2, b"\0" + vector(2, server_name)))
+    body = b"\3\3" + bytes(32) + vector(1, b"") + vector(2, b"\x13\1") + vector(1, b"\0") + vector(2, extension)
+    hello = b"\x16\3\1" + vector(2, b"\1" + vector(3, body))
+    file, key_log = tmp_path / "tls.pcap", tmp_path / LONG_FILE
+    file.write_bytes(pcap(map(ethernet, Talk().send(0, hello).close().packets)))
+    key_log.write_text("\x1b[2J\nerror: forged\n")
+    done = run(
+        "capture",
+        str(file),
+        str(Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"),
+        "--stats",
+        "--keylog",
+        str(key_log),
+        "--format",
+        "jsonl",
+    )
+    assert done.code == 4, done.err
+    check_stderr(done.err)
+    assert "server name" in done.err
+    assert "is not a line of a key log" in done.err
 
 
 def test_audit_log_is_harmless(run: Run, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ TRUTH: dict[str, Any] = json.loads((HANGING / "truth.json").read_text("utf-8"))
 def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(spark: SparkSession) -> None:
     from kafkawire import spark as kafkawire_spark
 
-    directory, settings = logdir.open(str(HANGING)), Settings(as_of=TRUTH["later"])
-    audit = kafkawire_spark.audit(directory, settings, spark=spark)
+    settings = Settings(as_of=TRUTH["later"])
+    audit = kafkawire_spark.audit([str(HANGING)], settings, spark=spark)
     found = {(f.topic, f.partition, f.start_offset, f.verdict, f.reason, f.blocked) for f in audit.findings}
     expected = {
         (o["topic"], o["partition"], o["start_offset"], o["later"]["verdict"], o["later"]["reason"], o["blocked"])
@@ -32,6 +32,6 @@ def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(spark: 
     }
     assert found == expected
     assert audit.read.complete
-    local = transactions.audit(directory, settings)
+    local = transactions.audit(logdir.open(str(HANGING)), settings)
     assert audit.violations == local.violations
     assert audit.answers == local.answers
