@@ -340,6 +340,7 @@ def test_damaged_record_is_lost_alone(long_connection: tuple[Traffic, bytes, lis
     assert 0 < len(said[side]) - len(found.data[side]) < len(data)
 
 
+@pytest.mark.slow
 def test_work_of_a_search_behind_a_hole_is_bounded(tmp_path: Path) -> None:
     ends = Endpoints(tmp_path, TLS_1_3)
     traffic = ends.connect(MESSAGES)

@@ -14,6 +14,8 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from kafkawire.cli.metrics_server import serving
 
+pytestmark = pytest.mark.slow  # they wait
+
 
 @pytest.fixture
 def port() -> Iterator[int]:

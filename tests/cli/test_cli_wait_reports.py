@@ -19,6 +19,8 @@ from tests.client.answers import listing, producers
 from tests.client.partition_script import in_thread
 from tests.client.scripted import ScriptedBroker
 
+pytestmark = pytest.mark.slow  # they wait
+
 
 class Stream(io.StringIO):
     terminal = False

@@ -21,6 +21,8 @@ from kafkawire.messages import (
 from tests.client.answers import P, admin, listing, producers, scenario
 from tests.client.scripted import ScriptedBroker
 
+pytestmark = pytest.mark.slow  # they wait
+
 PROPERTIES = {"socket_connection_setup_timeout_ms": "500", "request_timeout_ms": "300"}
 
 

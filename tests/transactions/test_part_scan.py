@@ -71,6 +71,7 @@ def compare(partition: Partition, random_: random.Random, **given: int) -> int:
     return again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_any_mixture_of_batches_with_damage(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
@@ -98,6 +99,7 @@ def test_logs_that_break_a_rule(tmp_path: Path, case: object) -> None:
         compare(partition, random_)
 
 
+@pytest.mark.slow
 def test_directories_that_brokers_wrote() -> None:
     random_ = random.Random(1)
     roots = [EXAMPLES, *map(unpacked, [*LOG_DIRECTORIES, "read-committed", "hanging-transactions"])]
