@@ -66,6 +66,7 @@ def without_file(rows: list[Exchange]) -> list[tuple[Any, ...]]:
     return [tuple(getattr(e, name) for name in e.__struct_fields__ if name != "file") for e in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TUNNELS)
 def test_capture_in_an_encapsulation_gives_the_rows_of_the_plain_one(
     name: str, packets: list[Packet], plain: list[Exchange]

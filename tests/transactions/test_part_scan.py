@@ -26,6 +26,8 @@ from tests.transactions.schedules import NOON as SCHEDULED
 from tests.transactions.schedules import Schedule, schedules
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 Cut = tuple[int, int | None]
@@ -71,7 +73,6 @@ def compare(partition: Partition, random_: random.Random, **given: int) -> int:
     return again
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(16))
 def test_any_mixture_of_batches_with_damage(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
@@ -99,7 +100,6 @@ def test_logs_that_break_a_rule(tmp_path: Path, case: object) -> None:
         compare(partition, random_)
 
 
-@pytest.mark.slow
 def test_directories_that_brokers_wrote() -> None:
     random_ = random.Random(1)
     roots = [EXAMPLES, *map(unpacked, [*LOG_DIRECTORIES, "read-committed", "hanging-transactions"])]
@@ -117,7 +117,6 @@ def write(root: Path, schedule: Schedule) -> Partition:
     return partition
 
 
-@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schedules(most=90), st.integers(0, 2**32))
 def test_a_sound_log_is_read_once(tmp_path: Path, schedule: Schedule, seed: int) -> None:
@@ -125,7 +124,6 @@ def test_a_sound_log_is_read_once(tmp_path: Path, schedule: Schedule, seed: int)
     assert compare(partition, random.Random(seed)) == 0
 
 
-@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schedules(most=90), st.integers(0, 2**32))
 def test_a_damaged_or_compacted_log(tmp_path: Path, schedule: Schedule, seed: int) -> None:
