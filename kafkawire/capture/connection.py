@@ -16,8 +16,9 @@ from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, Frame, FrameStream, 
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
 from kafkawire.capture.recognition import Recognition, SearchResult
-from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.capture.tcp_stream import MAX_HELD_BYTES, Begun, Chunk, Conflict, Event
+from kafkawire.capture.resets import acceptance
+from kafkawire.capture.sequencer import PacketHold, Sequencer
+from kafkawire.capture.tcp_stream import Begun, Chunk, Conflict, Event
 from kafkawire.capture.tls import Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
@@ -83,7 +84,7 @@ class TcpConnection:
         self._opener: int | None = None  # the end that sent the SYN
         self._client = 0  # the end that sends requests, once the verdict is KAFKA
         self._matcher: Matcher | DiscardingMatcher | None = None
-        self._holds: list[tuple[int, Ticket] | None] = [None, None]
+        self._holds = (PacketHold(sequencer), PacketHold(sequencer))
         self._now = (0, 0)  # packet and time
         self._ending = False
         self._reset: tuple[int, TcpSegment] | None = None  # the end that sent the last RST, and its segment
@@ -155,20 +156,8 @@ class TcpConnection:
         self._hold_back()
 
     def _check_reset(self, sender: int, reset: TcpSegment) -> None:
-        """Decides anew whether the receiver accepts a RST. Later segments count, since captures swap packets.
-
-        A receiver accepts a RST with exactly the next sequence number (RFC 5961, 3.2), and in response to a SYN one
-        that acknowledges the SYN (RFC 9293, 3.10.7.3).
-        """
-        stream = self._directions[sender].stream
-        behind = reset.sequence + len(reset.payload) + reset.missing
-        if stream.started:
-            certain = stream.awaits(behind)
-            undecided = 0 < stream.ahead(behind) <= MAX_HELD_BYTES
-        else:
-            peer = self._directions[1 - sender].stream
-            certain = bool(reset.flags & ACK) and peer.begins_at(reset.acknowledgment - 1)
-            undecided = False
+        """Decides anew whether the receiver accepts a RST. Later segments count, since captures swap packets."""
+        certain, undecided = acceptance(reset, self._directions[sender].stream, self._directions[1 - sender].stream)
         if not certain:
             self.reset_ns = None
         elif self.reset_ns is None:
@@ -496,17 +485,12 @@ class TcpConnection:
             self._hold(index, min(waiting, default=None))
 
     def _hold(self, index: int, packet: int | None) -> None:
-        hold = self._holds[index]
-        if self.owned and packet != (hold and hold[0]):
-            if hold:
-                self._sequencer.close(hold[1])
-            self._holds[index] = None if packet is None else (packet, self._sequencer.ticket(packet))
+        if self.owned:
+            self._holds[index].move(packet)
 
     def _release(self) -> None:
         for hold in self._holds:
-            if hold:
-                self._sequencer.close(hold[1])
-        self._holds = [None, None]
+            hold.move(None)
 
 
 def _bytes(count: int) -> str:

@@ -22,7 +22,7 @@ from kafkawire.capture.resets import Resets
 from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
-from kafkawire.capture.tls import KeyLogFile, Secrets
+from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
 from kafkawire.errors import CaptureError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
@@ -326,6 +326,7 @@ def read(
 
     Raises (when iterated over):
         OSError: a file cannot be read.
+        MissingExtraError (at once): a key log without the `net` extra.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     options = ReadOptions(
@@ -333,7 +334,9 @@ def read(
     )
     tunnels = decoded_as(decode_as)
     lanes = None if native is None else native.Lanes(MOST_ENDED)
-    paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else keylog
+    paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
+    if paths and (missing := missing_ciphers()):
+        raise missing
     secrets = Secrets(map(KeyLogFile, paths), grows=bool(follow))
 
     def keys(text: bytes) -> None:

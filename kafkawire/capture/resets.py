@@ -6,6 +6,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from kafkawire.capture.network import ACK, TcpSegment
+from kafkawire.capture.tcp_stream import MAX_HELD_BYTES, Stream
+
 #: How long data in flight is waited for after a reset, in capture time.
 CERTAIN_NS = 1_000_000_000
 #: How long both endpoints have to be idle until a reset after a hole is believed. A receiver that rejects one answers
@@ -49,3 +52,18 @@ class Resets(Generic[Key]):
         for waiting, patience_ns in ((self._certain, CERTAIN_NS), (self._doubted, DOUBTED_NS)):
             while waiting and now_ns - next(iter(waiting.values())) > patience_ns:
                 yield waiting.popitem(last=False)[0]
+
+
+def acceptance(reset: TcpSegment, stream: Stream, peer: Stream) -> tuple[bool, bool]:
+    """Whether the receiver of a RST accepts it, and whether later segments may show that it does.
+
+    A receiver accepts a RST with exactly the next sequence number (RFC 5961, 3.2), and in response to a SYN one that
+    acknowledges the SYN (RFC 9293, 3.10.7.3).
+
+    Args:
+        stream: of the direction that the RST is in; `peer`: of the other one.
+    """
+    if not stream.started:
+        return bool(reset.flags & ACK) and peer.begins_at(reset.acknowledgment - 1), False
+    behind = reset.sequence + len(reset.payload) + reset.missing
+    return stream.awaits(behind), 0 < stream.ahead(behind) <= MAX_HELD_BYTES

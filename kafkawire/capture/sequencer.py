@@ -21,6 +21,22 @@ class Ticket:
         self.late = False
 
 
+class PacketHold:
+    """An open place at one packet, which may move: later exchanges wait while its bytes may still become frames."""
+
+    def __init__(self, sequencer: Sequencer) -> None:
+        self._sequencer = sequencer
+        self._held: tuple[int, Ticket] | None = None
+
+    def move(self, packet: int | None) -> None:
+        """Holds from that packet on; None: from none."""
+        if packet == (self._held and self._held[0]):
+            return
+        if self._held is not None:
+            self._sequencer.close(self._held[1])
+        self._held = None if packet is None else (packet, self._sequencer.ticket(packet))
+
+
 class Sequencer:
     """Holds exchanges back until all that began before them are complete.
 

@@ -25,7 +25,7 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
 from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.outcome_rows import TO_DRIVER, DecidedUntil, judged
-from kafkawire.spark.replica_parts import PartSizing, ToldFacts, by_task, distinct, merged, summaries
+from kafkawire.spark.replica_parts import DriverFacts, PartSizing, by_task, distinct, merged, summaries
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
 from kafkawire.transactions.answers import Placed
@@ -102,9 +102,9 @@ class _AuditJob(NamedTuple):
     def _concluded(self, found: Found, replicas: DataFrame, read: DataFrame, tasks: int) -> rows.Audit:
         with self._job("read replicas"):
             payloads = read.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
-        told = [pickle.loads(payload) for payload in payloads]  # written by our own workers
-        of_replicas = sorted((one for one in told if isinstance(one, ToldFacts)), key=ToldFacts.order)
-        sums = [placed for one in told if not isinstance(one, ToldFacts) for placed in one]
+        found_by_workers = [pickle.loads(payload) for payload in payloads]  # written by our own workers
+        of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
+        sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
         facts = self._facts(found, [one.facts for one in of_replicas], sums)
         with self._job("compare replicas"):
             answers = self._agreement(found, facts, replicas, tasks, of_replicas)
@@ -142,7 +142,7 @@ class _AuditJob(NamedTuple):
         return list(judged(read, chosen, until, endings))
 
     def _agreement(
-        self, found: Found, facts: Facts, replicas: DataFrame, tasks: int, of_replicas: list[ToldFacts]
+        self, found: Found, facts: Facts, replicas: DataFrame, tasks: int, of_replicas: list[DriverFacts]
     ) -> list[Placed]:
         clusters = found.clusters
         seen: set[tuple[str | None, str, int]] = set()

@@ -37,7 +37,7 @@ _FOLDERS = 256
 _FOLDERS_A_TASK = 32
 _ROWS = 64
 
-#: `real` tells folders apart, `sort` orders them as `logdir.open` does, `partition` is that of all its replicas.
+#: `real` identifies folders, `sort` orders them as `logdir.open` does, `partition` is that of all its replicas.
 LISTING = pa.schema(
     [
         ("kind", pa.string()),
@@ -216,8 +216,8 @@ def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tu
     path, names, sizes = os.fsencode(found.path), b"\0".join(map(os.fsencode, found.names)), array("q", found.sizes)
     yield (REPLICA, folder.argument, sort, None, real, partition, folder.store, path, names, sizes.tobytes(), size)
     if first.topic == CLUSTER_METADATA:
-        said = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
-        yield _other(METADATA, folder, sort, said, real)
+        metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
+        yield _other(METADATA, folder, sort, metadata, real)
 
 
 def files_of(store: str | None, path: str, names: Sequence[str]) -> list[LogFile]:
@@ -295,7 +295,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 class Found(NamedTuple):
-    """What the driver is told of a listing: all but the replicas."""
+    """The part of a listing that the driver takes: all but the replicas."""
 
     brokers: list[FoundBroker]
     metadata: dict[str, ClusterMetadata]
@@ -303,7 +303,7 @@ class Found(NamedTuple):
 
     @property
     def clusters(self) -> dict[str, str]:
-        """The cluster of each log directory that says so."""
+        """The cluster of each log directory that has its id."""
         return {broker.root: broker.cluster_id for broker in self.brokers if broker.cluster_id is not None}
 
 
@@ -327,6 +327,6 @@ def found_in(answers: pa.Table) -> Found:
     ordered = sorted(metadata.values(), key=lambda pair: pair[0])
     return Found(
         list(brokers.values()),
-        {root: said for _, one in ordered for root, said in one.items()},
+        {root: found for _, one in ordered for root, found in one.items()},
         [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],
     )

@@ -1,6 +1,6 @@
 """Ended transactions and coordinators' decisions as rows, and their judgement by producer id, on workers.
 
-A row is of one of four kinds: what a replica says to the driver, a decision, a use of a producer id by a transactional
+A row is of one of four kinds: facts of a replica for the driver, a decision, a use of a producer id by a transactional
 id, an ended transaction. The last three are shuffled by cluster and producer id, into `marker_outcomes.judge`.
 """
 
@@ -77,7 +77,7 @@ def unpacked(data: bytes) -> Place:
 
 
 def shuffled_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
-    """What a replica says of ended transactions: rows of all kinds but `TO_DRIVER`."""
+    """The rows of a replica on ended transactions: rows of all kinds but `TO_DRIVER`."""
     place = packed(facts.partition.place)
     if facts.ids is not None:
         decisions = (

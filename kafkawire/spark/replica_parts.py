@@ -61,8 +61,8 @@ class PartSizing(NamedTuple):
     size: int
 
 
-class ToldFacts(NamedTuple):
-    """What a replica says to the driver; `endings`: how many transactions have ended in it."""
+class DriverFacts(NamedTuple):
+    """The facts of a replica for the driver; `endings`: how many transactions have ended in it."""
 
     facts: ReplicaFacts
     endings: int
@@ -151,7 +151,7 @@ def _merged(of_replica: Rows, roots: Roots) -> tuple[int, ReplicaFacts]:
     return cluster, merge.facts()
 
 
-def _told(facts: ReplicaFacts) -> ToldFacts:
+def _told(facts: ReplicaFacts) -> DriverFacts:
     """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
@@ -161,7 +161,7 @@ def _told(facts: ReplicaFacts) -> ToldFacts:
         endings=Endings(place),
         ids=None if facts.ids is None else replace(facts.ids, decisions={}),
     )
-    return ToldFacts(kept, len(facts.endings))
+    return DriverFacts(kept, len(facts.endings))
 
 
 def _to_driver(value: Any) -> pa.RecordBatch:

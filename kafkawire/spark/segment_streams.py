@@ -49,7 +49,7 @@ from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 
 Offset = dict[str, Any]
-#: What tells that a file has not changed: size and modification time; with it, the high watermark.
+#: What is equal while a file has not changed: size and modification time; with it, the high watermark.
 _Stamp = tuple[int, int, int | None]
 
 

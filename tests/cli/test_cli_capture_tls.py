@@ -64,3 +64,16 @@ def test_key_log_that_cannot_be_read_is_a_usage_error(tls_capture: tuple[Path, P
     result = run("capture", str(path), "--keylog", f"{key_log}.not")
     assert result.code == 2
     assert "keys.log.not is not a file that can be read" in result.err
+
+
+def test_key_log_without_the_library_of_ciphers_names_the_extra(
+    tls_capture: tuple[Path, Path, str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafkawire.capture.tls import protection
+
+    path, key_log, _ = tls_capture
+    monkeypatch.setattr(protection, "find_spec", lambda name: None)
+    result = run("capture", str(path), "--keylog", str(key_log))
+    assert result.code in (1, 2)
+    assert 'decrypting TLS needs the "net" extra: pip install "kafkawire[net]"' in result.err
+    assert "Traceback" not in result.err

@@ -12,6 +12,7 @@ Nothing here knows Kafka, a file format of captures, or TCP beyond `Chunk` and `
 
 from kafkawire.capture.tls.direction import LostRecords
 from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
+from kafkawire.capture.tls.protection import missing_ciphers
 from kafkawire.capture.tls.session import TlsSession
 
-__all__ = ["KeyLogFile", "LostRecords", "Secrets", "TlsSession"]
+__all__ = ["KeyLogFile", "LostRecords", "Secrets", "TlsSession", "missing_ciphers"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 #: Types of handshake messages.
-CLIENT_HELLO, SERVER_HELLO, NEW_SESSION_TICKET, END_OF_EARLY_DATA, ENCRYPTED_EXTENSIONS = 1, 2, 4, 5, 8
+CLIENT_HELLO, SERVER_HELLO, NEW_SESSION_TICKET, ENCRYPTED_EXTENSIONS = 1, 2, 4, 8
 CERTIFICATE, CLIENT_KEY_EXCHANGE, FINISHED, KEY_UPDATE = 11, 16, 20, 24
 
 #: Types of extensions.

@@ -199,7 +199,7 @@ class KeyLogFile:
                     *lines, self._rest = (self._rest + data).split(b"\n")
                     for line in lines:
                         yield self._next(line)
-                    # The beginning of a line that is too long tells that it is.
+                    # Of a line that is too long only so much is kept that it is recognized.
                     self._rest = self._rest[: _MAX_LINE_BYTES + 1]
         if final and self._rest:
             rest, self._rest = self._rest, b""

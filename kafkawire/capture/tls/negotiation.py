@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import NamedTuple
 
 from kafkawire.capture.tls import handshake, key_log, key_schedule
@@ -17,6 +16,7 @@ from kafkawire.capture.tls.protection import (
     Tls12AeadProtection,
     Tls12CbcProtection,
     Tls13Protection,
+    missing_ciphers,
 )
 
 _MOST_TRANSCRIPT_BYTES = 64 << 10
@@ -27,7 +27,7 @@ class Waits(Exception):
 
 
 class Failed(Exception):
-    """The connection cannot be decrypted; the text says why."""
+    """The connection cannot be decrypted; the text is the reason."""
 
 
 class Keys(NamedTuple):
@@ -136,8 +136,8 @@ class Negotiation:
             raise Failed(f"{handshake.version_name(server.version)} is not supported")
         if self._suite is None:
             raise Failed(f"{suite_name(server.suite)} is not supported")
-        if find_spec("cryptography") is None:
-            raise Failed("decrypting needs kafkawire[net]")
+        if missing := missing_ciphers():
+            raise Failed(str(missing))
 
     def traffic_keys(self, index: int, stage: int) -> Keys | None:
         """The first keys of a direction in a stage of TLS 1.3; None if the key log has only those of the other stage.

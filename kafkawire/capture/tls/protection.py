@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hmac
 import struct
+from importlib.util import find_spec
 from typing import Any, Protocol
 
 from kafkawire.capture.tls.cipher_suites import CipherSuite
 from kafkawire.capture.tls.key_schedule import DirectionKeys
+from kafkawire.errors import MissingExtraError
 
 #: Content types of records.
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
@@ -18,6 +20,11 @@ CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA = 20, 21, 22, 23
 _TLS_1_2 = b"\x03\x03"
 _BLOCK = 16
 _EXPLICIT_NONCE = 8
+
+
+def missing_ciphers() -> MissingExtraError | None:
+    """The error where the library with the ciphers is not installed."""
+    return MissingExtraError("decrypting TLS", "net") if find_spec("cryptography") is None else None
 
 
 class Unauthentic(Exception):
