@@ -1,6 +1,6 @@
-"""From facts to the audit's answer: which replica counts, what the clock says, a verdict for every open transaction.
+"""From facts to the audit's answer: which replica counts, the time of the audit, a verdict for every open transaction.
 
-Whichever engine gathered the facts, this is where they are judged, so that all engines answer alike.
+Facts of all engines are judged here, so that all engines give the same answer.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
 
 
 def _order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
-    word = finding.reason if finding.verdict == "not_hanging" else finding.verdict
+    label = finding.reason if finding.verdict == "not_hanging" else finding.verdict
     start = -1 if finding.start_offset is None else finding.start_offset
-    return _ORDER.index(word), finding.topic, finding.partition, start, finding.producer_id
+    return _ORDER.index(label), finding.topic, finding.partition, start, finding.producer_id
 
 
 def _joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:

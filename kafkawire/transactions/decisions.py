@@ -1,4 +1,4 @@
-"""`Decision`: a transaction that its coordinator decided, as `__transaction_state` tells it (KIP-98, KIP-890)."""
+"""`Decision`: a transaction that its coordinator decided, from records of `__transaction_state` (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the verdicts rest on: facts about segments, partitions, open transactions and the coordinator's records.
 
 Both engines (one machine, Spark) reduce log directories to these, and everything after them is one code. A *copy* is
-one log directory that was read; the same partition may stand in several (a replica each).
+one log directory that was read. Several may have the same partition, each one replica of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkawire.messages import TransactionLogValue
 TRANSACTION_STATE = "__transaction_state"
 CLUSTER_METADATA = "__cluster_metadata"
 
-#: Topics whose every batch is stamped by a broker or controller: clocks, whatever the timestamp type says.
+#: Topics in which a broker or controller sets the timestamp of every batch, whatever its timestamp type: clocks.
 BROKER_WRITTEN = frozenset({TRANSACTION_STATE, CLUSTER_METADATA})
 
 #: Reason of damage at which a segment ends in the middle of a batch.
@@ -52,10 +52,10 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: the highest in it, -1 for none.
         transactional: number of batches of transactions, markers included.
         broker_time: the newest timestamp that a broker set, epoch milliseconds.
-        gap: the last range of offsets in it that could not be read. Earlier ones may be compaction's work and matter
-            to nobody: compaction stops at the first open transaction.
+        gap: the last range of offsets in it that could not be read. Earlier ones may be due to compaction and concern
+            no open transaction: compaction stops at the first of these.
         shortened: it became shorter while it was read.
-        intact_from: the first offset of the run without missing offsets that its end stands in.
+        intact_from: the lowest offset from which up to its end no offset is missing.
     """
 
     base_offset: int
@@ -89,7 +89,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         start_offset, last_offset: of its data. `last_timestamp`: of its last batch.
         producer_epoch: of its last batch.
         coordinator_epoch: of the producer's last marker in the partition; None where there is none.
-        written_after: the newest marker's timestamp (the broker's clock) that stands before its last batch.
+        written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
     """
 
     place: Place
@@ -147,8 +147,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
         log_start: below it the log is gone (segments deleted, or records by request). `log_end`: one behind the last.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
-        damaged: something in it could not be read, but for a torn end: that is only where the copy ends, and when it
-            ended is judged by times. The end of a segment that became shorter while it was read is no such.
+        damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
+            it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
     """
 
     place: Place
@@ -210,8 +210,8 @@ def is_torn_end(damage: rows.Damage) -> bool:
 
 
 class ProducerIdsBlock(msgspec.Struct, frozen=True):
-    """Producer ids below `next_producer_id` have been handed out, says the record at `offset`, written at `timestamp`
-    by the controller's clock."""
+    """A record of the metadata log, at `offset`: producer ids below `next_producer_id` have been handed out.
+    `timestamp`: when it was written, by the controller's clock."""
 
     offset: int
     next_producer_id: int
@@ -219,12 +219,12 @@ class ProducerIdsBlock(msgspec.Struct, frozen=True):
 
 
 class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What one copy of the metadata log says of the producer ids that were handed out.
+    """The producer ids that were handed out, from one copy of the metadata log.
 
     Attributes:
         blocks: of the log, in offset order.
-        checkpointed: the first free producer id as its checkpoint has it, which replaces records of the log and does
-            not say when they were written; None for none.
+        checkpointed: the first free producer id in its checkpoint, which replaces records of the log and does not have
+            their times; None for none.
         newest: the time up to which no record is missing, by the controller's clock; None where one may be.
     """
 
@@ -254,13 +254,13 @@ class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """What one copy of the metadata log says.
+    """Settings and producer ids from one copy of the metadata log.
 
     Attributes:
         transaction_state_partitions: of the topic; None where it has none yet.
         configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
-        handed_out: the producer ids that were handed out. `next_producer_id`: the first free one; None where no
-            producer id was ever asked for.
+        handed_out: the producer ids that were handed out. `next_producer_id`: the first free one; None where none was
+            ever handed out.
         newest: time of its newest record, the controller's clock; None for an empty log.
         complete: no record is missing before the newest.
     """

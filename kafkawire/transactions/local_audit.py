@@ -1,4 +1,4 @@
-"""The audit on one machine: read every replica, and join what they say.
+"""The audit on one machine: read every replica and join their facts.
 
 Memory grows with the producers, transactional ids and ended transactions, not with the batches.
 """
@@ -22,7 +22,7 @@ from kafkawire.transactions.replica_files import replicas
 from kafkawire.transactions.settings import Resolved, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
 
-#: A process is started for each so many bytes.
+#: One process is started for this many bytes.
 BYTES_A_JOB = 64 << 20
 
 
@@ -34,10 +34,10 @@ def audit(
     progress: Callable[[int], None] | None = None,
     jobs: int = 1,
 ) -> rows.Audit:
-    """Find and judge every open transaction in copied log directories, and hold the logs against the rules (`CHECKS`).
+    """Find and judge every open transaction in copied log directories, and check the logs against the rules (`CHECKS`).
 
     Args:
-        paths: what to call them in the answer.
+        paths: names of the log directories in the answer.
         progress: called with the number of bytes that were read, after every part of a segment.
         jobs: number of processes that read, 1: this one. Logs that are too small for several are read by fewer.
     """
@@ -75,7 +75,7 @@ def read_replicas(
 def to_read(
     partitions: Iterable[Partition], settings: Settings, metadata: dict[str, ClusterMetadata], clusters: dict[str, str]
 ) -> list[Replica]:
-    """What is read of each replica, with what its own cluster's metadata says.
+    """The replicas to read, each with the settings and producer ids of its own cluster.
 
     Args:
         partitions: as `replica_files.replicas` gives them. `metadata`: as `read_metadata` gives it, of all of them.
@@ -83,15 +83,15 @@ def to_read(
     """
     single = len(set(clusters.values())) <= 1
     by_cluster: dict[str | None, list[ClusterMetadata]] = defaultdict(list)
-    for copy, said in metadata.items():
-        by_cluster[None if single else clusters.get(copy)].append(said)
-    told: dict[str | None, tuple[Resolved, tuple[AssignedProducerIds, ...]]] = {}
+    for copy, found_there in metadata.items():
+        by_cluster[None if single else clusters.get(copy)].append(found_there)
+    known: dict[str | None, tuple[Resolved, tuple[AssignedProducerIds, ...]]] = {}
     found = []
     for partition in partitions:
         own = None if single else clusters.get(partition.broker.root)
-        if own not in told:
-            told[own] = resolve(settings, by_cluster[own]), distinct_assignments(by_cluster[own])
-        resolved, handed_out = told[own]
+        if own not in known:
+            known[own] = resolve(settings, by_cluster[own]), distinct_assignments(by_cluster[own])
+        resolved, handed_out = known[own]
         of_ids = resolved.transactional_id_expiration
         found.append(
             Replica(
@@ -115,7 +115,7 @@ def facts_of(
 
     Args:
         metadata: as `read_metadata` gives it.
-        paths: what to call the log directories in the answer.
+        paths: names of the log directories in the answer.
     """
     return Facts(
         paths=paths,
@@ -138,5 +138,5 @@ def facts_of(
 
 
 def cluster_ids(directory: LogDirectory) -> dict[str, str]:
-    """The cluster of each log directory that says so."""
+    """The cluster id of each log directory that has one."""
     return {broker.root: broker.cluster_id for broker in directory.brokers if broker.cluster_id is not None}

@@ -15,7 +15,7 @@ from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.segment_scan import Appends, PartScan, read_part
 from kafkawire.transactions.span_scan import summarize_batches
 
-#: Bytes of a part, where nothing else was asked for.
+#: Bytes of a part, by default.
 PART_BYTES = 64 << 20
 
 

@@ -153,7 +153,7 @@ class Replay:
 
         Args:
             intact_from: of a batch whose own is `BEFORE`.
-            checks: sees each batch that is replayed before the state does; None: the state alone is asked for.
+            checks: sees each batch that is replayed before the state does; None: only the state is needed.
         """
         producers: dict[int, Producer] = {}
         ended: list[tuple[Append, int, int]] = []
@@ -208,8 +208,8 @@ class Replay:
             del self.unreplicated[first_offset]
 
     def expire(self, now: int, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
-        """Forget the producers that have written nothing for so long and have no open transaction, as brokers do every
-        producer.id.expiration.check.interval.ms. `now`: the broker's clock, epoch milliseconds."""
+        """Forget the producers without open transaction that have written nothing for `expiration_ms`, as brokers do
+        every producer.id.expiration.check.interval.ms. `now`: the broker's clock, epoch milliseconds."""
         idle = [
             producer.producer_id
             for producer in self.producers.values()
@@ -247,7 +247,7 @@ def newest(one: int | None, other: int | None) -> int | None:
 
 
 def _is_from(leap: Leap, producer: Producer, *, whole: bool) -> bool:
-    """Whether the leap goes on from that state. `whole`: batches are judged, not only their effect on the state."""
+    """Whether the leap starts from that state. `whole`: batches are judged, not only their effect on the state."""
     if whole:
         return producer.state == leap.before
     return (producer.epoch, producer.first_offset >= 0) == (leap.before.epoch, leap.before.open)
@@ -257,7 +257,7 @@ def last_stable_offset(high_watermark: int, first_unstable: int, log_start: int)
     """Where read_committed readers stop (Kafka's `UnifiedLog.fetchLastStableOffsetMetadata`).
 
     Args:
-        first_unstable: first offset of the earliest transaction that is open or whose marker stands at or above the
-            high watermark; it counts from the log start on.
+        first_unstable: first offset of the earliest transaction that is open or whose marker is at or above the high
+            watermark; an offset below the log start counts as the log start.
     """
     return min(high_watermark, max(log_start, first_unstable))

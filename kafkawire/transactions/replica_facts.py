@@ -1,4 +1,4 @@
-"""`replica_facts`: all that one replica of a partition says by itself, read once.
+"""`replica_facts`: all facts of one replica of a partition, from its own files, read once.
 
 Engines differ in where they do this (here, or one replica a task on a cluster); what follows joins replicas, and is one
 code (`conclude`). These facts hold no open file and can be sent elsewhere. They grow with the producers, transactional
@@ -41,11 +41,11 @@ from kafkawire.transactions.summary_processes import PartTask
 
 
 class Replica(NamedTuple):
-    """A replica to read, and what its cluster says that its rules count with.
+    """A replica to read, and what its rules need from its cluster.
 
     Attributes:
         producer_expiration_ms: producer.id.expiration.ms of the brokers.
-        id_expiration_ms: transactional.id.expiration.ms; None where nobody said it.
+        id_expiration_ms: transactional.id.expiration.ms; None where it is neither given nor in the metadata log.
         handed_out: the producer ids that were handed out, as each copy of the metadata log has it.
     """
 
@@ -64,7 +64,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
         answers: of `LOG_CHECKS` and, of `__transaction_state`, of `ID_CHECKS`.
         endings: the transactions with data that have ended.
         producers: its producer ids.
-        ids: of `__transaction_state`, what its records say.
+        ids: of `__transaction_state`, the facts of its records.
         damage: of its snapshots.
     """
 
@@ -180,7 +180,7 @@ class ReplicaMerge:
         return self._state
 
     def _replay(self, summary: PartSummary, done: int) -> None:
-        """Read the part again. `done`: so many of its batches were taken."""
+        """Read the part again. `done`: number of its batches that were taken."""
         self.read_again += 1
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
         for fact in read_part(file, state, start=summary.start, end=summary.end):

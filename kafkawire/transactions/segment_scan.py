@@ -1,7 +1,7 @@
 """Segments as facts, many batches at a time: columns instead of an object a batch.
 
 for found in read_pieces(file):
-    if isinstance(found, Appends): ...       # what batches say of their producers
+    if isinstance(found, Appends): ...       # the producers of batches
 """
 
 from __future__ import annotations
@@ -85,13 +85,14 @@ PieceFact = Appends | CoordinatorRecord | UnreadableRecord | Segment
 
 
 class PartScan(msgspec.Struct, frozen=True, kw_only=True):
-    """The offsets and counts of a part of a segment, without what stands before it; fields as in `Segment`.
+    """The offsets and counts of a part of a segment, made without the parts before it; fields as in `Segment`.
 
     Attributes:
         first_offset: of its first batch; None where the part has none.
         following, reached: one behind its last batch, and one behind the highest offset.
         gap: the last range of offsets in it that could not be read.
-        intact_from: the first offset of the run that its end stands in; `BEFORE` where that run began before the part.
+        intact_from: the lowest offset from which up to its end no offset is missing; `BEFORE` where that is below the
+            part.
     """
 
     first_offset: int | None = None
@@ -262,7 +263,7 @@ class OffsetScan:
             problem,
         )
         self._transactional += int((asked & appends.transactional).sum())
-        # A malformed one may be the marker that somebody waits for.
+        # A malformed one may be the marker of an open transaction.
         lost = np.flatnonzero((control == MALFORMED) & appends.transactional)
         if len(lost) and lost[-1] >= holes:
             self._gap = OffsetGap(int(base[lost[-1]]), int(ends[lost[-1]]))
@@ -298,8 +299,8 @@ class OffsetScan:
         return int(holes[-1]) if len(holes) else -1
 
     def _intact(self, base: Int64, ends: Int64, empty: Bools) -> Int64:
-        """For each batch the first offset of the run without missing offsets that it stands in. Behind a marker that
-        compaction emptied a new one begins."""
+        """For each batch the first offset of its run of offsets, of which none is missing. After a marker that
+        compaction emptied a new run begins."""
         before = np.concatenate(([base[0] - 1 if self._following is None else self._following], ends[:-1]))
         broken, emptied = np.flatnonzero(base != before), np.flatnonzero(empty)
         at = np.concatenate(([-1], 2 * broken, 2 * emptied + 1))
@@ -315,7 +316,7 @@ class OffsetScan:
         """The facts, once all batches were added.
 
         Args:
-            damage: what stood between them, harmless rows left out.
+            damage: what was found between them, without harmless rows.
             shortened: the file became shorter while it was read.
         """
         return PartScan(
@@ -337,8 +338,8 @@ class OffsetScan:
 def _controls(
     found: Batches, asked: Bools
 ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_], npt.NDArray[np.object_]]:
-    """What control batches say: name, coordinator's epoch, what is wrong with them; None in those of data, and in those
-    that are not asked for."""
+    """Of control batches the name, the coordinator's epoch and what is wrong with them; None for those of data, and
+    for those that are not `asked`."""
     control, coordinator_epoch, problem = (np.full(len(found), None, object) for _ in range(3))
     of_control = found.is_control
     if of_control.any():

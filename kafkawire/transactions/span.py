@@ -1,7 +1,7 @@
 """`Span`: what a stretch of a log adds to the state of its producers, made without the state before it.
 
 Rules of a batch need the state of its producer before it. A span therefore has, for each producer, steps: its first
-batches, to be replayed on the state that stands before the span. As soon as these determine the state, it has a leap
+batches, to be replayed on the state before the span. As soon as these determine the state, it has a leap
 over all further batches, judged already. A leap names the state that it was judged from; it is compared with the real
 one, so that a span is never taken where it does not hold.
 """
@@ -50,14 +50,15 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The batches of producers in a part, or in a stretch of it between two joints: offsets of `.snapshot` files.
 
     Attributes:
-        rows: number of batches; 0: the others say nothing. `first_offset`, `last_offset`: of the first, of the last.
+        rows: number of batches; with 0 the other fields mean nothing. `first_offset`, `last_offset`: of the first, of
+            the last.
         intact_from: of the first batch.
         regular: offsets ascend. If not, only `rows` counts: the part has to be replayed.
         programs: by producer id, in the order of their first batches.
         answers: of `LogChecks`, for the batches in leaps. `forgotten`: the same, where brokers may have dropped every
             idle producer's state before each of its batches.
-        oldest, newest: timestamps of the idle states that leaps go on from: by these the clock of the parts before
-            decides which of the two holds. None where there is none.
+        oldest, newest: timestamps of the idle states that leaps start from. They and the clock of the parts before
+            decide which of the two answers holds. None where there is none.
         endings: packed (`endings.PACKED`), the transactions that ended in leaps.
         intact: for each aborted one of these the `intact_from` of its marker, int64.
         clock: the newest timestamp. `marker_time`: the newest of a marker, None for none.

@@ -1,8 +1,7 @@
 """`summarize_batches`: batches of producers -> a `Span`.
 
 Nearly all batches follow the one before as the rules ask for. Arrays find them (`_Columns`), so that only the first
-batches of each producer, and producers with a batch that breaks a rule or that stands behind a gap, cost an object a
-batch.
+batches of each producer, and producers with a batch that breaks a rule or that follows a gap, cost an object a batch.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class _Program:
         producer: its state where nothing was known of it at first.
         inherited: its open transaction may have begun before the span.
         determined: its state does not depend on what was before the span, but for where an open transaction began and
-            for the coordinator epoch, which `coordinator_known` says.
+            for the coordinator epoch, unless `coordinator_known`.
     """
 
     __slots__ = (
@@ -127,7 +126,7 @@ class _Columns:
 
     Attributes:
         order: index in the span. `starts`: of each producer the first element; the last is behind all.
-        open: before it, data of a transaction stands behind the producer's last marker.
+        open: a transaction of the producer is open before it.
         plain: it follows the element before as the rules ask for, and nothing else has to be known of it.
         contiguous, from_zero: it continues the sequence numbers of the epoch, or begins an epoch with 0.
         begins: it is the first of a transaction.

@@ -1,4 +1,4 @@
-"""Parts of segments summarized by several processes, in the order in which they were asked for."""
+"""Parts of segments summarized by several processes, in the order of the log."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ pub struct Lanes {
     held: HashMap<(End, End), Held>,
     /// Connections that were closed here: their last acknowledgments may still come.
     closed: HashSet<(End, End)>,
-    /// Of those, so many are known to whoever has the connections.
+    /// The caller, which has the connections, remembers this many of those.
     most_closed: usize,
 }
 
@@ -73,8 +73,8 @@ impl Lanes {
         }
     }
 
-    /// None: not plain for the connection that it belongs to, or of none that is here; nothing was done. Otherwise an
-    /// empty tuple where nothing came of it, or what came.
+    /// None: not plain for the connection that it belongs to, or of none that is here; nothing was done. Otherwise the
+    /// tuple that `take` returns.
     fn taken<'py>(
         &mut self,
         py: Python<'py>,
@@ -180,9 +180,9 @@ impl Lanes {
     }
 
     /// One packet. None: not a plain segment. False: one of a connection that is not here, or no longer. Otherwise it
-    /// has been taken: an empty tuple where nothing came of it, or (connection, side, frames, the packet with the first
-    /// byte that is in no frame yet, whether both ends have closed it now: then it is no longer here); a frame is
-    /// (bytes, packet, time).
+    /// has been taken: (connection, side, frames, the packet with the first byte that is in no frame yet, whether both
+    /// ends have closed it now: then it is no longer here), or an empty tuple where it completes no frame and changes
+    /// neither of the last two; a frame is (bytes, packet, time).
     #[pyo3(signature = (link_type, data, packet, time_ns, /))]
     fn take<'py>(
         &mut self,
@@ -202,7 +202,7 @@ impl Lanes {
 
     /// The packets of a classic pcap from `at` on, as long as connections that are here take them. Gives the place
     /// behind them, how many they are, the seconds of the last ones (`recent`), and what `take` would have, where
-    /// something came of a packet. `number`: of the packet before.
+    /// that is not an empty tuple. `number`: of the packet before.
     fn run<'py>(
         &mut self,
         py: Python<'py>,
@@ -228,7 +228,7 @@ impl Lanes {
                 taken.append(found)?;
             }
             if self.closed.len() >= self.most_closed {
-                break; // whoever has the connections forgets one first
+                break; // the caller forgets one first
             }
         }
         Ok((at, count, recent.into(), taken))

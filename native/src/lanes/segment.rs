@@ -90,7 +90,7 @@ fn ipv4(data: &[u8], start: usize) -> Option<Segment<'_>> {
     if header < 20 || fragment != 0 || *data.get(start + 9)? != TCP {
         return None;
     }
-    // A length of 0 stands in packets that the network card was to split up.
+    // Packets that the network card was to split up have a length of 0.
     let end = if length == 0 { data.len() } else { start + length };
     let ends = (data.get(start + 12..start + 16)?, data.get(start + 16..start + 20)?);
     tcp(data, start + header, end, ends)

@@ -4,7 +4,7 @@ use super::segment::{Segment, FIN};
 
 /// As `kafkawire.capture.tcp_stream.RECENT_BYTES`.
 pub const RECENT_BYTES: usize = 2 << 10;
-/// So many are kept before the first ones go: a lane is to be small.
+/// The most bytes that are kept before the first ones go: a lane is to be small.
 const MOST_RECENT_BYTES: usize = RECENT_BYTES + (1 << 10);
 /// As `kafkawire.frames.MAX_FRAME_BYTES`.
 const MAX_FRAME_BYTES: i32 = 256 << 20;
@@ -28,7 +28,7 @@ pub struct Side {
     /// The beginning of the frame that is not whole yet, and where in it packets begin.
     pub pending: Vec<u8>,
     pub chunks: Vec<(i64, Moment)>,
-    /// The sender has said all.
+    /// The sender has sent its last byte.
     pub closed: bool,
 }
 
@@ -113,7 +113,7 @@ impl Side {
         self.ends(segment.payload)
     }
 
-    /// The frames of a segment, which end where `accepts` said.
+    /// The frames of a segment. `ends`: as `accepts` returns them.
     pub fn take<'a>(&mut self, data: &'a [u8], ends: &[usize], moment: Moment) -> Vec<Frame<'a>> {
         self.last = moment;
         if data.is_empty() {

@@ -15,7 +15,7 @@ use writer::Writer;
 /// The name of a field, and its value in JSON where that is the same in all rows.
 type Given = (String, Option<Vec<u8>>);
 
-/// Writes batches, and their records, as lines of JSON; `kafkawire.logdir.jsonl` says of what.
+/// Writes batches, and their records, as lines of JSON; `kafkawire.logdir.jsonl` states their fields.
 #[pyclass]
 struct LogRows(Writer);
 

@@ -38,7 +38,7 @@ pub struct Lines {
 
 impl Writer {
     /// The lines of the batches that begin in `data[from..until]`, until they are `most` bytes, or up to a batch that
-    /// is not plain: one that is damaged, a marker of another kind, text that must be asked about.
+    /// is not plain: one that is damaged, a marker of another kind, text that Python has to judge.
     ///
     /// `origin`: position of `data` in its file.
     pub fn lines(&mut self, data: &[u8], origin: i64, from: usize, until: usize, most: usize) -> Lines {
