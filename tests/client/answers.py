@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -11,6 +12,7 @@ from kafkawire.client import (
     Admin,
     TopicPartition,
 )
+from kafkawire.client.cluster.current_waits import Wait, Waits
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -52,6 +54,18 @@ def scenario(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., No
 def admin(*addresses: str, **properties: str) -> Admin:
     given = FAST | {name.replace("_", "."): value for name, value in properties.items()}
     return Admin.connect(",".join(addresses), given)
+
+
+def requests_at_once(waits: Waits) -> set[frozenset[str]]:
+    """The names of requests that wait for answers at the same time: filled while the client works."""
+    found: set[frozenset[str]] = set()
+
+    def ended(wait: Wait) -> None:
+        texts = " ".join(one.text for one in (wait, *waits.now))
+        found.add(frozenset(re.findall(r"no answer to (\w+)", texts)))
+
+    waits.ended = ended
+    return found
 
 
 def listing(*ids: str) -> ListTransactionsResponse:

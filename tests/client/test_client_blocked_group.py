@@ -20,7 +20,7 @@ from kafkawire.messages import (
 from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topology
 from kafkawire.rows import Audit
 from tests.client import live
-from tests.client.answers import admin
+from tests.client.answers import admin, requests_at_once
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic, group_of, named
 from tests.client.partition_script import SEARCH, START
 from tools.broker import RunningCluster
@@ -95,6 +95,22 @@ def test_partitions_that_are_assigned_count_beside_those_with_commits() -> None:
     assert hanging(audit) == [("orders", 0, "hanging")]
     assert audit.read.partitions == 3
     assert audit.read.complete
+
+
+def test_sends_requests_of_different_kinds_one_after_the_other() -> None:
+    """A broker that closes the connection on one of them would end the others on it."""
+
+    async def scenario() -> set[frozenset[str]]:
+        broker = GroupBroker("classic")
+        broker.committed = {0: START}
+        async with broker.running(), admin(broker.address) as client:
+            at_once = requests_at_once(client.cluster.waits)
+            await find_blocking(client.cluster, GROUP, SEARCH)
+            return at_once
+
+    at_once = run(scenario())
+    assert {frozenset({"OffsetFetch"}), frozenset({"DescribeGroups"}), frozenset({"ListOffsets"})} <= at_once
+    assert all(len(names) <= 1 for names in at_once), at_once
 
 
 @pytest.mark.parametrize(

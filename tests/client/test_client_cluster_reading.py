@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kafkawire.messages import (
     MetadataRequest,
 )
-from tests.client.answers import admin, scenario
+from tests.client.answers import admin, requests_at_once, scenario
 from tests.client.hanging_script import (
     HANGING,
     SEARCH,
@@ -63,3 +63,14 @@ async def test_brokers_that_name_the_same_leader_confirm_it() -> None:
             audit = await client.find_hanging_transactions(SEARCH)
     assert verdicts(audit) == [HANGING]
     assert other.count(MetadataRequest) == 2
+
+
+@scenario
+async def test_sends_requests_of_different_kinds_one_after_the_other() -> None:
+    """A broker that closes the connection on one of them would end the others on it."""
+    made = broker()
+    async with made.running(), admin(made.address) as client:
+        at_once = requests_at_once(client.cluster.waits)
+        assert verdicts(await client.find_hanging_transactions(SEARCH)) == [HANGING]
+    assert {frozenset({"ListOffsets"}), frozenset({"ListTransactions"})} <= at_once
+    assert all(len(names) <= 1 for names in at_once), at_once

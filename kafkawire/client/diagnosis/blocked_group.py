@@ -3,7 +3,6 @@ has committed no offset), in those with committed offsets, and in the one that s
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -52,6 +51,10 @@ class GroupOffsets(msgspec.Struct, frozen=True):
 async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> GroupOffsets:
     """The offsets that a group has committed, of all topics that the principal may Describe.
 
+    Args:
+        group: its id.
+        deadline: of all attempts together.
+
     Raises:
         ClientError: they could not be read (it needs Describe on the group).
     """
@@ -82,18 +85,21 @@ async def find_blocking(
     """`find_hanging` in the partitions of a group. Each finding states what the group waits for. What could not be read
     is in the audit's `read.gaps`.
 
+    Args:
+        search: how to search; its `places` become the group's partitions.
+        progress: as for `find_hanging`.
+
     Raises:
         ClientError: nothing is known of the group, or nothing could be read.
     """
-    deadline = cluster.deadline(search.timeout_s)
-    offsets, assignment = await asyncio.gather(
-        _had(group_offsets(cluster, group, deadline)), _had(group_assignment(cluster, group, deadline))
-    )
+    # One after the other: a broker that closes the connection on one request would end the other, too.
+    offsets = await _result_of(group_offsets(cluster, group, cluster.deadline(search.timeout_s)))
+    assignment = await _result_of(group_assignment(cluster, group, cluster.deadline(search.timeout_s)))
     if isinstance(offsets, ClientError) and (assignment is None or isinstance(assignment, ClientError)):
         raise offsets
     if assignment is None and not (isinstance(offsets, GroupOffsets) and offsets.partitions):
         raise ClientError(f"group {group} does not exist: it has no members and no committed offsets")
-    gaps = _not_had(group, offsets, assignment)
+    gaps = _gaps(group, offsets, assignment)
     waiting = GroupPartitions(
         group=group,
         offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}, ()),
@@ -101,7 +107,7 @@ async def find_blocking(
     )
     own = None
     if waiting.keeps_offsets:
-        metadata = await cluster.metadata([CONSUMER_OFFSETS], deadline=deadline)
+        metadata = await cluster.metadata([CONSUMER_OFFSETS], deadline=cluster.deadline(search.timeout_s))
         if metadata.partitions:
             own = TopicPartition(CONSUMER_OFFSETS, partition_of_id(group, len(metadata.partitions)))
         gaps += [f"where the group's own offsets are kept: {problem}" for problem in metadata.errors.values()]
@@ -140,14 +146,14 @@ class GroupPartitions(msgspec.Struct, frozen=True):
         return self.assignment is None or self.assignment.kind != SHARE
 
 
-async def _had(asked: Awaitable[T]) -> T | ClientError:
+async def _result_of(call: Awaitable[T]) -> T | ClientError:
     try:
-        return await asked
+        return await call
     except ClientError as error:
         return error
 
 
-def _not_had(
+def _gaps(
     group: str, offsets: GroupOffsets | ClientError, assignment: GroupAssignment | ClientError | None
 ) -> list[str]:
     """Sentences on why the group may have more partitions."""

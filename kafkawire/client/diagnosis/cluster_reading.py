@@ -9,7 +9,6 @@ answers, and may list transactions that have ended at its successor; its own met
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 
@@ -130,10 +129,9 @@ async def read(
         if loaded:
             led = [number for number, (leader, _) in before.leaders.items() if leader is not None]
             missing = await unloaded(cluster, led, len(before.leaders), timeout_s)
-        offsets, listed = await asyncio.gather(
-            list_offsets(cluster, places, cluster.deadline(timeout_s)),
-            list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids),
-        )
+        # One after the other: a broker that closes the connection on one request would end the other, too.
+        offsets = await list_offsets(cluster, places, cluster.deadline(timeout_s))
+        listed = await list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids)
         id_states = await _id_states(cluster, opens, listed, before, timeout_s)
         after = await coordinators(cluster, timeout_s)
         seen += await views(cluster, topics, timeout_s) if topics else []
