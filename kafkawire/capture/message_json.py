@@ -16,7 +16,7 @@ from kafkawire import records, rows
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
 from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
-from kafkawire.records.secrets import REDACTED, is_secret_config
+from kafkawire.records.secrets import REDACTED, UNKNOWN_TYPE, is_secret_config
 from kafkawire.wire.json_form import to_json, uuid_text
 
 if TYPE_CHECKING:
@@ -95,10 +95,11 @@ def body_json(
             for place in _objects(body, parents):
                 if place.get(field) not in (None, ""):
                     place[field] = REDACTED
-        for path in CONFIGS.get(name, ()):
-            for config in _objects(body, path.split(".")):
-                if config.get("value") and is_secret_config(str(config.get("name", ""))):
-                    config["value"] = REDACTED
+        paths = CONFIGS.get(name, ())
+        for path in paths:
+            if path.rpartition(".")[0] not in paths:  # synonyms are hidden with their configuration
+                for config in _objects(body, path.split(".")):
+                    _hide_config(config)
     if decode_records or not payloads or name in (_FETCH, _SNAPSHOT):
         for first, *parents, field in _records_paths(message.spec):
             for top in _objects(body, [first]):
@@ -107,6 +108,15 @@ def body_json(
                     if place.get(field) is not None:
                         place[field] = _shown_records(place[field], decode_records, payloads, hidden=hidden)
     return body
+
+
+def _hide_config(config: rows.Json) -> None:
+    """Redacts a configuration that is secret, and its synonyms, which have its type."""
+    kind = config.get("configType", UNKNOWN_TYPE)
+    for each in (config, *config.get("synonyms", ())):
+        name, value = each.get("name", ""), each.get("value")
+        if value and (config.get("isSensitive") or is_secret_config(name, value, kind)):
+            each["value"] = REDACTED
 
 
 def _is_metadata(name: str, topic: rows.Json) -> bool:

@@ -21,6 +21,7 @@ from kafkawire.capture.message_json import body_json, decoded_records, errors, f
 from kafkawire.messages import (
     AddPartitionsToTxnResponse,
     CreateTopicsResponse,
+    DescribeConfigsResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
@@ -35,6 +36,11 @@ from kafkawire.messages import (
     UserScramCredentialRecord,
 )
 from kafkawire.messages.create_topics_response import CreatableTopicResult
+from kafkawire.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.fetch_snapshot_response import PartitionSnapshot, TopicSnapshot
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
@@ -68,6 +74,37 @@ def test_redacts_tokens_and_passwords() -> None:
     _, open_authenticate, open_alter = exchanges(talk, body=True, show_secrets=True)
     assert open_authenticate.request == {"authBytes": base64.b64encode(secret).decode()}
     assert "hunter2" in str(open_alter)
+
+
+@pytest.mark.parametrize("version", [0, 1, 3, 4])
+def test_config_that_the_response_types_as_a_number_is_shown(version: int) -> None:
+    def shown(name: str, value: str, kind: int, *, sensitive: bool = False) -> list[str]:
+        synonyms = (DescribeConfigsSynonym(name=name, value=value),) if version else ()
+        config = DescribeConfigsResourceResult(
+            name=name, value=value, config_type=kind if version >= 3 else 0, is_sensitive=sensitive, synonyms=synonyms
+        )
+        body: Any = body_json(DescribeConfigsResponse(results=(DescribeConfigsResult(configs=(config,)),)), version)
+        (found,) = body["results"][0]["configs"]
+        return [each["value"] for each in (found, *found.get("synonyms", ()))]
+
+    count = 2 if version else 1
+    assert shown("delegation.token.max.lifetime.ms", "604800000", 5) == ["604800000"] * count
+    by_type = "8" if version >= 3 else "[redacted]"
+    assert shown("tokens.kept", "8", 3) == [by_type] * count
+    assert shown("delegation.token.secret.key", "hunter2", 9) == ["[redacted]"] * count
+    assert shown("my.password", "1234", 0) == ["[redacted]"] * count
+    assert shown("retention.ms", "1234", 5, sensitive=True) == ["[redacted]"] * count
+    assert shown("unremarkable", "hunter2", 9) == ["[redacted]" if version >= 3 else "hunter2"] * count
+
+
+def test_durations_in_requests_are_shown() -> None:
+    configs = tuple(
+        AlterableConfig(name=f"delegation.token.{name}", value=value)
+        for name, value in (("max.lifetime.ms", "604800000"), ("expiry.time.ms", "hunter2"), ("secret.key", "1234"))
+    )
+    body: Any = body_json(IncrementalAlterConfigsRequest(resources=(AlterConfigsResource(configs=configs),)), 1)
+    values = [config["value"] for config in body["resources"][0]["configs"]]
+    assert values == ["604800000", "[redacted]", "[redacted]"]
 
 
 def test_every_listed_secret_is_a_field() -> None:

@@ -35,6 +35,33 @@ def test_configs_that_hide_nothing(name: str) -> None:
     assert not hides_secrets(CONFIG, ConfigRecord(name=name, value="x"))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "kind", "secret"),
+    [
+        ("delegation.token.max.lifetime.ms", "604800000", 0, False),
+        ("delegation.token.max.lifetime.ms", "604800000", 5, False),
+        ("delegation.token.max.lifetime.ms", "hunter2", 5, True),
+        ("delegation.token.max.lifetime.ms", "604800000", 2, True),
+        ("delegation.token.max.lifetime.ms", None, 0, True),
+        ("password.encoder.iterations", "4096", 3, False),
+        ("listener.name.x.use.token", "TRUE", 1, False),
+        ("listener.name.x.use.token", "true", 0, True),
+        ("pin.password", "1234", 0, True),
+        ("pin.password", "1234", 9, True),
+        ("password.ms", "1234 hunter2", 0, True),
+        ("password.ms", "1234\n", 0, True),
+        ("unremarkable", "hunter2", 9, True),
+        ("unremarkable", "hunter2", 2, False),
+    ],
+)
+def test_type_or_unit_of_a_config_decides_before_its_name(
+    name: str, value: str | None, kind: int, secret: bool
+) -> None:
+    assert is_secret_config(name, value, kind) is secret
+    if kind == 0:
+        assert hides_secrets(CONFIG, ConfigRecord(name=name, value=value)) is secret
+
+
 def test_what_could_not_be_decoded_may_hold_a_secret() -> None:
     assert hides_secrets(CONFIG, None)
     assert hides_secrets("UserScramCredentialRecord", None)
