@@ -182,6 +182,10 @@ class CaptureError(DecodeError):
     """A capture file whose container (pcap, pcapng) is damaged at `offset`."""
 
 
+class KeyLogError(KafkaWireError, ValueError):
+    """A file that is no TLS key log: none of its lines is of that form."""
+
+
 class BackendError(KafkaWireError, RuntimeError):
     """`KAFKAWIRE_BACKEND` names an engine that is not installed."""
 

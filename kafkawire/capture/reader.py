@@ -23,7 +23,7 @@ from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
-from kafkawire.errors import CaptureError
+from kafkawire.errors import CaptureError, KeyLogError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
 
@@ -97,6 +97,8 @@ class Exchanges:
     def matched(self) -> Iterator[CapturedExchange]:
         """The exchanges with their rows; with messages and frames if they are kept (`keep` of `read`)."""
         self._secrets.read()
+        if (refused := self._secrets.refused) is not None:
+            raise KeyLogError(refused)
         try:
             for packet in self._packets:
                 if isinstance(packet, PacketRun):
@@ -326,6 +328,7 @@ def read(
 
     Raises (when iterated over):
         OSError: a file cannot be read.
+        KeyLogError: a file of `keylog` is no key log.
         MissingExtraError (at once): a key log without the `net` extra.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """

@@ -91,6 +91,31 @@ def test_reads_a_last_line_without_its_end_unless_the_file_grows(tmp_path: Path)
     assert secrets.count == 1
 
 
+@pytest.mark.parametrize("content", [b"hello\n" * 50, bytes(range(256)) * 9, b"CLIENT_RANDOM x y"])
+def test_file_without_a_line_of_a_key_log_is_one_problem(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "keys.log"
+    path.write_bytes(content)
+    secrets = Secrets([KeyLogFile(path)])
+    secrets.read()
+    (problem,) = secrets.problems
+    assert problem == secrets.refused
+    assert problem.startswith(f"{path} is not a TLS key log: no line of ")
+    with path.open("a") as file:
+        file.write(f"\n{LINE}\n")
+    secrets.read()
+    assert secrets.count == 1
+    assert secrets.refused is None
+
+
+@pytest.mark.parametrize("content", ["", "# only a comment\n\n", LINE[:-2]])
+def test_file_with_nothing_foreign_is_not_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "keys.log"
+    path.write_text(content)
+    secrets = Secrets([KeyLogFile(path)])
+    secrets.read()
+    assert secrets.refused is None
+
+
 def test_memory_of_a_line_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "keys.log"
     path.write_bytes(b"A" * (5 << 20) + b"\n" + LINE.encode() + b"\n")

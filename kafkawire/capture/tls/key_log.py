@@ -38,6 +38,25 @@ _MOST_SESSIONS = 10_000
 #: Malformed lines of which the places are kept.
 _MOST_PROBLEMS = 20
 _READ_BYTES = 1 << 20
+_NO_LINE = "is not a line of a key log"
+
+
+class _Tally:
+    """The lines of one key log: how many there are, how many are of a form, and a sentence for each malformed one."""
+
+    def __init__(self) -> None:
+        self.lines = self.recognized = 0
+        self.malformed: list[str] = []
+
+    @property
+    def foreign(self) -> bool:
+        """Whether the file is no key log at all."""
+        return self.lines > self.recognized == 0
+
+    def problems(self, name: str) -> list[str]:
+        if not self.foreign:
+            return self.malformed
+        return [f"{name} is not a TLS key log: no line of {self.lines:,} is of its format"]
 
 
 class Secrets:
@@ -45,7 +64,6 @@ class Secrets:
 
     Attributes:
         count: number of secrets that were read.
-        problems: one sentence for each malformed line, with its place; the first ones.
         malformed: number of malformed lines.
         grows: secrets may still come, so that records without theirs wait for them.
 
@@ -56,8 +74,8 @@ class Secrets:
 
     def __init__(self, files: Iterable[KeyLogFile] = (), *, grows: bool = False) -> None:
         self.count = self.malformed = 0
-        self.problems: list[str] = []
         self.grows = grows
+        self._tallies: dict[str, _Tally] = {}
         self._files = list(files)
         self._by_random: dict[tuple[str, bytes], bytes] = {}
         self._premasters: dict[bytes, bytes] = {}
@@ -66,6 +84,18 @@ class Secrets:
 
     def __repr__(self) -> str:
         return f"<Secrets: {self.count}>"
+
+    @property
+    def problems(self) -> list[str]:
+        """One sentence for each malformed line, with its place, and for each file without any line of a key log."""
+        found = [sentence for name, tally in self._tallies.items() for sentence in tally.problems(name)]
+        return found[:_MOST_PROBLEMS]
+
+    @property
+    def refused(self) -> str | None:
+        """The sentence for the first file that is no key log at all; None where each is one, or has no line yet."""
+        refused = (tally.problems(file.name)[0] for file in self._files if (tally := self._tally(file.name)).foreign)
+        return next(refused, None)
 
     @property
     def hopeless(self) -> bool:
@@ -125,16 +155,22 @@ class Secrets:
         stripped = line.strip()
         if not stripped or stripped.startswith(b"#"):
             return
-        problem = "is not a line of a key log"
+        problem = _NO_LINE
         if len(line) <= _MAX_LINE_BYTES:
             try:
                 problem = self._stored(stripped)
             except ValueError:  # an odd number of digits
                 problem = "has half a byte at its end"
+        tally = self._tally(name)
+        tally.lines += 1
+        tally.recognized += problem != _NO_LINE
         if problem:
             self.malformed += 1
-            if len(self.problems) < _MOST_PROBLEMS:
-                self.problems.append(f"{name}, line {number} {problem}")
+            if len(tally.malformed) < _MOST_PROBLEMS:
+                tally.malformed.append(f"{name}, line {number} {problem}")
+
+    def _tally(self, name: str) -> _Tally:
+        return self._tallies.setdefault(name, _Tally())
 
     def _stored(self, line: bytes) -> str:
         """Stores the secret of a line; returns what is wrong with it, or nothing."""
@@ -152,7 +188,7 @@ class Secrets:
             return ""
         found = _LABELLED.fullmatch(line)
         if found is None:
-            return "is not a line of a key log"
+            return _NO_LINE
         label = found[1].decode()
         random, secret = (bytes.fromhex(part.decode()) for part in found.groups()[1:])
         if len(random) != _RANDOM_BYTES:
