@@ -196,6 +196,52 @@ def _ipv4(protocol: int, data: bytes, *, offset: int = 0, more: bool = False) ->
     return struct.pack(">BBHHHBBHII", 0x45, 0, 20 + len(data), 7, words, 64, protocol, 0, 1, 2) + data
 
 
+# Tunnels --------------------------------------------------------------------------------------------------------------
+
+_MOST_NESTED = 4
+_IP = (b"\x08\x00", b"\x86\xdd")
+
+
+def check_tunnels(data: bytes) -> None:
+    """Parts: encapsulations, one a byte, the inner one first; then changes: packet, place (two bytes), new bytes."""
+    from tests.capture import tunnels, wiretap
+
+    chosen, *changes = inputs.parts_of(data) or [b""]
+    wraps = list(tunnels.TUNNELS.values())
+    frames = [wiretap.ethernet(packet) for packet in _talks()[0].packets]
+    plain = [parse(1, frame) for frame in frames]
+    for number in chosen[:_MOST_NESTED]:
+        wrapped = [wraps[number % len(wraps)](frame) for frame in frames]
+        # Many of the builders take IP only out of a frame.
+        whole = all(each.endswith(frame) or frame[12:14] in _IP for each, frame in zip(wrapped, frames, strict=True))
+        frames = wrapped if whole else frames
+    steps: list[Any] = []
+    parse(1, frames[0], UDP_PORTS, steps)
+    if len(steps) <= MOST_HEADERS // 2:
+        assert [parse(1, frame) for frame in frames] == plain
+        assert _both_ways(wiretap.pcap(frames), {}) == _plain_rows()
+    for change in changes:
+        number, place, new = (change[0] if change else 0) % len(frames), int.from_bytes(change[1:3], "big"), change[3:]
+        frames[number] = frames[number][:place] + new + frames[number][place + len(new) :]
+    if changes:
+        _both_ways(wiretap.pcap(frames), {})
+
+
+@cache
+def _plain_rows() -> tuple[Any, Any]:
+    from tests.capture import wiretap
+
+    return _both_ways(wiretap.pcap(map(wiretap.ethernet, _talks()[0].packets)), {})
+
+
+def _nestings() -> Iterator[bytes]:
+    from tests.capture import tunnels
+
+    for number in range(len(tunnels.TUNNELS)):
+        yield inputs.joined([bytes([number])])
+        yield inputs.joined([bytes([number, number + 7, 3]), b"\3\0\x20\1\2", b"\4\0\x0c\x88\x47"])
+
+
 # Conversations --------------------------------------------------------------------------------------------------------
 
 _FLAGS = (16, 16, 16, 16 | 8, SYN, SYN | 16, FIN | 16, RST)
@@ -295,6 +341,15 @@ TARGETS = (
         seeds=_packets,
         form=inputs.PARTS,
         longest=2048,
+    ),
+    FuzzTarget(
+        name="tunnels",
+        reads="a conversation in up to four encapsulations around each other, and with bytes changed in any header",
+        holds="the rows of the plain one; changed, lanes give what Python alone gives",
+        check=check_tunnels,
+        seeds=_nestings,
+        form=inputs.PARTS,
+        longest=512,
     ),
     FuzzTarget(
         name="conversations",
