@@ -122,10 +122,10 @@ def _mpls(data: bytes, start: int) -> Inside:
 
 
 def _is_frame(data: bytes, start: int) -> bool:
-    """Whether an Ethernet frame with IP begins there."""
+    """Whether an Ethernet frame with IP or a known encapsulation begins there."""
     try:
         kind, start = ethernet(data, start)
-        return data[start] >> 4 == {IP: 4, IPV6: 6}.get(kind)
+        return kind in ETHERTYPES or data[start] >> 4 == {IP: 4, IPV6: 6}.get(kind)
     except (IndexError, struct.error):
         return False
 

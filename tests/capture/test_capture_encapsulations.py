@@ -309,3 +309,8 @@ def test_a_question_in_a_tunnel_is_kafka() -> None:
     talk = question(Talk(), 1)
     found = capture.read(BytesIO(pcap(TUNNELS["TZSP"](ethernet(packet)) for packet in talk.packets)))
     assert [row.api for row in found] == ["ApiVersions"]
+
+
+@pytest.mark.parametrize("inner", ["MPLS", "MPLS, stack", "PPPoE", "pseudowire, address of zeros"])
+def test_pseudowire_of_frames_with_another_encapsulation(inner: str) -> None:
+    assert parse(1, TUNNELS["pseudowire"](TUNNELS[inner](FRAME))) == PLAIN
