@@ -146,7 +146,12 @@ _USUAL = {
 
 
 def missing_right(api: str, code: int, resource: str = "") -> str | None:
-    """The right that a principal lacks, `Read on topic orders`; None where the error is not about rights."""
+    """The right that a principal lacks, `Read on topic orders`; None where the error is not about rights.
+
+    Args:
+        api: the request's name, "Fetch". `code`: the error code of its response.
+        resource: the topic, group or transactional id.
+    """
     right = RIGHTS.get((api, code), _USUAL.get(code))
     return None if right is None else right.format(resource)
 

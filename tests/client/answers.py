@@ -136,7 +136,7 @@ def script(*answers: Any) -> Callable[[Any], Any]:
     left = list(answers)
 
     def answer(request: Any) -> Any:
-        said = left.pop(0) if len(left) > 1 else left[0]
-        return said(request) if callable(said) and said is not ... else said
+        chosen = left.pop(0) if len(left) > 1 else left[0]
+        return chosen(request) if callable(chosen) and chosen is not ... else chosen
 
     return answer

@@ -37,8 +37,8 @@ def login(
 
 
 class Secure(NamedTuple):
-    """A running broker. Whoever comes by the plaintext listener may do everything; `alice` what she is granted, and
-    each of `PRINCIPALS`, once their tests have begun, what its row says.
+    """A running broker. Everything is permitted on the plaintext listener, and to users what they are granted: `alice`,
+    and each of `PRINCIPALS`, once their tests have begun.
 
     Attributes:
         plain, sasl, tls: addresses of the listeners. `identity`: the certificate of the TLS listener.
@@ -63,7 +63,7 @@ _LISTENER = "listener.name.sasl_plaintext"
 
 
 def _guards(*users: str) -> dict[str, Any]:
-    """An authorizer that lets everybody on the plaintext listener do everything, and users with passwords."""
+    """An authorizer that permits everything on the plaintext listener, and users with passwords."""
     known = " ".join(f'user_{name}="{PASSWORD}"' for name in users)
     return {
         "transaction.partition.verification.enable": False,

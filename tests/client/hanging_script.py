@@ -30,7 +30,7 @@ SEARCH = Search(topics=("orders",), confirm_after_s=0.01, session_s=0.02)
 HANGING = ("hanging", "no_transactional_id")
 
 
-#: Its start, the epoch of 1970, is young with this limit: only what the readings say counts.
+#: Its start, the epoch of 1970, is young with this limit: verdicts depend on the readings alone.
 PATIENT = replace(SEARCH, max_timeout_ms=1 << 50)
 
 

@@ -1,4 +1,4 @@
-"""What tests ask a real cluster to do that the client has no call for: topics, users, rights."""
+"""Requests of tests to a real cluster for which the client has no call: topics, users, rights."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ async def _to_controller(cluster: Cluster, body: Any) -> Any:
 
 
 async def settled(admin: Admin, user: str, rights: int) -> None:
-    """Waits until the brokers know that a user has so many rights."""
+    """Waits until every broker knows that a user has `rights` ACLs."""
     deadline = admin.cluster.deadline()
     body = DescribeAclsRequest(
         resource_type_filter=_ANY,

@@ -39,7 +39,7 @@ UNSEEN = (None, None, None)
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever has no rights, but for what is given.
+    """A user with some rights, and what it may see and do.
 
     Attributes:
         ids: that are listed. `described`: topics in the description of p-live; None where it is refused.
@@ -87,7 +87,7 @@ _ALL_IDS = {"ids": ALL_IDS, "random_id": NOT_FOUND}
 _READ_BOTH = (_topic(ORDERS), _topic(PLAIN))
 
 PRINCIPALS = (
-    Principal(name="nobody"),
+    Principal(name="no-rights"),
     Principal(name="ids", acls=(_ids(),), **_ALL_IDS, described=NOTHING),
     Principal(name="ids-prefix", acls=(_ids("p-hang", prefixed=True),), ids=_HANGS),
     Principal(name="ids-one", acls=(_ids(LIVE),), ids=frozenset({LIVE}), described=NOTHING),

@@ -98,7 +98,7 @@ def _begun_anew(scene: Scene) -> None:
 
 
 def _fenced(scene: Scene) -> None:
-    """The coordinator aborts the partition that it knows of, and raises the epoch twice."""
+    """The coordinator aborts in the partition that was added, and raises the epoch twice."""
     producer = scene.producer("fenced")
     scene.add(producer)
     scene.write(producer)

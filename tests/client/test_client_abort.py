@@ -38,7 +38,7 @@ async def test_abort_by_start_offset_looks_the_rest_up() -> None:
 @pytest.mark.parametrize("epoch", [-1, 2**15])
 @scenario
 async def test_refuses_an_epoch_that_no_marker_can_carry(epoch: int) -> None:
-    """DescribeProducers has 32 bits for it, and a broker may say anything. Nothing is sent."""
+    """DescribeProducers has 32 bits for it, and a broker may return any number. Nothing is sent."""
     broker = ScriptedBroker({"orders": {0: 1}})
     async with broker.running(), admin(broker.address) as client:
         with pytest.raises(ClientError, match=f"orders-0: no marker can be written for producer epoch {epoch}$"):

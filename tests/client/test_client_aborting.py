@@ -31,7 +31,7 @@ NAMED = TransactionSpec(topic="orders", partition=0, start_offset=START)
 MINUTE_MS = 60_000
 
 
-class Told(list[tuple[Finding, Any, Aborted | None]]):
+class Records(list[tuple[Finding, Any, Aborted | None]]):
     """What was recorded."""
 
     def __call__(self, *what: Any) -> None:
@@ -42,7 +42,7 @@ def attempt(
     broker: PartitionBroker,
     *,
     between: Callable[[Log], None] = lambda _: None,
-    told: Callable[..., None] | None = None,
+    recorder: Callable[..., None] | None = None,
     force: bool = False,
     search: Any = SEARCH,
     **properties: str,
@@ -55,7 +55,9 @@ def attempt(
             finding = choose((await look_at(client.cluster, NAMED, search)).findings, NAMED)
             between(broker.log)
             done.append(
-                await abort(client.cluster, finding, search, record=Told() if told is None else told, force=force)
+                await abort(
+                    client.cluster, finding, search, record=Records() if recorder is None else recorder, force=force
+                )
             )
 
     run(scenario)
@@ -67,15 +69,15 @@ def sent(broker: PartitionBroker) -> list[Any]:
 
 
 def test_abort_is_verified_in_the_partition() -> None:
-    broker, told = PartitionBroker(), Told()
-    done = attempt(broker, told=told)
+    broker, recorder = PartitionBroker(), Records()
+    done = attempt(broker, recorder=recorder)
     assert (done.outcome, done.problem, done.note) == ("aborted", None, "")
     assert (done.marker_offset, done.last_stable_offset, done.high_watermark) == (END, END + 1, END + 1)
     (request,) = sent(broker)
     (marker,) = request.markers
     assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (7, 3, 5)
     assert (marker.transaction_result, marker.transaction_version) == (False, 0)
-    before, after = told
+    before, after = recorder
     assert (before[0].verdict, before[2], after[2]) == ("hanging", None, done)
     assert before[1] == after[1] == done.call
 
@@ -88,7 +90,7 @@ async def test_sends_the_planned_request() -> None:
         finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
         call = await plan_abort(client.cluster, finding)
         assert not sent(broker)
-        await abort(client.cluster, finding, SEARCH, record=Told())
+        await abort(client.cluster, finding, SEARCH, record=Records())
     (request,) = sent(broker)
     assert (call.api, call.api_key, call.version) == ("WriteTxnMarkers", 27, 2)
     assert (call.broker_id, call.address) == (1, broker.address)
@@ -100,7 +102,7 @@ async def test_sends_the_planned_request() -> None:
 
 
 def test_judges_in_two_readings_right_before_sending() -> None:
-    """Two to judge it, two more right before the marker, one to see what came of it; and none in between."""
+    """Two to judge it, two more right before the marker, none in between, and one to verify the outcome."""
     broker = PartitionBroker()
     attempt(broker)
     kinds = [
@@ -128,11 +130,11 @@ def setting(**values: Any) -> Callable[[Log], None]:
     ],
 )
 def test_refuses_a_transaction_that_has_changed(between: Callable[[Log], None], text: str) -> None:
-    broker, told = PartitionBroker(), Told()
+    broker, recorder = PartitionBroker(), Records()
     with pytest.raises(Refused, match=f"orders-0, offset 40: nothing was sent: {text}"):
-        attempt(broker, between=between, told=told)
+        attempt(broker, between=between, recorder=recorder)
     assert not sent(broker)
-    assert not told
+    assert not recorder
 
 
 def ongoing(_: ListTransactionsRequest) -> ListTransactionsResponse:
@@ -144,8 +146,8 @@ def ongoing(_: ListTransactionsRequest) -> ListTransactionsResponse:
 def test_refuses_a_transaction_that_a_coordinator_holds(force: bool) -> None:
     """Its id was in no list while it moved: no reason to abort it now, with or without force."""
     broker = PartitionBroker()
-    nobody = ListTransactionsResponse()
-    broker.on[ListTransactionsRequest] = script(nobody, nobody, ongoing)
+    none_listed = ListTransactionsResponse()
+    broker.on[ListTransactionsRequest] = script(none_listed, none_listed, ongoing)
     with pytest.raises(Refused, match="verdict was hanging, and is not_hanging now"):
         attempt(broker, force=force)
     assert not sent(broker)
@@ -163,11 +165,11 @@ def test_refuses_a_live_transaction(force: bool) -> None:
 
 def test_a_young_transaction_needs_force() -> None:
     for force in (False, True):
-        broker, told = PartitionBroker(), Told()
+        broker, recorder = PartitionBroker(), Records()
         broker.log.timestamp = 2**53  # a client's clock that is ahead
         if force:
-            assert attempt(broker, force=True, told=told).outcome == "aborted"
-            assert told[0][0].reason == "young"
+            assert attempt(broker, force=True, recorder=recorder).outcome == "aborted"
+            assert recorder[0][0].reason == "young"
         else:
             with pytest.raises(Refused, match=r"not_hanging \(young\).*--force REASON overrides"):
                 attempt(broker)
@@ -233,11 +235,11 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
 
     broker = PartitionBroker()
     with pytest.raises(OSError, match="No space left"):
-        attempt(broker, told=full)
+        attempt(broker, recorder=full)
     assert not sent(broker)
 
 
-# What comes of it -----------------------------------------------------------------------------------------------------
+# The outcome ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,14 +253,14 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
     ],
 )
 def test_error_of_the_broker_is_not_written(code: int, text: str) -> None:
-    broker, told = PartitionBroker(), Told()
+    broker, recorder = PartitionBroker(), Records()
     broker.log.code = code
-    done = attempt(broker, told=told)
+    done = attempt(broker, recorder=recorder)
     assert done.outcome == "not_written"
     assert done.problem is not None
     assert text in done.problem
     assert len(sent(broker)) == 1
-    assert told[-1][2] is done
+    assert recorder[-1][2] is done
     assert not broker.count(FetchRequest)
 
 
@@ -290,7 +292,7 @@ def test_without_answer_and_marker_it_is_not_verified() -> None:
 
 def test_records_an_interruption() -> None:
     """Ctrl-C while the answer is awaited."""
-    broker, told = PartitionBroker(), Told()
+    broker, recorder = PartitionBroker(), Records()
     asked = asyncio.Event()
 
     def silent(_: Any) -> Any:
@@ -301,14 +303,14 @@ def test_records_an_interruption() -> None:
         broker.on[WriteTxnMarkersRequest] = silent
         async with broker.running(), admin(broker.address) as client:
             finding = choose((await look_at(client.cluster, NAMED, SEARCH)).findings, NAMED)
-            running = asyncio.create_task(abort(client.cluster, finding, SEARCH, record=told))
+            running = asyncio.create_task(abort(client.cluster, finding, SEARCH, record=recorder))
             await asked.wait()
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
 
     run(scenario)
-    before, after = told
+    before, after = recorder
     assert before[2] is None
     assert after[2] is not None
     assert after[2].outcome == "not_verified"
@@ -337,14 +339,14 @@ def test_last_stable_offset_that_does_not_move_is_not_verified() -> None:
 def test_waits_until_the_marker_takes_effect() -> None:
     """Until followers have the marker, neither it nor the offsets behind it are seen."""
     broker = PartitionBroker()
-    log, said = broker.log, broker.describe_producers
+    log, describe = broker.log, broker.describe_producers
     broker.log.marks = False
     reads = iter(range(100))
 
     def later(request: DescribeProducersRequest) -> Any:
         if sent(broker) and next(reads) == 2:
             log.append_marker(sent(broker)[0].markers[0])
-        return said(request)
+        return describe(request)
 
     broker.on[DescribeProducersRequest] = later
     done = attempt(broker)

@@ -35,7 +35,7 @@ def test_chooses_the_highest_common_version(first: int, last: int, at_most: int 
 
 
 @pytest.mark.parametrize(
-    ("offered", "at_least", "said"),
+    ("offered", "at_least", "text"),
     [
         ({}, 0, "b:1: the broker does not support ListTransactions requests: brokers know it from Kafka 3.0 on"),
         (
@@ -55,10 +55,10 @@ def test_chooses_the_highest_common_version(first: int, last: int, at_most: int 
         ),
     ],
 )  # fmt: skip
-def test_error_where_no_version_is_common(offered: dict[int, tuple[int, int]], at_least: int, said: str) -> None:
+def test_error_where_no_version_is_common(offered: dict[int, tuple[int, int]], at_least: int, text: str) -> None:
     with pytest.raises(UnsupportedApiError) as caught:
         choose(ListTransactionsRequest, offered, at_least=at_least, address="b:1")
-    assert str(caught.value) == said
+    assert str(caught.value) == text
 
 
 def test_a_controllers_listener_is_named() -> None:

@@ -315,5 +315,5 @@ def test_real_group_that_is_empty(blocked: RunningCluster) -> None:
     assert hanging(audit) == [(TOPIC, 0, "hanging")]
     assert audit.read.gaps == ("where group 'blocked-empty' waits is not certain: it has no members now",)
     assert TopicPartition(TOPIC, 1) not in {TopicPartition(f.topic, f.partition) for f in audit.findings}
-    with pytest.raises(ClientError, match="group blocked-nobody does not exist"):
-        of_group(blocked, "blocked-nobody")
+    with pytest.raises(ClientError, match="group blocked-absent does not exist"):
+        of_group(blocked, "blocked-absent")

@@ -169,9 +169,9 @@ def test_filters_select_transactions(secure: Secure) -> None:
 def test_an_id_that_does_not_exist(secure: Secure) -> None:
     async def scenario() -> ClientError:
         async with Admin.connect(secure.plain) as admin:
-            return (await admin.describe_transactions(["nobody"])).errors["nobody"]
+            return (await admin.describe_transactions(["absent-id"])).errors["absent-id"]
 
-    assert str(run(scenario())) == "transactional id nobody: TRANSACTIONAL_ID_NOT_FOUND (no coordinator knows it)"
+    assert str(run(scenario())) == "transactional id absent-id: TRANSACTIONAL_ID_NOT_FOUND (no coordinator knows it)"
 
 
 def test_a_hanging_transaction_is_aborted(secure: Secure) -> None:

@@ -263,11 +263,11 @@ def test_accepts_iterations_within_bounds(iterations: int, monkeypatch: pytest.M
 
 
 class _HashedError(Exception):
-    """Where hashing would begin: how often."""
+    """Hashing would begin; the text is the number of iterations."""
 
 
 def scram_first(iterations: int | str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], object]:
-    """A broker that is about to ask for so many iterations; where they would be done is a `_HashedError`."""
+    """A broker that is about to request `iterations`; a `_HashedError` is raised where they would be computed."""
 
     def hashed(_name: str, _password: bytes, _salt: bytes, count: int) -> None:
         raise _HashedError(str(count))
@@ -330,7 +330,7 @@ def test_secrets_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("received", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server"),
         (bytes.fromhex("15030300020250"), "this is a TLS listener"),
@@ -342,11 +342,11 @@ def test_secrets_are_not_shown() -> None:
         (b"\x00\x00\x00\x00", "never sent"),
     ],
 )
-def test_detects_what_is_no_kafka_listener(said: bytes, reason: str) -> None:
+def test_detects_what_is_no_kafka_listener(received: bytes, reason: str) -> None:
     connection = Connection("b:1")
     connection.start()
     with pytest.raises(PeerError, match=f"^b:1: .*{reason}"):
-        connection.receive(said)
+        connection.receive(received)
 
 
 def test_detects_them_from_single_bytes() -> None:

@@ -1,5 +1,5 @@
-"""Brokers that hang and partitions without a leader: waited for once, then looked for cheaply, and found when they are
-back. What is waited for can be asked."""
+"""Brokers that hang and partitions without a leader: the client waits for them once, then tries them at little cost,
+and finds them when they are back. Current waits are listed."""
 
 from __future__ import annotations
 

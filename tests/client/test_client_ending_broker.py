@@ -140,7 +140,7 @@ def test_readers_proceed_after_an_abort(furnished: Furnished) -> None:
 @pytest.mark.parametrize(("partition", "reason"), [(LIVES, "live"), (STUCK, "stuck_prepare")])
 @pytest.mark.parametrize("force", [False, True])
 def test_what_a_coordinator_holds_is_left_alone(furnished: Furnished, partition: int, reason: str, force: bool) -> None:
-    """Kafka's tool aborts both without a word."""
+    """Kafka's tool aborts both, without a warning."""
     place = TopicPartition(TOPIC, partition)
 
     async def scenario() -> None:
@@ -156,7 +156,7 @@ def test_what_a_coordinator_holds_is_left_alone(furnished: Furnished, partition:
 
 
 def test_terminates_through_the_coordinator(furnished: Furnished) -> None:
-    """Its partitions have it no longer; the one that the coordinator does not know keeps it, and that is found."""
+    """It is closed in its partitions. It stays open in one that the coordinator does not know, and is found there."""
     places = [TopicPartition(TOPIC, ENDS), TopicPartition(TOPIC, BESIDE)]
 
     async def scenario() -> None:
@@ -196,9 +196,9 @@ def test_an_id_that_does_not_exist_is_not_created(furnished: Furnished) -> None:
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
             with pytest.raises(Refused, match="nothing was sent, for that would create it"):
-                await terminate(admin.cluster, "ending-nobody", SEARCH, record=lambda *_: None)
+                await terminate(admin.cluster, "ending-absent", SEARCH, record=lambda *_: None)
             listed = (await admin.list_transactions()).all()
-            assert "ending-nobody" not in {one.transactional_id for found in listed.values() for one in found}
+            assert "ending-absent" not in {one.transactional_id for found in listed.values() for one in found}
 
     run(scenario())
 

@@ -119,7 +119,7 @@ def failed(kind: type[Message], code: int) -> Any:
 
 _HALF = bytes.fromhex("00000040 00000001 0000")
 _HUGE = bytes.fromhex("7fffffff 00000001")
-_NOBODY = bytes.fromhex("00000005 00007777 00")
+_NO_REQUEST = bytes.fromhex("00000005 00007777 00")
 _BROKEN = bytes.fromhex("00000007 00000002 0000ff")  # versions and metadata came before
 
 
@@ -138,7 +138,7 @@ ROWS = {
     "silence": Row((ListTransactionsRequest, ...), list_, RequestTimeoutError, "no answer to ListTransactions in"),
     "half a frame": Row((ListTransactionsRequest, _HALF), list_, RequestTimeoutError, "no answer to ListTransactions"),
     "a frame of 2 GB": Row((ListTransactionsRequest, _HUGE), list_, ProtocolError, "no Kafka response"),
-    "an answer to nobody": Row((ListTransactionsRequest, _NOBODY), list_, ProtocolError, "30583, which was never sent"),
+    "another id": Row((ListTransactionsRequest, _NO_REQUEST), list_, ProtocolError, "30583, which was never sent"),
     "an answer that is broken": Row((ListTransactionsRequest, _BROKEN), list_, ProtocolError, "ListTransactions v2"),
     "loading for ever": Row(
         (ListTransactionsRequest, failed(ListTransactionsResponse, 14)),
@@ -213,10 +213,10 @@ ROWS = {
 @scenario
 async def test_each_fault_is_one_error(name: str) -> None:
     row = ROWS[name]
-    request, said = row.says
+    request, sent = row.says
     broker = ScriptedBroker({"orders": {0: 1}})
     broker.versions |= {2: (1, 10), 22: (0, 5)}
-    broker.on[request] = script(said)
+    broker.on[request] = script(sent)
     async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="300") as client:
         with pytest.raises(row.kind) as caught:
             await row.call(client)
@@ -273,7 +273,7 @@ async def test_a_coordinator_that_is_looked_for_until_there_is_one() -> None:
 
 @scenario
 async def test_a_fetch_quota_is_waited_out() -> None:
-    """Such an answer has no topics at all, and a throttle time; the log is read to its end all the same."""
+    """A throttled response has no topics, and a throttle time; the log is read to its end all the same."""
     key = TransactionLogKey(transactional_id="a").encode_prefixed(version=0)
     value = TransactionLogValue(producer_id=7, transaction_partitions=None).encode_prefixed(version=1)
     data = build([Record(key=key, value=value, timestamp=1)])
@@ -303,14 +303,14 @@ _PLAIN = {
 _ENABLED = SaslHandshakeResponse(mechanisms=("PLAIN",))
 _WRONG = SaslAuthenticateResponse(error_code=58, error_message="Authentication failed: Invalid username or password")
 
-#: Answers to SaslHandshake and SaslAuthenticate, and what is said of them.
+#: Answers to SaslHandshake and SaslAuthenticate, and the text of the error.
 LOGINS = {
     "a mechanism that is not enabled": (
         SaslHandshakeResponse(error_code=33, mechanisms=("GSSAPI",)), None, "is not enabled there; what is: GSSAPI",
     ),
     "a listener without authentication": (SaslHandshakeResponse(error_code=34), None, "takes no authentication"),
     "a wrong password": (_ENABLED, _WRONG, "SASL_AUTHENTICATION_FAILED: Authentication failed: Invalid username"),
-    "closed without a word": (_ENABLED, None, "closed during authentication: wrong credentials, most likely"),
+    "closed without an answer": (_ENABLED, None, "closed during authentication: wrong credentials, most likely"),
 }  # fmt: skip
 
 
@@ -334,7 +334,7 @@ async def test_logins_that_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "protocol", "kind", "text"),
+    ("sent", "protocol", "kind", "text"),
     [
         (bytes.fromhex("15030300020246"), "SSL", TlsError, "no version of TLS in common"),
         (bytes.fromhex("15030300020228"), "SSL", TlsError, "TLS failed"),
@@ -345,16 +345,16 @@ async def test_logins_that_are_refused(name: str) -> None:
 )
 @scenario
 async def test_servers_that_are_no_brokers_are_named(
-    said: bytes | str, protocol: str, kind: type[ConnectError], text: str
+    sent: bytes | str, protocol: str, kind: type[ConnectError], text: str
 ) -> None:
     """TLS alerts (no version in common, handshake failure), a reset, half an answer to the very first request."""
 
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
-        if isinstance(said, str):
+        if isinstance(sent, str):
             reset(writer)
             return
-        writer.write(said)
+        writer.write(sent)
         if protocol == "SSL":
             writer.close()
         else:
@@ -371,7 +371,7 @@ async def test_servers_that_are_no_brokers_are_named(
 @scenario
 async def test_sends_no_draft_to_a_broker(version: int) -> None:
     """Neither by a call of ours nor by a caller's own request: it is refused before a byte is sent, and the connection
-    goes on."""
+    stays usable."""
     broker = ScriptedBroker()
     broker.versions[27] = (0, version)
     broker.on[ListTransactionsRequest] = lambda _: listing("a")

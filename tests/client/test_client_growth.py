@@ -34,7 +34,7 @@ def opened(producer_id: int) -> ProducerState:
 
 
 def broker_of(states: list[list[ProducerState]], ids: int = 0) -> PartitionBroker:
-    """Leads a partition for each list of states, and coordinates so many ids."""
+    """Leads a partition for each list of states, and coordinates `ids` transactional ids."""
     broker = PartitionBroker(len(states))
 
     def describe(request: DescribeProducersRequest) -> DescribeProducersResponse:

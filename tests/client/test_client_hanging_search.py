@@ -45,7 +45,7 @@ async def find(address: str, what: Search, properties: dict[str, str] | None = N
         return await admin.find_hanging_transactions(what)
 
 
-def said(audit: Audit) -> dict[int, tuple[str, str]]:
+def verdicts_by_partition(audit: Audit) -> dict[int, tuple[str, str]]:
     return {finding.partition: (finding.verdict, finding.reason) for finding in audit.findings}
 
 
@@ -58,7 +58,7 @@ def hung(secure: Secure) -> Secure:
 
 def test_verdicts_on_a_real_cluster(hung: Secure) -> None:
     audit = run(find(hung.plain, search()))
-    assert said(audit) == VERDICTS
+    assert verdicts_by_partition(audit) == VERDICTS
     found: dict[int, Finding] = {finding.partition: finding for finding in audit.findings}
     assert audit.read.complete
     assert (audit.read.brokers, audit.read.partitions) == ((1,), 6)
@@ -80,12 +80,12 @@ def test_verdicts_on_a_real_cluster(hung: Secure) -> None:
 
 def test_does_not_call_young_transactions_hanging(hung: Secure) -> None:
     audit = run(find(hung.plain, search(max_timeout_ms=24 * HOUR_MS)))
-    assert set(said(audit).values()) == {("not_hanging", "young"), VERDICTS[LIVE], VERDICTS[STUCK]}
+    assert set(verdicts_by_partition(audit).values()) == {("not_hanging", "young"), VERDICTS[LIVE], VERDICTS[STUCK]}
 
 
 def test_searches_one_partition(hung: Secure) -> None:
     audit = run(find(hung.plain, search(partitions=(INVENTED,), broker_id=1)))
-    assert said(audit) == {INVENTED: VERDICTS[INVENTED]}
+    assert verdicts_by_partition(audit) == {INVENTED: VERDICTS[INVENTED]}
 
 
 def test_unknown_topics_and_partitions_are_errors(hung: Secure) -> None:
@@ -136,7 +136,7 @@ def test_ids_that_are_hidden_make_it_unknown(hung: Secure, rights: Any) -> None:
     """Kafka's tool calls all of them hanging, the live one too."""
     rights(_READ_HANG)
     audit = as_alice(hung, search())
-    assert set(said(audit).values()) == {_HIDDEN}
+    assert set(verdicts_by_partition(audit).values()) == {_HIDDEN}
     assert len(audit.findings) == 6
     assert all(HIDDEN in finding.evidence for finding in audit.findings)
     assert "grant it Read on topic __transaction_state" in HIDDEN
@@ -145,13 +145,13 @@ def test_ids_that_are_hidden_make_it_unknown(hung: Secure, rights: Any) -> None:
 def test_the_log_is_proof_enough(hung: Secure, rights: Any) -> None:
     """Read on `__transaction_state` names every id, whatever the rights on ids are."""
     rights(_READ_HANG, _READ_LOG)
-    assert said(as_alice(hung, search())) == VERDICTS
+    assert verdicts_by_partition(as_alice(hung, search())) == VERDICTS
 
 
 def test_ids_that_are_seen_prove_nothing_about_others(hung: Secure, rights: Any) -> None:
     rights(_READ_HANG, _ALL_IDS)
     audit = as_alice(hung, search())
-    assert said(audit) == VERDICTS | {INVENTED: _HIDDEN}
+    assert verdicts_by_partition(audit) == VERDICTS | {INVENTED: _HIDDEN}
     (stuck,) = (finding for finding in audit.findings if finding.partition == STUCK)
     text = " ".join(stuck.evidence)  # the coordinator's epoch is hidden too: that its marker does not arrive is seen
     assert "its COMMIT marker does not arrive" in text
@@ -160,7 +160,7 @@ def test_ids_that_are_seen_prove_nothing_about_others(hung: Secure, rights: Any)
 
 def test_one_id_that_is_seen(hung: Secure, rights: Any) -> None:
     rights(_READ_HANG, (live.TRANSACTIONAL_ID, "hang-live", live.DESCRIBE))
-    assert said(as_alice(hung, search())) == dict.fromkeys(VERDICTS, _HIDDEN) | {
+    assert verdicts_by_partition(as_alice(hung, search())) == dict.fromkeys(VERDICTS, _HIDDEN) | {
         LIVE: VERDICTS[LIVE],
         BESIDE: VERDICTS[BESIDE],
     }
@@ -224,7 +224,7 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
 
     run(join())
     audit = run(blocking(hung.plain))
-    assert said(audit) == VERDICTS
+    assert verdicts_by_partition(audit) == VERDICTS
     assert audit.read.complete
     with pytest.raises(ClientError, match="the principal needs Describe on group hang-readers"):
         run(blocking(hung.sasl, login()))
@@ -235,7 +235,7 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
     assert gap.startswith(f"what the members of group '{group}' are assigned could not be read: ")
     assert gap.endswith(": the principal needs Describe on each of its topics")
     rights(_READ_HANG, _READ_LOG)
-    assert said(run(blocking(hung.sasl, login()))) == VERDICTS
+    assert verdicts_by_partition(run(blocking(hung.sasl, login()))) == VERDICTS
 
 
 # The release before 4 -------------------------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def expected(kafka_3_9: Guarded) -> dict[int, tuple[str, str]]:
 
 def test_finds_hanging_transactions_on_kafka_3_9(kafka_3_9: Guarded, expected: dict[int, tuple[str, str]]) -> None:
     audit = run(find(kafka_3_9.plain, search()))
-    assert said(audit) == expected
+    assert verdicts_by_partition(audit) == expected
     assert audit.read.complete
     everything = run(find(kafka_3_9.plain, search(None)))
     assert everything.read.complete
@@ -288,5 +288,7 @@ def test_hidden_ids_make_verdicts_unknown_on_kafka_3_9(
         audit = run(find(kafka_3_9.sasl, search(), login()))
     finally:
         run(rights())
-    assert said(audit) == {p: verdict if verdict[1] in seen else _HIDDEN for p, verdict in expected.items()}
+    assert verdicts_by_partition(audit) == {
+        p: verdict if verdict[1] in seen else _HIDDEN for p, verdict in expected.items()
+    }
     assert all(HIDDEN in finding.evidence for finding in audit.findings if finding.verdict == "unknown")

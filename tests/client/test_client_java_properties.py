@@ -84,12 +84,12 @@ def test_malformed_jaas_is_refused(text: str) -> None:
 
 @given(st.text())
 def test_jaas_never_repeats_its_secrets(text: str) -> None:
-    said = ""
+    problem = ""
     try:
         parse_jaas(f'M required username="u" password="hunter2{text}')
     except ConfigError as error:
-        said = str(error)
-    assert "hunter2" not in said
+        problem = str(error)
+    assert "hunter2" not in problem
 
 
 def test_joins_surrogate_pairs() -> None:

@@ -13,7 +13,7 @@ from kafkawire.messages import ApiVersionsResponse
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         (b"\x15\x03\x03\x00\x02\x02\x46", listener_detection.TLS_HERE),
         (b"\x16\x03\x01", listener_detection.TLS_HERE),
@@ -23,8 +23,8 @@ from kafkawire.messages import ApiVersionsResponse
         (b"-ERR unknown command", "Redis's protocol"),
     ],
 )
-def test_detects_other_servers(data: bytes, said: str) -> None:
-    assert said in (first_bytes(data) or "")
+def test_detects_other_servers(data: bytes, text: str) -> None:
+    assert text in (first_bytes(data) or "")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x16", b"\x15\x03", b"HTTP", b"\x16\x03\x05", b"\x17\x03\x03"])

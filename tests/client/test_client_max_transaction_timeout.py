@@ -27,7 +27,7 @@ from tests.client.scripted import ScriptedBroker
 NAME = "transaction.max.timeout.ms"
 
 
-def told(value: str | None = None, code: int = 0, name: str = NAME) -> DescribeConfigsResponse:
+def configured(value: str | None = None, code: int = 0, name: str = NAME) -> DescribeConfigsResponse:
     one = DescribeConfigsResourceResult(name=name, value=value)
     return DescribeConfigsResponse(results=(DescribeConfigsResult(error_code=code, configs=() if code else (one,)),))
 
@@ -50,12 +50,12 @@ async def limit_of(answer: DescribeConfigsResponse) -> Results[int, int]:
 
 @scenario
 async def test_reads_the_limit_of_each_broker() -> None:
-    assert (await limit_of(told("60000"))).values == {1: 60_000}
+    assert (await limit_of(configured("60000"))).values == {1: 60_000}
 
 
 @scenario
 async def test_a_missing_right_is_named() -> None:
-    error = (await limit_of(told(code=31))).errors[1]
+    error = (await limit_of(configured(code=31))).errors[1]
     assert isinstance(error, BrokerError)
     assert error.right == "DescribeConfigs on the cluster"
 
@@ -63,7 +63,7 @@ async def test_a_missing_right_is_named() -> None:
 @pytest.mark.parametrize("value", [None, "", "soon", "-1", "2147483648", "9" * 5000, "\u0663"])
 @scenario
 async def test_malformed_limit_is_an_error(value: str | None) -> None:
-    error = (await limit_of(told(value))).errors[1]
+    error = (await limit_of(configured(value))).errors[1]
     assert isinstance(error, ClientError)
     assert str(error) == f"broker 1 did not return its {NAME}"
 
@@ -91,18 +91,18 @@ async def test_verdicts_count_with_what_the_brokers_allow() -> None:
         return verdicts(audit), audit.read.settings
 
     hour = "3600000"
-    assert (await verdict(told(hour)))[0] == [("not_hanging", "young")]
-    assert (await verdict(told("600000")))[0] == [HANGING]
-    assert (await verdict(told(code=31)))[0] == [HANGING], "15 minutes where no broker tells"
-    found, said = await verdict(told(hour), 600_000)
+    assert (await verdict(configured(hour)))[0] == [("not_hanging", "young")]
+    assert (await verdict(configured("600000")))[0] == [HANGING]
+    assert (await verdict(configured(code=31)))[0] == [HANGING], "15 minutes where no broker returns it"
+    found, used = await verdict(configured(hour), 600_000)
     assert found == [HANGING]
-    assert [(one.value, one.source) for one in said] == [(600_000, "given"), (3_600_000, "broker 1")]
+    assert [(one.value, one.source) for one in used] == [(600_000, "given"), (3_600_000, "broker 1")]
 
 
 @scenario
 async def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> None:
     """A broker that closes the connection on DescribeConfigs would end the other requests on it, too."""
-    made = asked(broker(), told("60000"))
+    made = asked(broker(), configured("60000"))
     assert verdicts(await find(made)) == [HANGING]
     kinds = [type(body) for body in made.requests]
     settings_at = kinds.index(DescribeConfigsRequest)
@@ -112,7 +112,7 @@ async def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> No
 
 @scenario
 async def test_brokers_that_were_asked_are_expected_and_those_that_answered_are_known() -> None:
-    made = asked(broker(), told("60000"))
+    made = asked(broker(), configured("60000"))
     async with made.running(), admin(made.address, socket_connection_setup_timeout_ms="200") as client:
         made.topics["orders"][1] = 3  # no such broker
         seen = await observe(client.cluster, SEARCH, {})

@@ -58,14 +58,16 @@ async def test_a_coordinator_that_has_not_loaded_makes_it_unknown() -> None:
     async with made.running(), admin(made.address, default_api_timeout_ms="300") as client:
         audit = await client.find_hanging_transactions(SEARCH)
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
-    said = " ".join(audit.findings[0].evidence)
-    assert "The ids in partition 1 of __transaction_state could not be listed: no coordinator has loaded them" in said
-    assert "NOT_COORDINATOR" in said
+    sentences = " ".join(audit.findings[0].evidence)
+    assert (
+        "The ids in partition 1 of __transaction_state could not be listed: no coordinator has loaded them" in sentences
+    )
+    assert "NOT_COORDINATOR" in sentences
 
 
 @scenario
 async def test_a_coordinator_that_loads_later_is_waited_for() -> None:
-    """It is waited for, and asked for its list only then: the id is there."""
+    """The client waits until it has loaded, then requests its list: the id is there."""
     made = broker()
     asked = unloaded(2)
     loaded = False
@@ -119,7 +121,7 @@ async def test_a_partition_without_coordinator_makes_it_unknown() -> None:
 
 @scenario
 async def test_a_broker_older_than_kafka_3_makes_it_unknown() -> None:
-    """It describes producers, and nobody lists ids: that is no proof of anything."""
+    """It describes producers, and no broker lists ids: that proves nothing."""
     made = broker()
     del made.versions[66], made.versions[65]
     audit = await find(made)

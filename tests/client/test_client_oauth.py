@@ -34,14 +34,14 @@ def test_gets_tokens_from_each_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b" \n", "is empty"), (b"\xff.y.z", "holds no token"), (None, "No such file or directory")]
+    ("content", "text"), [(b" \n", "is empty"), (b"\xff.y.z", "holds no token"), (None, "No such file or directory")]
 )
-def test_files_without_a_token_are_refused(content: bytes | None, said: str, tmp_path: Path) -> None:
+def test_files_without_a_token_are_refused(content: bytes | None, text: str, tmp_path: Path) -> None:
     """An error of the client's own, which `watch` survives: the file may be written again."""
     path = tmp_path / "token"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigError, match=f"^sasl.oauthbearer.token.endpoint.url: {path}:? {said}"):
+    with pytest.raises(ConfigError, match=f"^sasl.oauthbearer.token.endpoint.url: {path}:? {text}"):
         get_token(source("", **{"sasl.oauthbearer.token.endpoint.url": path.as_uri()}), 1)
 
 

@@ -1,5 +1,5 @@
-"""What principals with few rights are told by a real broker: each call names the right that is missing, what was left
-out silently is never taken for absent, and nobody calls a live transaction hanging."""
+"""What principals with few rights get from a real broker: each call names the missing right, what the broker leaves out
+is never taken for absent, and no live transaction is called hanging."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def missing(results: Results[Any, Any], key: Any) -> str | None:
     return error.right
 
 
-async def told(admin: Admin, name: str) -> Principal:
-    """What the client's calls say, in the form of a row."""
+async def answers_to(admin: Admin, name: str) -> Principal:
+    """The results of the client's calls, in the form of a row."""
     deadline = admin.cluster.deadline()
     listed = (await admin.list_transactions()).all()
-    described = await admin.describe_transactions([LIVE, "p-nobody-has-it"])
+    described = await admin.describe_transactions([LIVE, "p-absent"])
     metadata = await admin.cluster.metadata()
     unknown = (await admin.cluster.metadata(["p-nowhere"])).errors["p-nowhere"]
     places = orders, plain = TopicPartition(ORDERS, 0), TopicPartition(PLAIN, 0)
@@ -92,7 +92,7 @@ async def told(admin: Admin, name: str) -> Principal:
     assert missing(disks, 1) in (None, "Describe on the cluster")
     log = await read_ids(admin.cluster, range(4), deadline)
     fenced = await admin.fence_producers([OWN])
-    random_id, no_topic = described.errors["p-nobody-has-it"], unknown
+    random_id, no_topic = described.errors["p-absent"], unknown
     assert isinstance(random_id, BrokerError)
     assert isinstance(no_topic, BrokerError)
     if described.errors.get(LIVE):
@@ -152,7 +152,7 @@ def _no_false_alarm(audit: Audit) -> None:
 def test_each_principal_sees_what_its_rights_allow(scene: Secure, principal: Principal) -> None:
     async def scenario() -> Principal:
         async with Admin.connect(scene.sasl, login(user=principal.name)) as admin:
-            return await told(admin, principal.name)
+            return await answers_to(admin, principal.name)
 
     expected = Principal(**{name: getattr(principal, name) for name in principal.__struct_fields__} | {"acls": ()})
     assert run(scenario()) == expected
@@ -161,8 +161,11 @@ def test_each_principal_sees_what_its_rights_allow(scene: Secure, principal: Pri
 def test_a_super_user_sees_everything(scene: Secure) -> None:
     async def scenario() -> Principal:
         async with Admin.connect(scene.plain) as admin:
-            return await told(admin, "chief")
+            return await answers_to(admin, "chief")
 
-    said = run(scenario())
-    assert (said.ids, said.described, said.topics, said.verdicts) == (ALL_IDS, BOTH, ALL_TOPICS, CLEAR)
-    assert (said.orders, said.plain, said.abort, said.init, said.cluster, said.log) == (None,) * 4 + (True, True)
+    answers = run(scenario())
+    assert (answers.ids, answers.described, answers.topics, answers.verdicts) == (ALL_IDS, BOTH, ALL_TOPICS, CLEAR)
+    assert (answers.orders, answers.plain, answers.abort, answers.init, answers.cluster, answers.log) == (None,) * 4 + (
+        True,
+        True,
+    )

@@ -86,7 +86,7 @@ async def test_all_addresses_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("sent", "reason"),
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
         (bytes.fromhex("15030300020250"), "this is a TLS listener: set security.protocol"),
@@ -94,10 +94,10 @@ async def test_all_addresses_are_named() -> None:
     ],
 )
 @scenario
-async def test_names_servers_that_are_no_brokers(said: bytes, reason: str) -> None:
+async def test_names_servers_that_are_no_brokers(sent: bytes, reason: str) -> None:
     async def stranger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
-        writer.write(said)
+        writer.write(sent)
         writer.close()
 
     async with served(stranger) as port, admin(f"127.0.0.1:{port}") as client:

@@ -79,7 +79,7 @@ async def test_gets_tokens_from_an_endpoint() -> None:
         ("200 OK", b'{"error": "x"}', "has no access_token"),
         ("200 OK", b"[1]", "has no access_token"),
         ("200 OK", b"[" * 100_000, "answer is not JSON"),
-        ("2OO OK", b"", r"cannot be asked \(BadStatusLine"),
+        ("2OO OK", b"", r"cannot be used \(BadStatusLine"),
     ],
 )
 @scenario

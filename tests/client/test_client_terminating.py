@@ -22,13 +22,13 @@ from tests.client.partition_script import NAME, SEARCH, Coordinator, PartitionBr
 
 
 def attempt(
-    broker: Coordinator, told: list[Any] | None = None, *, force: bool = False, **properties: str
+    broker: Coordinator, records: list[Any] | None = None, *, force: bool = False, **properties: str
 ) -> Terminated:
     done: list[Terminated] = []
 
     def record(*what: Any) -> None:
-        if told is not None:
-            told.append(what)
+        if records is not None:
+            records.append(what)
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address, **properties) as client:
@@ -39,13 +39,13 @@ def attempt(
 
 
 def test_end_is_verified_in_the_partitions() -> None:
-    broker, told = Coordinator(), list[Any]()
-    done = attempt(broker, told)
+    broker, records = Coordinator(), list[Any]()
+    done = attempt(broker, records)
     assert (done.outcome, done.state, done.problem) == ("terminated", "Empty", None)
     assert done.producer is not None
     assert (done.producer.producer_id, done.producer.producer_epoch) == (7, 5)
     assert (done.before.state, done.before.producer_epoch) == ("Ongoing", 3)
-    assert [what[2] for what in told] == [None, done]
+    assert [what[2] for what in records] == [None, done]
     assert broker.count(InitProducerIdRequest) == 1
 
 
@@ -67,18 +67,18 @@ async def test_sends_the_planned_request() -> None:
 @pytest.mark.parametrize("state", ["Empty", "CompleteCommit", "CompleteAbort"])
 def test_locks_out_no_producer_where_nothing_is_open(state: str) -> None:
     """Its producer may be idle, and healthy: it is not locked out."""
-    broker, told = Coordinator(state), list[Any]()
-    done = attempt(broker, told)
-    assert (done.outcome, done.call, told) == ("nothing_open", None, [])
+    broker, records = Coordinator(state), list[Any]()
+    done = attempt(broker, records)
+    assert (done.outcome, done.call, records) == ("nothing_open", None, [])
     assert not broker.count(InitProducerIdRequest)
 
 
 def refused(broker: Coordinator, reason: str, text: str, *, force: bool = False) -> None:
-    told: list[Any] = []
+    records: list[Any] = []
     with pytest.raises(Refused, match=text) as caught:
-        attempt(broker, told, force=force)
+        attempt(broker, records, force=force)
     assert caught.value.reason == reason
-    assert not told
+    assert not records
     assert not broker.count(InitProducerIdRequest)
 
 
@@ -136,7 +136,7 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
 
 def test_records_an_interruption() -> None:
     """Ctrl-C while the answer is awaited."""
-    broker, told = Coordinator(), list[Any]()
+    broker, records = Coordinator(), list[Any]()
     asked = asyncio.Event()
 
     def silent(_: Any) -> Any:
@@ -147,7 +147,7 @@ def test_records_an_interruption() -> None:
         broker.on[InitProducerIdRequest] = silent
         async with broker.running(), admin(broker.address) as client:
             running = asyncio.create_task(
-                terminate(client.cluster, NAME, SEARCH, record=lambda *what: told.append(what))
+                terminate(client.cluster, NAME, SEARCH, record=lambda *what: records.append(what))
             )
             await asked.wait()
             running.cancel()
@@ -155,7 +155,7 @@ def test_records_an_interruption() -> None:
                 await running
 
     run(scenario)
-    (_, _, nothing), (_, _, after) = told
+    (_, _, nothing), (_, _, after) = records
     assert nothing is None
     assert (after.outcome, "whether it was carried out is not known" in after.problem) == ("not_verified", True)
 
@@ -183,7 +183,7 @@ def test_partition_that_keeps_the_transaction_is_not_verified() -> None:
     broker = Coordinator()
     broker.ends = False
     done = attempt(broker)
-    assert (done.outcome, done.problem) == ("not_verified", "still open in orders-0 0.4 s later")
+    assert (done.outcome, done.problem) == ("not_verified", "still open in orders-0 (0.4 s later)")
 
 
 def test_outcome_that_cannot_be_read_is_not_verified() -> None:

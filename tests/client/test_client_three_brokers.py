@@ -196,7 +196,7 @@ def _ids(wire: RawCluster) -> set[str]:
 
 @pytest.fixture
 def verifying(wire: RawCluster) -> Iterator[None]:
-    """Brokers that ask the coordinator whether a partition is part of the transaction, as they do by default."""
+    """Brokers that verify with the coordinator that a partition is part of the transaction, as they do by default."""
 
     def switch(on: bool) -> None:
         async def alter() -> None:
@@ -216,7 +216,7 @@ def verifying(wire: RawCluster) -> Iterator[None]:
 
 
 def _refusal(wire: RawCluster, partition: int, version: int) -> int | None:
-    """The error code of a batch whose partition nobody has added; None where it is accepted."""
+    """The error code of a batch whose partition was never added; None where it is accepted."""
     producer = wire.init_producer(f"verified-{partition}-{version}")
     try:
         wire.produce(VERIFIED, partition, [b"x"], producer, timestamp=old(), version=version)
@@ -254,10 +254,10 @@ def test_followers_describe_their_producers(three: RunningCluster, wire: RawClus
 
 
 def test_restarts_while_it_is_watched(three: RunningCluster) -> None:
-    """Each poll is a sample or a told failure, what did not take place is told, and what hangs is never called gone.
+    """Each poll is a sample or a reported failure, missed polls are counted, and what hangs is never called gone.
 
     The leader of what hangs and the coordinator of what lives are restarted, one after the other. At last that leader
-    is killed: its partitions have no leader until its session is over, and that is told.
+    is killed: its partitions have no leader until its session is over, and that is reported.
     """
     with RawCluster(three.bootstrap) as wire:
         wire.produce(WATCHED, 0, [b"x"], INVENTED, timestamp=old())
@@ -265,7 +265,7 @@ def test_restarts_while_it_is_watched(three: RunningCluster) -> None:
         wire.add_partitions(alive, {WATCHED: [1]})
         wire.produce(WATCHED, 1, [b"x"], alive, timestamp=old())
         restarted = dict.fromkeys((wire.leaders([WATCHED])[WATCHED, 0], wire.coordinator("watched-live")))
-    told: list[Change | Poll] = []
+    rows_seen: list[Change | Poll] = []
     both = {"hanging no_transactional_id": 1, "not_hanging live": 1}
 
     async def scenario() -> None:
@@ -276,14 +276,14 @@ def test_restarts_while_it_is_watched(three: RunningCluster) -> None:
             async def collect() -> None:
                 async for rows in watch.run():
                     async with more:
-                        told.extend(rows)
+                        rows_seen.extend(rows)
                         more.notify_all()
 
             async def seen() -> None:
                 """A poll from now on that saw everything."""
-                had = len(told)
+                had = len(rows_seen)
                 async with more:
-                    await more.wait_for(lambda: any(_saw(row, both) for row in told[had:]))
+                    await more.wait_for(lambda: any(_saw(row, both) for row in rows_seen[had:]))
 
             collecting = asyncio.create_task(collect())
             await seen()
@@ -301,16 +301,16 @@ def test_restarts_while_it_is_watched(three: RunningCluster) -> None:
                 await collecting
 
     asyncio.run(asyncio.wait_for(scenario(), 3 * TIMEOUT_S))
-    polls = [row for row in told if isinstance(row, Poll)]
+    polls = [row for row in rows_seen if isinstance(row, Poll)]
     assert [poll.poll for poll in polls] == list(range(1, len(polls) + 1))
     assert any(poll.outcome != "complete" or poll.missed for poll in polls)
-    # What was due took place, or is told of; a busy machine may wake a poll late.
+    # Polls that were due took place or are counted; a busy machine may wake a poll late.
     accounted = (len(polls) - 1 + sum(poll.missed for poll in polls)) * WATCH_S
     assert accounted - WATCH_S <= (polls[-1].time - polls[0].time) / 1000 <= accounted + LATE_S
     for poll in polls:
         assert (poll.outcome == "failed") == bool(poll.error)
         assert poll.outcome != "complete" or poll.transactions == both, poll
-    for change in (row for row in told if isinstance(row, Change) and row.finding is not None):
+    for change in (row for row in rows_seen if isinstance(row, Change) and row.finding is not None):
         assert change.finding is not None
         assert change.change != "gone", change
         wrong = "hanging" if change.finding.producer_id == alive.producer_id else "not_hanging"
@@ -322,7 +322,7 @@ def _saw(row: Change | Poll, transactions: dict[str, int]) -> bool:
 
 
 def test_a_broker_that_is_killed(three: RunningCluster) -> None:
-    """Until its session is over, metadata names it and its ids are in nobody's list. What was hanging stays hanging or
+    """Until its session is over, metadata names it and no broker lists its ids. What was hanging stays hanging or
     is unknown, and nothing that lives is ever called hanging; then the others take over."""
     with RawCluster(three.bootstrap) as wire:  # those of before are lost with the brokers that restarted
         for partition in range(5):

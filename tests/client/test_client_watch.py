@@ -43,15 +43,15 @@ def watching(client: Admin, search: Search = SEARCH, **options: Any) -> Watch:
 
 
 async def polls(watch: Watch, count: int) -> list[list[Change | Poll]]:
-    """What the first polls of `run` tell."""
-    told = []
+    """The rows of the first polls of `run`."""
+    found = []
     run_ = watch.run()
     async for rows in run_:
-        told.append(rows)
-        if len(told) == count:
+        found.append(rows)
+        if len(found) == count:
             await run_.aclose()
             break
-    return told
+    return found
 
 
 def changes(rows: list[Change | Poll]) -> list[str]:
@@ -68,12 +68,12 @@ async def test_reports_a_hanging_transaction_and_its_end() -> None:
     made = broker()
     made.on[DescribeProducersRequest] = script(ended, producers(), producers(), producers(), ended)
     async with made.running(), admin(made.address) as client:
-        told = await polls(watching(client), 4)
-    assert [changes(rows) for rows in told] == [[], ["appeared"], [], ["gone"]]
-    assert [outcome(rows).poll for rows in told] == [1, 2, 3, 4]
-    assert {outcome(rows).outcome for rows in told} == {"complete"}
-    assert [outcome(rows).transactions for rows in told] == [{}, HANGING, HANGING, {}]
-    appeared = told[1][0]
+        found = await polls(watching(client), 4)
+    assert [changes(rows) for rows in found] == [[], ["appeared"], [], ["gone"]]
+    assert [outcome(rows).poll for rows in found] == [1, 2, 3, 4]
+    assert {outcome(rows).outcome for rows in found} == {"complete"}
+    assert [outcome(rows).transactions for rows in found] == [{}, HANGING, HANGING, {}]
+    appeared = found[1][0]
     assert isinstance(appeared, Change)
     assert appeared.subject == "orders-0, producer id 7, offset 40"
 
@@ -88,8 +88,8 @@ async def test_does_not_confirm_again_what_is_confirmed() -> None:
         for start in (40, 40, 40, 50, 50):
             made.on[DescribeProducersRequest] = producers(start=start)
             before = made.count(DescribeProducersRequest)
-            told = await watch.poll()
-            asked.append((made.count(DescribeProducersRequest) - before, changes(told)))
+            found = await watch.poll()
+            asked.append((made.count(DescribeProducersRequest) - before, changes(found)))
     assert asked == [(2, ["appeared"]), (1, []), (1, []), (2, ["gone", "appeared"]), (1, [])]
     (finding,) = watch.state.findings.values()
     assert finding.evidence[-1] == "An earlier search has confirmed it, and read the same."
@@ -97,7 +97,7 @@ async def test_does_not_confirm_again_what_is_confirmed() -> None:
 
 @scenario
 async def test_a_hanging_transaction_can_become_live() -> None:
-    """The coordinator's word is asked for each time: its partition may be added to a transaction of the same epoch."""
+    """Its coordinator describes it at each poll: its partition may be added to a transaction of the same epoch."""
     made = broker()
     made.topics["orders"] = {0: 1, 1: 1}
     async with made.running(), admin(made.address) as client:
@@ -106,9 +106,9 @@ async def test_a_hanging_transaction_can_become_live() -> None:
         made.on[ListTransactionsRequest] = lambda _: ListTransactionsResponse(
             transaction_states=tuple(one for one in listing(*"abcdefgh").transaction_states if one.producer_id == 7)
         )
-        told = await watch.poll()
-    assert changes(told) == ["changed", "changed"]
-    assert [row.before for row in told if isinstance(row, Change)] == ["hanging no_transactional_id"] * 2
+        found = await watch.poll()
+    assert changes(found) == ["changed", "changed"]
+    assert [row.before for row in found if isinstance(row, Change)] == ["hanging no_transactional_id"] * 2
     assert {finding.verdict for finding in watch.state.findings.values()} == {"not_hanging"}
 
 
@@ -116,7 +116,7 @@ async def test_a_hanging_transaction_can_become_live() -> None:
 
 
 def three(partitions: int) -> list[ScriptedBroker]:
-    """Three brokers that lead so many partitions in turn; transactions are open in all of them."""
+    """Three brokers that lead `partitions` in turn; transactions are open in all of them."""
     made = [broker() for _ in range(3)]
     topics = {"orders": {n: 1 + n % 3 for n in range(partitions - 3)}, STATE: {n: 1 + n % 3 for n in range(3)}}
     seven = ListTransactionsResponse(transaction_states=(listing(*"abcdefgh").transaction_states[7],))
@@ -282,16 +282,16 @@ async def test_missed_polls_are_reported() -> None:
         if not slow.is_set():
             slow.set()
             await asyncio.sleep(0.35)
-        said = metadata(request)
-        return await said if asyncio.iscoroutine(said) else said
+        answer = metadata(request)
+        return await answer if asyncio.iscoroutine(answer) else answer
 
     made.on[MetadataRequest] = late
     async with made.running(), admin(made.address) as client:
-        told = [outcome(rows) for rows in await polls(watching(client, interval_s=0.1), 3)]
-    assert [poll.poll for poll in told] == [1, 2, 3]
-    assert told[0].missed == 0
-    assert told[1].missed >= 3  # 0.1, 0.2 and 0.3 s
-    assert sum(poll.missed for poll in told) >= 3
+        found = [outcome(rows) for rows in await polls(watching(client, interval_s=0.1), 3)]
+    assert [poll.poll for poll in found] == [1, 2, 3]
+    assert found[0].missed == 0
+    assert found[1].missed >= 3  # 0.1, 0.2 and 0.3 s
+    assert sum(poll.missed for poll in found) >= 3
 
 
 @scenario
@@ -304,8 +304,8 @@ async def test_permanent_error_of_the_first_poll_is_raised() -> None:
     async with served(silence) as port:
         pass
     async with admin(f"127.0.0.1:{port}") as client:
-        told = [outcome(rows) for rows in await polls(watching(client), 3)]
-    assert [(poll.outcome, poll.error) for poll in told] == [
+        found = [outcome(rows) for rows in await polls(watching(client), 3)]
+    assert [(poll.outcome, poll.error) for poll in found] == [
         ("failed", f"127.0.0.1:{port}: connection refused: nothing listens there")
     ] * 3
 
@@ -385,6 +385,6 @@ async def test_a_broker_that_hangs_makes_polls_incomplete_and_no_poll_fails() ->
         made.topics["orders"][1] = 2
         async with admin(made.address, socket_connection_setup_timeout_ms="500") as client:
             watch = watching(client)
-            told = [outcome(await watch.poll()) for _ in range(3)]
-    assert [(poll.outcome, poll.failed_partitions) for poll in told] == [("incomplete", 1)] * 3
+            found = [outcome(await watch.poll()) for _ in range(3)]
+    assert [(poll.outcome, poll.failed_partitions) for poll in found] == [("incomplete", 1)] * 3
     assert (watch.state.expected, watch.state.answered) == ({1, 2}, {1})

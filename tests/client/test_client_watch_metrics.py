@@ -169,7 +169,7 @@ def test_series_are_bounded_and_those_that_matter_most_are_there() -> None:
     found = [old(1, place=place, reason="live", high_watermark=1, last_stable_offset=0) for place in places]
     found[700] = old(0, place=places[700])
     found[800] = old(9, place=places[800], reason="live")
-    name = "n" * 250  # no topic of Kafka has such a name
+    name = "n" * 250  # longer than the names of Kafka's topics
     found.append(old(99, place=TopicPartition(name, 0)))
     errors = {TopicPartition("u", number): "refused" for number in range(MOST_PARTITIONS + 1)}
     seen = observation(*found, described=(), errors=errors, brokers=tuple(range(MOST_PARTITIONS + 1)))

@@ -16,18 +16,18 @@ from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, obser
 OTHER = TopicPartition("orders", 1)
 HUNG, LIVE, UNKNOWN = "transaction_ended", "live", "coverage_incomplete"
 FAILED = None
-Told = tuple[str, str | None]
+Reported = tuple[str, str | None]
 
 
-def changes(*seen: Any, everything: bool = False) -> list[Told]:
+def changes(*seen: Any, everything: bool = False) -> list[Reported]:
     """(change, before) of the last of some polls."""
-    state, told = WatchState(), []
+    state, reported = WatchState(), []
     for number, one in enumerate(seen, 1):
-        state, told = advance(state, attempt(number, one), everything=everything)
-    return [(row.change, row.before) for row in told if isinstance(row, Change)]
+        state, reported = advance(state, attempt(number, one), everything=everything)
+    return [(row.change, row.before) for row in reported if isinstance(row, Change)]
 
 
-CASES: dict[str, tuple[list[Any], list[Told]]] = {
+CASES: dict[str, tuple[list[Any], list[Reported]]] = {
     "one that hangs": ([observation(finding())], [("appeared", None)]),
     "and still does": ([observation(finding()), observation(finding(age_ms=99))], []),
     "a live one is no news": ([observation(finding(reason=LIVE))], []),
@@ -79,9 +79,9 @@ CASES: dict[str, tuple[list[Any], list[Told]]] = {
 }
 
 
-@pytest.mark.parametrize(("seen", "told"), CASES.values(), ids=CASES)
-def test_reports_changes(seen: list[Any], told: list[Told]) -> None:
-    assert changes(*seen) == told
+@pytest.mark.parametrize(("seen", "reported"), CASES.values(), ids=CASES)
+def test_reports_changes(seen: list[Any], reported: list[Reported]) -> None:
+    assert changes(*seen) == reported
 
 
 def test_everything_reports_live_and_young_transactions() -> None:
@@ -112,8 +112,8 @@ def test_a_poll_counts_partitions_transactions_and_gaps() -> None:
         errors={OTHER: "no leader"},
         gaps={"topic orders": "orders-1: no leader"},
     )
-    _, told = advance(WatchState(), attempt(3, seen, missed=2))
-    assert told[-1] == Poll(
+    _, reported = advance(WatchState(), attempt(3, seen, missed=2))
+    assert reported[-1] == Poll(
         time=T0 + 3 * MINUTE_MS,
         poll=3,
         duration_ms=1000,
@@ -125,8 +125,10 @@ def test_a_poll_counts_partitions_transactions_and_gaps() -> None:
         transactions={"hanging transaction_ended": 1, "not_hanging live": 2},
         gaps=("orders-1: no leader",),
     )
-    state, told = advance(WatchState(), attempt(4, None, "no connection"))
-    assert told == [Poll(time=T0 + 4 * MINUTE_MS, poll=4, duration_ms=1000, outcome="failed", error="no connection")]
+    state, reported = advance(WatchState(), attempt(4, None, "no connection"))
+    assert reported == [
+        Poll(time=T0 + 4 * MINUTE_MS, poll=4, duration_ms=1000, outcome="failed", error="no connection")
+    ]
     assert state.success is None
 
 
@@ -207,8 +209,8 @@ def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -
     outcomes = []
     for one in polls:
         before = state
-        state, told = advance(state, one, everything=everything)
-        *changed, poll = told
+        state, reported = advance(state, one, everything=everything)
+        *changed, poll = reported
         assert isinstance(poll, Poll)
         assert (poll.poll, poll.missed, poll.error) == (one.number, one.missed, one.error)
         outcomes.append(poll.outcome)
@@ -226,7 +228,7 @@ def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -
                 assert (row.subject in known) == (row.change == "changed")
                 known[row.subject] = row.finding
                 if not everything and not noteworthy(row.finding):
-                    del known[row.subject]  # it is as transactions usually are: no more is told of it
+                    del known[row.subject]  # a transaction in normal use: its end is not reported
         wanted = {key: f for key, f in state.findings.items() if everything or noteworthy(f)}
         assert sorted(known.values(), key=str) == sorted(wanted.values(), key=str)
         assert gaps.keys() == state.gaps.keys()
@@ -243,8 +245,8 @@ def test_changes_rebuild_the_state(polls: list[PollAttempt], everything: bool) -
 def test_nothing_unread_is_reported_as_gone(polls: list[PollAttempt]) -> None:
     state = WatchState()
     for one in polls:
-        before, (state, told) = state, advance(state, one)
-        gone = {row.subject for row in told if isinstance(row, Change) and row.change == "gone"}
+        before, (state, reported) = state, advance(state, one)
+        gone = {row.subject for row in reported if isinstance(row, Change) and row.change == "gone"}
         for (place, producer_id), seen in before.seen.items():
             subject = f"{place}, producer id {producer_id}, offset {seen.finding.start_offset}"
             if one.observation is not None and place in one.observation.errors:

@@ -48,7 +48,9 @@ def observation(
     )
 
 
-def attempt(number: int, seen: Observation | None = None, error: str = "nobody there", missed: int = 0) -> PollAttempt:
+def attempt(
+    number: int, seen: Observation | None = None, error: str = "no broker answers", missed: int = 0
+) -> PollAttempt:
     """Poll `number`, a minute after the one before, of a second."""
     began = T0 + number * MINUTE_MS
     return PollAttempt(

@@ -16,9 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
+from kafkawire.client.actions.prepared_request import PreparedRequest, prepared, send_recorded, until_verified
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import backoffs
 from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
@@ -69,7 +68,12 @@ Recorder = Callable[[rows.Finding, PreparedRequest, Aborted | None], None]
 
 
 async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> rows.Audit:
-    """Every open transaction of one partition with its verdict, as `find_hanging`."""
+    """Every open transaction of one partition with its verdict, as `find_hanging`.
+
+    Args:
+        named: its topic and partition; its other fields are not used.
+        search: how to search; its topics and partitions are replaced, and young transactions are confirmed, too.
+    """
     return await find_hanging(
         cluster,
         replace(
@@ -84,7 +88,12 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
 
 
 async def plan_abort(cluster: Cluster, finding: rows.Finding, timeout_s: float | None = None) -> PreparedRequest:
-    """The request that aborts a transaction, and the leader that it goes to. The request is not sent."""
+    """The request that aborts a transaction, and the leader that it goes to. The request is not sent.
+
+    Args:
+        finding: an open transaction, as `look_at` returns it.
+        timeout_s: seconds for each request with its retries; None as configured.
+    """
     deadline = cluster.deadline(timeout_s)
     place = TopicPartition(finding.topic, finding.partition)
     leader = await leader_of(cluster, place, deadline)
@@ -109,14 +118,13 @@ async def abort(
     now = unchanged(finding, (await look_at(cluster, named, again)).findings)
     permit(now, force=force)
     call = await plan_abort(cluster, now, search.timeout_s)
-    record(now, call, None)
-    try:
-        done = await _send(cluster, now, call, search.timeout_s)
-    except BaseException as error:  # Ctrl-C and SIGTERM, too
-        record(now, call, Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=interrupted(error)))
-        raise
-    record(now, call, done)
-    return done
+
+    def unverified(problem: str) -> Aborted:
+        return Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=problem)
+
+    return await send_recorded(
+        partial(record, now, call), partial(_send, cluster, now, call, search.timeout_s), unverified
+    )
 
 
 async def _send(cluster: Cluster, finding: rows.Finding, call: PreparedRequest, timeout_s: float | None) -> Aborted:
@@ -145,23 +153,20 @@ async def _check(
     cluster: Cluster, finding: rows.Finding, marker: Marker, timeout_s: float | None
 ) -> tuple[PartitionAfterAbort, str]:
     """Reads the partition until nothing is missing: the last reading, and what is still missing."""
-    deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
-    waits = backoffs(cluster.config)
     start = finding.start_offset if finding.high_watermark is None else finding.high_watermark
     assert start is not None  # of every open transaction
     seen = PartitionAfterAbort()
-    while True:
-        lasting = False
+
+    async def look() -> tuple[str, bool]:
+        nonlocal seen
         try:
             seen = await _see(cluster, marker, start, seen, timeout_s)
-            problems = missing(finding, seen)
         except ClientError as error:  # its leader may be moving
-            problems = [f"the partition could not be read after it ({error})"]
-            lasting = not error.retriable
-        if lasting or not problems:
-            return seen, "".join(problems)
-        if not await deadline.sleep(next(waits)):
-            return seen, f"{'; '.join(problems)} ({deadline.seconds:.3g} s later)"
+            return f"the partition could not be read after it ({error})", error.retriable
+        return "; ".join(missing(finding, seen)), True
+
+    problem = await until_verified(cluster, timeout_s, look)
+    return seen, problem
 
 
 async def _see(

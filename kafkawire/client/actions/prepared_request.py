@@ -1,15 +1,19 @@
-"""A request that changes a cluster, before it is sent: for the operator's consent, and for the audit log."""
+"""A request that changes a cluster: prepared for the operator's consent, recorded before it is sent and again with its
+outcome, which is verified."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import msgspec
 
 import kafkawire
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.wire.message import Message
+
+T = TypeVar("T")
 
 
 class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,13 +34,12 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     hex: str
 
 
-def interrupted(error: BaseException) -> str:
-    """The recorded text for a request whose answer was not awaited, with the signal's name where there is one."""
-    return f"interrupted ({str(error) or type(error).__name__}): whether it was carried out is not known"
-
-
 async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> PreparedRequest:
     """What `cluster.ask(broker_id, body)` would send now.
+
+    Args:
+        broker_id: the broker that the request goes to; its connection is opened.
+        deadline: for the connection, and for its versions.
 
     Raises:
         ClientError: the broker cannot be reached, or does not support the request.
@@ -54,3 +57,43 @@ async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: De
         body=kafkawire.to_json(body, version=version),
         hex=body.encode(version=version).hex(),
     )
+
+
+async def send_recorded(
+    record: Callable[[T | None], None], send: Callable[[], Awaitable[T]], unverified: Callable[[str], T]
+) -> T:
+    """The outcome of a request that is recorded before it is sent, and again with its outcome.
+
+    Args:
+        record: called with None (if it raises, nothing is sent), then with the outcome, also after an interruption.
+        send: sends the request and verifies its outcome.
+        unverified: makes the outcome of an interruption from its text, which names the signal where there is one.
+    """
+    record(None)
+    try:
+        done = await send()
+    except BaseException as error:  # Ctrl-C and SIGTERM, too
+        why = str(error) or type(error).__name__
+        record(unverified(f"interrupted ({why}): whether it was carried out is not known"))
+        raise
+    record(done)
+    return done
+
+
+async def until_verified(
+    cluster: Cluster, timeout_s: float | None, look: Callable[[], Awaitable[tuple[str, bool]]]
+) -> str:
+    """The problem that remains when `look` has been repeated until there is none, or the time is over; "" for none.
+
+    Args:
+        timeout_s: seconds, at most `request.timeout.ms`; None as configured.
+        look: returns what is not as it should be, "" for nothing, and whether it may change.
+    """
+    deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
+    waits = backoffs(cluster.config)
+    while True:
+        problem, temporary = await look()
+        if not problem or not temporary:
+            return problem
+        if not await deadline.sleep(next(waits)):
+            return f"{problem} ({deadline.seconds:.3g} s later)"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.actions.prepared_request import PreparedRequest, interrupted, prepared
+from kafkawire.client.actions.prepared_request import PreparedRequest, prepared, send_recorded, until_verified
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import backoffs
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.diagnosis.unread_partitions import gaps_of
@@ -58,6 +58,10 @@ async def describe_one(
 
     An id in a decided state is described twice: that state is short unless a marker is stuck.
 
+    Args:
+        search: `timeout_s` for each request, and `confirm_after_s`, after which a decided state is read again.
+        force: permit a transaction of two-phase commit.
+
     Raises:
         Refused: it must not or cannot be ended, or no coordinator knows the id (the request would create it).
     """
@@ -74,7 +78,13 @@ async def describe_one(
 
 
 async def plan_end(cluster: Cluster, found: TransactionDescription, timeout_s: float | None = None) -> PreparedRequest:
-    """The request that ends the id's transaction, and its coordinator. The request is not sent."""
+    """The request that ends the id's transaction, and its coordinator. The request is not sent.
+
+    Args:
+        found: as `describe_one` returns it.
+        timeout_s: seconds for each request with its retries; None as configured. Up to a minute
+            of it becomes the id's transaction timeout (`fence_request`).
+    """
     deadline = cluster.deadline(timeout_s)
     return await prepared(cluster, found.coordinator, fence_request(found.transactional_id, deadline), deadline)
 
@@ -96,18 +106,21 @@ async def terminate(
     if not open_:
         return Terminated(outcome=NOTHING_OPEN, before=found, state=found.state)
     call = await plan_end(cluster, found, search.timeout_s)
-    record(found, call, None)
-    try:
-        done = await _send(cluster, found, call, search.timeout_s)
-    except BaseException as error:  # Ctrl-C and SIGTERM, too
-        record(found, call, Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=interrupted(error)))
-        raise
-    record(found, call, done)
-    return done
+
+    def unverified(problem: str) -> Terminated:
+        return Terminated(outcome=NOT_VERIFIED, before=found, call=call, problem=problem)
+
+    return await send_recorded(
+        partial(record, found, call), partial(_send, cluster, found, call, search.timeout_s), unverified
+    )
 
 
 async def left_open(cluster: Cluster, producer_id: int, search: Search) -> rows.Audit:
-    """The open transactions of a producer id in all visible partitions, with their verdicts."""
+    """The open transactions of a producer id in all visible partitions, with their verdicts.
+
+    Args:
+        search: how verdicts are found; its topics and partitions are replaced.
+    """
     metadata = await cluster.metadata(deadline=cluster.deadline(search.timeout_s))
     states = await describe_producers(cluster, metadata.partitions, cluster.deadline(search.timeout_s))
     places = tuple(
@@ -165,18 +178,20 @@ async def _send(
 
 async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
     """Reads until the transaction is closed in its partitions: the id's state, and what is still missing."""
-    deadline = cluster.deadline(timeout_s).within(cluster.config.request_timeout_s)
-    waits = backoffs(cluster.config)
-    while True:
+    state: str | None = None
+
+    async def look() -> tuple[str, bool]:
+        nonlocal state
         try:
             state = (await _describe(cluster, found.transactional_id, timeout_s)).state
             holding = await _holding(cluster, found, timeout_s)
         except (ClientError, Refused) as error:
-            return None, f"the outcome could not be read ({error})"
-        if not holding:
-            return state, ""
-        if not await deadline.sleep(next(waits)):
-            return state, f"still open in {', '.join(map(str, holding))} {deadline.seconds:.3g} s later"
+            state = None
+            return f"the outcome could not be read ({error})", False
+        return f"still open in {', '.join(map(str, holding))}" if holding else "", True
+
+    problem = await until_verified(cluster, timeout_s, look)
+    return state, problem
 
 
 async def _holding(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> list[TopicPartition]:

@@ -39,7 +39,7 @@ from kafkawire.wire.message import Message
 _METADATA = 4
 _FIRST_GRACE_S = 1.0
 _BOOTSTRAP = -1
-#: How long a request waits for a broker that has not answered in time before; the attempt goes on in the background.
+#: Seconds that a request waits for a broker that has not answered in time before; it is connected in the background.
 LOOK_S = 1.0
 #: Partitions and brokers that are remembered as given up; beyond it the oldest is forgotten.
 _MOST_GIVEN_UP = 100_000
@@ -119,6 +119,9 @@ class Cluster:
     async def ask_any(self, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0) -> Any:
         """The response of any broker: the first that can be reached. The request may be sent several times.
 
+        Args:
+            deadline: of all attempts. `at_most`, `at_least`: as for `ask`.
+
         Raises:
             ClientError: no broker answered in time; the error of the last attempt.
         """
@@ -134,7 +137,11 @@ class Cluster:
                     raise
 
     async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = _BOOTSTRAP) -> int:
-        """The version in which `ask` would send a request to a broker now; without a broker id, `ask_any`."""
+        """The version in which `ask` would send a request to a broker now; without a broker id, `ask_any`.
+
+        Args:
+            deadline: for the connection, which is opened if there is none.
+        """
         link = await self._link(broker_id, deadline)
         return choose(request, link.connection.versions, address=link.connection.address)
 
@@ -162,7 +169,7 @@ class Cluster:
         errors: dict[str, ClientError] = {}
         partitions: dict[TopicPartition, PartitionInfo] = {}
         for topic in answer.topics:
-            if topic.name is None:  # only where topics are asked for by their ids
+            if topic.name is None:  # only in responses to requests that name topics by their ids
                 raise ClientError("the broker's metadata has a topic without a name")
             if topic.error_code and not topic.partitions:
                 subject = f"topic {topic.name}"

@@ -112,7 +112,12 @@ async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, 
 async def every(
     cluster: Cluster, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
 ) -> Results[int, V]:
-    """As `drive`, where the keys are the brokers themselves. All are asked concurrently."""
+    """As `drive`, where the keys are the brokers themselves. Their requests are sent concurrently.
+
+    Args:
+        ask: returns one broker's answer; it is called again where its `ClientError` is temporary.
+        deadline: of all attempts.
+    """
 
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)

@@ -35,7 +35,11 @@ def leaders(cluster: Cluster, deadline: Deadline) -> Route[TopicPartition]:
 
 
 async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadline) -> int:
-    """The leader of one partition. Raises ClientError where it has none."""
+    """The leader of one partition. Raises ClientError where it has none.
+
+    Args:
+        deadline: for the metadata.
+    """
     found = (await leaders(cluster, deadline)([partition]))[partition]
     if isinstance(found, ClientError):
         raise found
@@ -43,7 +47,11 @@ async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadl
 
 
 def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
-    """One broker, for the partitions of which it has a replica."""
+    """One broker, for the partitions of which it has a replica.
+
+    Args:
+        deadline: for the metadata, each time that the route is computed.
+    """
 
     async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         found = await infos(cluster, keys, deadline)
@@ -64,7 +72,11 @@ def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[T
 async def infos(
     cluster: Cluster, keys: Sequence[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, PartitionInfo | ClientError]:
-    """Each partition in the cluster's metadata."""
+    """Each partition in the cluster's metadata.
+
+    Args:
+        deadline: for the metadata, which is requested once for all keys.
+    """
     metadata = await cluster.metadata(sorted({key.topic for key in keys}), deadline=deadline)
     counts = Counter(one.topic for one in metadata.partitions)
     found: dict[TopicPartition, PartitionInfo | ClientError] = {}

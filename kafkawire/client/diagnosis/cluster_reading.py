@@ -220,7 +220,12 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 
 
 async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
-    """Each broker's own metadata of some topics, of the brokers that answer."""
+    """Each broker's own metadata of some topics, of the brokers that answer.
+
+    Args:
+        topics: names; all brokers get a request for the same ones.
+        timeout_s: seconds for all brokers together; None as configured.
+    """
     deadline = cluster.deadline(timeout_s)
 
     async def ask(broker_id: int) -> Metadata:
@@ -241,5 +246,5 @@ def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict
                 f"{'none' if leader is None else f'broker {leader}'} in leader epoch {epoch}"
                 for epoch, leader in sorted(leads, key=lambda lead: lead[0])
             )
-            found[place] = f"Its leader changed, or not all brokers know of that yet: {names}."
+            found[place] = f"Its leader changed, or brokers still disagree on it: {names}."
     return found

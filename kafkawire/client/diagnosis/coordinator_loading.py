@@ -41,6 +41,10 @@ async def unloaded(
     """The `partitions` of `__transaction_state`, which has `count`, that no broker has loaded, and why.
 
     Waits for partitions that are being loaded. Only without an authorizer, which would deny the request.
+
+    Args:
+        partitions: numbers of partitions that have a leader. `count`: how many partitions the topic has.
+        timeout_s: seconds for each request with its retries; None as configured.
     """
     ids = {id_of_partition(partition, count): partition for partition in partitions}
     answers = await describe_transactions(cluster, ids, cluster.deadline(timeout_s))

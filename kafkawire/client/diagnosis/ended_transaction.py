@@ -47,6 +47,10 @@ async def how_it_ended(
 ) -> EndedTransaction | None:
     """The marker that ended a transaction; None if there is none near its start, nor where its producer wrote last.
 
+    Args:
+        named: by its start offset or by its producer.
+        timeout_s: seconds for all requests together; None as configured.
+
     Raises:
         ClientError: the partition could not be read.
     """

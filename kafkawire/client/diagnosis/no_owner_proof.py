@@ -38,7 +38,7 @@ class NoOwnerProver:
         self._authorizer: bool | None = None
 
     async def has_authorizer(self) -> bool:
-        """Whether the cluster checks rights; asked once."""
+        """Whether the cluster checks rights. The request is sent once."""
         if self._authorizer is None:
             self._authorizer = await has_authorizer(self._cluster, self._cluster.deadline(self._timeout_s))
         return self._authorizer

@@ -22,7 +22,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         topics: only these; None for all that are visible. `partitions`: only these numbers of them.
         places: only these partitions, of any topics.
-        broker_id: only partitions with a replica on that broker, which is asked instead of the leader.
+        broker_id: only partitions with a replica on that broker, which describes them instead of the leader.
         max_timeout_ms: transaction.max.timeout.ms in milliseconds; None: as brokers return it, or Kafka's default.
         confirm_after_s: seconds before a suspect is read again; `session_s` if a broker is missing or a coordinator
             moves.
@@ -54,7 +54,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         described: partitions that were read. `errors`: partitions that could not be read.
-        leaders: the broker that was asked for each partition, -1 for none.
+        leaders: the broker that should describe each partition, -1 for none.
         silent: brokers that did not list the ids that they coordinate. `gaps`: everything that was not read.
         read_log: whether `__transaction_state` was read, at least in part.
         expected: brokers of the cluster, with those that have replicas and are not there now. `answered`: brokers that

@@ -34,7 +34,7 @@ def gaps_of(errors: Mapping[TopicPartition, ClientError]) -> list[UnreadGap]:
 
 
 def rows_of(errors: Mapping[TopicPartition, ClientError], asked: Mapping[TopicPartition, int]) -> list[rows.Unread]:
-    """A row for each partition. `asked`: the broker that was asked, -1 for none."""
+    """A row for each partition. `asked`: the broker that should describe it, -1 for none."""
     found = []
     for place, error in sorted(errors.items()):
         broker = asked.get(place, -1)
@@ -59,7 +59,7 @@ def readable_again(
 
     Args:
         metadata: of the topics of these partitions, read after the errors.
-        broker_id: the broker that is asked; by default each partition's leader.
+        broker_id: the broker that describes the partitions; by default each one's leader.
     """
     found = []
     for place, error in errors.items():

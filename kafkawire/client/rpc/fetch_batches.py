@@ -25,6 +25,11 @@ async def batches(
 ) -> AsyncGenerator[records.Batch, None]:
     """The batches from the one that contains offset `start` up to offset `end`, and further ones of the last response.
 
+    Args:
+        broker: id of the partition's leader, which is not verified.
+        start: offset at or above the log start offset. `end`: offset at most the high watermark.
+        deadline: of the whole walk.
+
     Raises:
         ClientError: the broker's error, or data that cannot be read, with its offset.
     """
@@ -53,7 +58,12 @@ async def first_batch(
     deadline: Deadline,
     wanted: Callable[[records.Batch], bool],
 ) -> records.Batch | None:
-    """The first batch that is `wanted`, of those from offset `start` up to `end`; None where there is none."""
+    """The first batch that is `wanted`, of those from offset `start` up to `end`; None where there is none.
+
+    Args:
+        start, end: offsets; reading stops at the first batch that is wanted.
+        deadline: of the whole call.
+    """
     leader = await leader_of(cluster, partition, deadline)
     async with aclosing(batches(cluster, leader, partition, start, end, deadline)) as found:
         async for batch in found:

@@ -67,6 +67,10 @@ class GroupAssignment(msgspec.Struct, frozen=True, kw_only=True):
 async def group_assignment(cluster: Cluster, group: str, deadline: Deadline) -> GroupAssignment | None:
     """What the members of a group are assigned; None where its coordinator knows no group of this name.
 
+    Args:
+        group: its id.
+        deadline: of the whole call, with its retries.
+
     Raises:
         ClientError: it could not be read (it needs Describe on the group; from KIP-848 on, also on each of its topics).
     """

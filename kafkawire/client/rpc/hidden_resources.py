@@ -36,7 +36,12 @@ async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
 
 
 async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, set[str]]:
-    """The topics in each broker's log directories, hidden ones included (it needs Describe on the cluster)."""
+    """The topics in each broker's log directories, hidden ones included (it needs Describe on the cluster).
+
+    Args:
+        brokers: ids. Each has a value or an error.
+        deadline: for all brokers together.
+    """
 
     async def ask(broker_id: int) -> set[str]:
         answer = await cluster.ask(broker_id, DescribeLogDirsRequest(topics=None), deadline, at_least=_WITH_ERROR)
@@ -51,7 +56,13 @@ async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: D
 async def hidden_topics(
     cluster: Cluster, brokers: Collection[int], visible: Collection[str], deadline: Deadline
 ) -> tuple[list[str], str | None]:
-    """The topics that exist and are not in `visible`; and why there may be more, None if there are not."""
+    """The topics that exist and are not in `visible`; and why there may be more, None if there are not.
+
+    Args:
+        brokers: ids of all brokers of the cluster.
+        visible: topics in the cluster's metadata, as the principal gets it.
+        deadline: for all brokers together.
+    """
     found = await topics_on_disk(cluster, brokers, deadline)
     names: set[str] = set().union(*found.values.values())
     hidden = sorted(names - set(visible))

@@ -23,7 +23,12 @@ _DIGITS = len(str(LARGEST_MS))
 
 
 async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, int]:
-    """transaction.max.timeout.ms of each broker, in milliseconds (DescribeConfigs on the cluster)."""
+    """transaction.max.timeout.ms of each broker, in milliseconds (DescribeConfigs on the cluster).
+
+    Args:
+        brokers: ids. Each has a value or an error.
+        deadline: for all brokers together.
+    """
 
     async def ask(broker_id: int) -> int:
         wanted = DescribeConfigsResource(

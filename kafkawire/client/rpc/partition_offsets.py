@@ -25,7 +25,12 @@ _QUESTIONS = ((_EARLIEST, _UNCOMMITTED), (_LATEST, _COMMITTED), (_LATEST, _UNCOM
 async def list_offsets(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline
 ) -> Results[TopicPartition, Offsets]:
-    """The three offsets of each partition."""
+    """The three offsets of each partition.
+
+    Args:
+        partitions: each has offsets or an error.
+        deadline: of the whole call, with its retries.
+    """
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Offsets | ClientError]:
         # In this order: the high watermark is never older than the last stable offset it is compared with.
@@ -48,7 +53,12 @@ async def list_offsets(
 
 async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int, deadline: Deadline) -> int | None:
     """The first offset of a partition with a timestamp of `timestamp` (epoch milliseconds) or later; None if there is
-    none. Raises ClientError."""
+    none. Raises ClientError.
+
+    Args:
+        timestamp: epoch milliseconds.
+        deadline: of the whole call, with its retries.
+    """
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)

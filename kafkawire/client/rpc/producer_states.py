@@ -23,7 +23,12 @@ async def describe_producers(
     broker_id: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-    """The producers that the leader of each partition remembers, or the replica on `broker_id`. See `Admin`."""
+    """The producers that the leader of each partition remembers, or the replica on `broker_id`. See `Admin`.
+
+    Args:
+        partitions: each has its producers, which may be none, or an error.
+        deadline: of the whole call, with its retries. `broker_id`, `progress`: as for `Admin.describe_producers`.
+    """
 
     async def ask(
         broker: int, keys: Sequence[TopicPartition]

@@ -35,7 +35,11 @@ async def list_transactions(
     pattern: str | None = None,
     broker_ids: Collection[int] | None = None,
 ) -> Results[int, tuple[TransactionListing, ...]]:
-    """The transactional ids that brokers coordinate, by broker."""
+    """The transactional ids that brokers coordinate, by broker.
+
+    Args:
+        deadline: for all brokers together. The other arguments are those of `Admin.list_transactions`.
+    """
     if pattern == "":
         raise ConfigError("an empty pattern matches no transactional id: leave it out to list all of them")
     body = ListTransactionsRequest(
@@ -66,7 +70,12 @@ async def list_transactions(
 async def describe_transactions(
     cluster: Cluster, transactional_ids: Iterable[str], deadline: Deadline
 ) -> Results[str, TransactionDescription]:
-    """Each transactional id, as its coordinator describes it."""
+    """Each transactional id, as its coordinator describes it.
+
+    Args:
+        transactional_ids: each has a description or an error.
+        deadline: of the whole call, with its retries.
+    """
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
         answer = await cluster.ask(broker, DescribeTransactionsRequest(transactional_ids=tuple(keys)), deadline)
@@ -78,7 +87,13 @@ async def describe_transactions(
 async def fence_producers(
     cluster: Cluster, transactional_ids: Iterable[str], deadline: Deadline
 ) -> Results[str, ProducerIdAndEpoch]:
-    """Ends the open transaction of each id through its coordinator, and fences its producer (InitProducerId)."""
+    """Ends the open transaction of each id through its coordinator, and fences its producer (InitProducerId).
+
+    Args:
+        transactional_ids: each coordinator fences its own one after the other; one that does not exist is created.
+        deadline: of the whole call, with its retries. Its seconds become the transaction timeout of the ids
+            (`fence_request`).
+    """
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, ProducerIdAndEpoch | ClientError]:
         found: dict[str, ProducerIdAndEpoch | ClientError] = {}

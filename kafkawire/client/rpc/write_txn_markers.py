@@ -81,6 +81,9 @@ async def named_marker(
 async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> Marked:
     """Writes the marker.
 
+    Args:
+        deadline: for the leader, and for its response. The request is sent once.
+
     Raises:
         OutcomeUnknownError: no response came, it may have been written. ClientError: it was not written.
     """

@@ -31,6 +31,11 @@ def choose(
 ) -> int:
     """The highest common version between `at_least` and `at_most`.
 
+    Args:
+        offered: api key -> lowest and highest version that the broker supports.
+        at_most, at_least: highest and lowest version to use.
+        address: of the broker, for the texts of errors.
+
     Raises:
         UnsupportedApiError: there is none; the text names the release of Kafka that has it, where that is known.
     """

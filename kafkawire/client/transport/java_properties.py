@@ -33,9 +33,9 @@ def parse_properties(text: str, source: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines without comments and blanks; those that end in an odd number of backslashes go on in the next."""
+    """Lines without comments and blanks; one that ends in an odd number of backslashes continues in the next."""
     lines: list[tuple[int, str]] = []
-    start, held = 0, list[str]()  # of a line that goes on in the next: its number, and its parts
+    start, held = 0, list[str]()  # of a line that continues in the next: its number, and its parts
     for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), 1):
         line = raw.lstrip(" \t\f")
         if not held and (not line or line[0] in "#!"):

@@ -71,7 +71,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
         raise AuthenticationError(source.url, f"the token endpoint cannot be reached: {reason}") from None
     except HTTPException as error:  # no HTTP server, or a URL that cannot be sent
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise AuthenticationError(source.url, f"the token endpoint cannot be asked ({reason})") from None
+        raise AuthenticationError(source.url, f"the token endpoint cannot be used ({reason})") from None
     except (ValueError, RecursionError):
         raise AuthenticationError(source.url, "the token endpoint's answer is not JSON") from None
     token = answered.get("access_token") if isinstance(answered, dict) else None

@@ -84,8 +84,8 @@ def _scram(who: Credentials) -> SaslExchange:
         asked = int(client.iterations)
         if asked not in ITERATIONS:
             raise SaslError(
-                f"it asks for {asked} iterations of {who.mechanism}: neither less than {ITERATIONS.start} "
-                f"nor more than {ITERATIONS.stop - 1} are done"
+                f"it requests {asked} iterations of {who.mechanism}; this client does {ITERATIONS.start} to "
+                f"{ITERATIONS.stop - 1}"
             )
         server_final = yield client.get_client_final().encode()
         client.set_server_final(server_final.decode())  # verifies the broker's proof that it knows the password

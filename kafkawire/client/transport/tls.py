@@ -89,7 +89,7 @@ def _versions(enabled: str) -> tuple[ssl.TLSVersion, ssl.TLSVersion] | None:
 
 
 def _pem_text(text: str | None) -> str | None:
-    """PEM as `ssl` takes it: in ASCII. What stands between certificates, such as names of authorities, need not be."""
+    """PEM as `ssl` takes it: in ASCII. Other characters, as in names of authorities between them, are replaced."""
     return text.replace("\\n", "\n").encode("ascii", "replace").decode() if text else None
 
 

@@ -43,6 +43,9 @@ def late(finding: Finding, as_of: int, max_timeout_ms: int) -> bool:
 
     As ProducerStateManager.hasLateTransaction: its producer's last batch is older than transaction.max.timeout.ms and
     5 minutes (LATE_TRANSACTION_BUFFER_MS). A partition without a time of 1 or above never is.
+
+    Args:
+        as_of: epoch milliseconds of the reading. `max_timeout_ms`: transaction.max.timeout.ms.
     """
     last = finding.last_timestamp or 0
     return last > 0 and as_of - last > max_timeout_ms + GRACE_MS
@@ -111,7 +114,7 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
     yield "kafkawire_partitions", "Partitions that were read.", (), {(): float(state.described)}
     yield (
         "kafkawire_unread_partitions",
-        "Partitions that could not be read, by the broker that was asked (-1: none leads them).",
+        "Partitions that could not be read, by the broker of the request (-1: no leader).",
         ("broker",),
         _counted(state.failed.values(), state.brokers, MOST_PARTITIONS),
     )
@@ -124,6 +127,9 @@ def stale(state: WatchState, now: int, interval_ms: int) -> bool:
     """Whether the last poll that was due failed or takes too long, so that older values are exposed.
 
     Too long: more than half an interval or, if longer, twice the time of the previous poll; at most an interval.
+
+    Args:
+        now: epoch milliseconds. `interval_ms`: between the starts of two polls.
     """
     last = state.last
     if last is None or last.observation is None:
@@ -133,7 +139,11 @@ def stale(state: WatchState, now: int, interval_ms: int) -> bool:
 
 
 def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
-    """Metrics of the polls."""
+    """Metrics of the polls.
+
+    Args:
+        now: epoch milliseconds. `interval_ms`: between the starts of two polls.
+    """
     last = state.last
     text = "1 where the last poll that was due failed or has not ended."
     yield "kafkawire_stale", text, (), {(): float(stale(state, now, interval_ms))}

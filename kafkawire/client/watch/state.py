@@ -85,7 +85,7 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
         outcomes: polls by outcome. `missed`: polls that were left out.
         failures: by broker, the polls in which it left a request unanswered.
         brokers, described, failed: of the last successful poll: its brokers, the number of partitions that were read,
-            and the broker that was asked for each partition that could not be read.
+            and, for each partition that could not be read, the broker that should describe it.
         expected: brokers of the cluster at the last successful poll, with those that have replicas and were not there.
         answered: brokers that answered every request of the last poll; empty if it failed.
         max_timeout_ms: transaction.max.timeout.ms, as given or as brokers return it.
