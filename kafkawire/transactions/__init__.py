@@ -1,4 +1,4 @@
-"""Transactions: which are open, what the coordinator knows of them, and the verdict. Pure functions over facts.
+"""Transactions: which are open, their state at the coordinator, and the verdict. Pure functions over facts.
 
     audit = transactions.audit(logdir.open("kafka-logs/"))
     for finding in audit.findings:           # rows.Finding: hanging, not_hanging or unknown, with evidence

@@ -15,20 +15,19 @@ from kafkawire.rows import Finding
 from kafkawire.transactions.coordinator_rules import NEVER
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN
 
-#: Reasons of what is not hanging, and may be aborted by whoever takes the responsibility.
+#: Reasons of what is not hanging, and may be aborted with `force`.
 _FORCEABLE = ("young",)
 #: States in which a coordinator has decided. Whatever else is in doubt, an abort may contradict it.
 DECIDED = ("PrepareCommit", "PrepareAbort")
 #: The reason where the transaction that is meant is not open.
 NOT_OPEN = "not_open"
 _OVER = ("Empty", "CompleteCommit", "CompleteAbort")
-#: In the evidence of what is *unknown*: behind what was found, and what the coordinator says of it.
+#: Index of the first doubt in the evidence of what is *unknown*, after the data and the coordinator's state.
 _DOUBT = 2
 
 
 class Refused(KafkaWireError):
-    """Nothing was sent. `reason`: one word: that of the verdict (live, late, stuck_prepare, ...), or not_open, other,
-    changed."""
+    """Nothing was sent. `reason`: that of the verdict (live, late, stuck_prepare, ...), or not_open, other, changed."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -67,7 +66,7 @@ class PartitionAfterAbort(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start_offset: of what the producer has open there now, None for nothing.
         marker_offset: of the marker that was sent, None where the log does not have it (yet).
-        first_open: first offset of the earliest open transaction of anyone, None where none is open.
+        first_open: first offset of the earliest open transaction of any producer, None where none is open.
     """
 
     start_offset: int | None = None
@@ -104,7 +103,7 @@ def permit(finding: Finding, *, force: bool = False) -> None:
     nothing else.
 
     Raises:
-        Refused: it may not; the text says what to do instead.
+        Refused: it may not; the text has what to do instead.
     """
     if finding.verdict == HANGING:
         return
@@ -112,7 +111,7 @@ def permit(finding: Finding, *, force: bool = False) -> None:
     doubt = f": {finding.evidence[_DOUBT].rstrip('.')}" if unknown and len(finding.evidence) > _DOUBT else ""
     what = f"{_place(finding)} is not aborted: {finding.verdict} ({finding.reason}){doubt}; {finding.action}"
     if unknown and finding.coordinator_state in DECIDED:
-        raise Refused("stuck_prepare", f"{what}; its coordinator says {finding.coordinator_state}")
+        raise Refused("stuck_prepare", f"{what}; its coordinator has it as {finding.coordinator_state}")
     if not unknown and finding.reason not in _FORCEABLE:
         raise Refused(finding.reason, what)
     if not force:
@@ -160,7 +159,7 @@ def all_hanging(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def permit_end(transactional_id: str, state: str, timeout_ms: int, *, force: bool = False) -> bool:
-    """Whether an id's coordinator may be asked to end its transaction; False where there is none to end.
+    """Whether an id's transaction may be ended through its coordinator; False where there is none to end.
 
     Args:
         state, timeout_ms: as the coordinator describes it.
@@ -209,14 +208,14 @@ def missing(before: Finding, seen: PartitionAfterAbort) -> list[str]:
 
 
 def still_held(before: Finding, seen: PartitionAfterAbort) -> str:
-    """Who holds the last stable offset after the abort, as a sentence; empty where nobody does."""
+    """What holds the last stable offset after the abort, as a sentence; empty where nothing does."""
     if seen.first_open is None or seen.last_stable_offset >= seen.high_watermark:
         return ""
     place = f"{before.topic}-{before.partition}"
     return f"Another open transaction holds the last stable offset of {place}, at {seen.first_open}."
 
 
-# Words ---------------------------------------------------------------------------------------------------------------
+# Sentences -----------------------------------------------------------------------------------------------------------
 
 
 def _same_epochs(finding: Finding, named: TransactionSpec) -> None:

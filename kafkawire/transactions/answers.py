@@ -83,12 +83,12 @@ LOG_CHECKS = (
 #: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
 ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
 
-#: Those that an open transaction breaks, which a finding tells of as well.
+#: Those that an open transaction breaks, which a finding reports as well.
 OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})
 
 VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 
-#: The first breaches of one rule in one partition are kept, so many; the others are counted.
+#: Number of breaches of one rule in one partition that are kept, the first ones; the others are counted.
 MAX_BREACHES = 100
 
 
@@ -109,11 +109,11 @@ class Breach(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check says of one partition.
+    """The answer of a check for one partition.
 
     Attributes:
-        held, violated, not_checkable: how many steps, or entries, were judged so.
-        noted: how many were found that are worth knowing and break no rule.
+        held, violated, not_checkable: number of steps, or entries, with that answer.
+        noted: number of those that are worth knowing and break no rule.
         breaches: the first of the violated ones.
         lacked: why something could not be judged, each reason once; empty where all was.
     """
@@ -129,14 +129,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def answer(self) -> str:
         """violated, holds (also where there was nothing to judge) or not_checkable (nothing could be judged)."""
-        return word(self.held, self.violated, self.not_checkable)
-
-
-def word(held: int, violated: int, not_checkable: int) -> str:
-    """The answer that counts make: one violation is enough; *not_checkable* where nothing at all could be judged."""
-    if violated:
-        return VIOLATED
-    return NOT_CHECKABLE if not_checkable and not held else HOLDS
+        if self.violated:
+            return VIOLATED
+        return NOT_CHECKABLE if self.not_checkable and not self.held else HOLDS
 
 
 class Placed(msgspec.Struct, frozen=True):

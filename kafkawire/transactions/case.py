@@ -23,12 +23,12 @@ _MEANINGS = {
     NOT_BEGUN: ": no transaction has begun in that epoch",
     BUMPED: ": it has gone on to later epochs",
 }
-#: What an expired id (a tombstone in the coordinator's log) says of a transaction: it was none of the id's.
+#: What follows from an expired id (a tombstone in the coordinator's log): the transaction is not the id's.
 EXPIRED = "no coordinator knows its producer id any more, and none forgets an id that has a transaction"
 
 
 class _Abstract(msgspec.StructMeta, ABCMeta):
-    """Structs that cannot be made before they say all that has to be said."""
+    """Structs with abstract properties: a class that lacks one of them cannot be instantiated."""
 
 
 class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=True):
@@ -79,7 +79,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @property
     @abstractmethod
     def value(self) -> TransactionLogValue | None:
-        """The coordinator's newest word on that id; None for an id that has expired, too."""
+        """The newest state of that id at its coordinator; None for an id that has expired, too."""
 
     @property
     @abstractmethod
@@ -108,18 +108,18 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     @abstractmethod
-    def said(self) -> str:
-        """What the coordinator says, as a sentence."""
+    def coordinator_view(self) -> str:
+        """The state of the id at its coordinator, as a sentence."""
 
     @property
     @abstractmethod
     def unread(self) -> list[str]:
-        """Doubts: what of the coordinators was not read, and could hold another word on the transaction."""
+        """Doubts: what of the coordinators was not read, and could hold another state of the transaction."""
 
     @property
     @abstractmethod
     def apart(self) -> list[str]:
-        """Doubts: what was read at different moments, so that it does not speak of the same."""
+        """Doubts: what was read at times too different to be compared."""
 
     @property
     @abstractmethod
@@ -129,7 +129,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @property
     @abstractmethod
     def too_old(self) -> str:
-        """Why the coordinator's word can be older than the data, as a sentence."""
+        """Why the coordinator's state can be older than the data, as a sentence."""
 
     @property
     @abstractmethod
@@ -172,7 +172,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def meaning(self) -> str:
-        """What the coordinator's word means for the transaction: the end of a sentence, or nothing."""
+        """What the coordinator's state means for the transaction: the end of a sentence, or nothing."""
         if self.standing == CURRENT:
             return f": its transaction {'has' if self.listed else 'does not have'} {self.open.place}"
         return _MEANINGS.get(self.standing or "", "")

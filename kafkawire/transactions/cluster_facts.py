@@ -1,7 +1,7 @@
-"""`ClusterFacts`: the facts of one cluster, the replicas that count, and what follows from them at once.
+"""`ClusterFacts`: the facts of one cluster, the replicas that count, and what follows from them directly.
 
-Log directories of several clusters may be in one audit: they are told apart by the id in `meta.properties`, and never
-joined (`by_cluster`; `audit_result` puts their answers together).
+Log directories of several clusters may be in one audit: the id in `meta.properties` separates them, and their facts are
+never joined (`by_cluster`; `audit_result` puts their answers together).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         opens: of all replicas.
-        metadata: what the `__cluster_metadata` of a log directory says, by directory.
-        histories: what each copy of a partition of `__transaction_state` with records says.
+        metadata: from the `__cluster_metadata` of each log directory that has one, by directory.
+        histories: the content of each copy of a partition of `__transaction_state` that has records.
         endings, producers: of all replicas.
         stopped: the log directories whose brokers were stopped cleanly.
-        clusters: the cluster's id, by log directory; without those that do not say it.
+        clusters: the cluster's id, by log directory; without directories that have none.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
     """
@@ -67,7 +67,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     """All that was read of one cluster.
 
     Attributes:
-        cluster_id: None where the log directories do not say it.
+        cluster_id: None where the log directories do not have it.
     """
 
     facts: Facts
@@ -86,7 +86,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def histories(self) -> dict[Place, IdFacts]:
-        """What those say that have records."""
+        """The content of those that have records."""
         places = [partition.place for partition in self.of_ids.values()]
         return {place: self.facts.histories[place] for place in places if place in self.facts.histories}
 
@@ -156,8 +156,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return covered
 
     def clock_of(self, place: Place) -> int | None:
-        """The clock for what ought to have happened since: a copy shows nothing that came after it was made, however
-        much later others were. A clock that was given is taken to be all copies'."""
+        """The clock for what should have happened since: a copy shows nothing that came after it was made, however
+        much later others were. A clock that was given holds for all copies."""
         as_of, _ = self.clock
         if as_of is None or self.settings.as_of is not None:
             return as_of
@@ -173,7 +173,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def has_transactions(self) -> bool:
-        """Whether any partition holds a transaction's batch: otherwise no transactional id can matter."""
+        """Whether any partition holds a transaction's batch: otherwise no transactional id can change an answer."""
         return any(partition.transactional for partition in self.facts.partitions) or bool(self.facts.opens)
 
 
@@ -198,8 +198,8 @@ def _reach(partition: Partition) -> tuple[int, int, int, str]:
 def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
     """The facts of each cluster, with its id.
 
-    Directories that do not say theirs belong to the only cluster there is, or else are a group of their own. Damage and
-    gaps, which name their files, are with the first.
+    Directories without an id belong to the only cluster there is, or else are a group of their own. Damage and gaps,
+    which name their files, are with the first.
     """
     ids = sorted(set(facts.clusters.values()))
     if len(ids) <= 1:
@@ -232,7 +232,7 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
 
 
 def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> dict[str | None, list[T]]:
-    """By the cluster of the log directory that they were read from; None: it does not say its cluster."""
+    """By the cluster of the log directory that they were read from; None: it has no cluster id."""
     groups: dict[str | None, list[T]] = {}
     for value in values:
         groups.setdefault(facts.clusters.get(copy_of(value)), []).append(value)

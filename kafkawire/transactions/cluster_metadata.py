@@ -1,4 +1,4 @@
-"""What the `__cluster_metadata` of a log directory says that an audit counts with: settings, the partitions of
+"""The content of a log directory's `__cluster_metadata` that an audit uses: settings, the partitions of
 `__transaction_state`, and the producer ids that were handed out (KIP-730)."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BROKER = 4
 
 _HEADER = CONTROL_TYPES[3]
 
-#: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are not counted with.
+#: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
 
 _WANTED = frozenset(message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord))
@@ -46,7 +46,7 @@ def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
 
 def handed_out(metadata: Iterable[ClusterMetadata]) -> int | None:
     """The first producer id that was not handed out yet; None where it is not known."""
-    known = [said.next_producer_id for said in metadata if said.next_producer_id is not None]
+    known = [copy.next_producer_id for copy in metadata if copy.next_producer_id is not None]
     return max(known, default=None)
 
 
@@ -119,8 +119,8 @@ class _MetadataLog:
 
     Attributes:
         complete: no record was missing so far: offsets follow, and nothing but the end of the last segment is damaged.
-        until: the newest time that a record of the log has, or that the checkpoint says of the log that it replaces; a
-            checkpoint's own records are stamped when it is written, which is later.
+        until: the newest time of a record of the log, or of the log that a checkpoint replaces, from its header. A
+            checkpoint's own records have the time when it is written, which is later.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ _ABORT = "ABORT"
 def read_committed(
     batches: Iterable[Batch | Damage], aborted: Iterable[AbortedTxn], last_stable_offset: int | None = None
 ) -> Iterator[Batch]:
-    """The batches of data whose records such a consumer returns, in order.
+    """The batches of data whose records a read_committed consumer returns, in order.
 
     Args:
         batches: of one partition, in offset order. Damage is passed over.

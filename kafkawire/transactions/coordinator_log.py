@@ -1,7 +1,8 @@
-"""The transaction coordinator, as far as its log tells: `__transaction_state` (KIP-98, KIP-890, KIP-939).
+"""The transaction coordinator's state, from its log: `__transaction_state` (KIP-98, KIP-890, KIP-939).
 
-Each record is the newest word on one transactional id. A producer id belongs to one transactional id for ever, so what
-an id has used stays its own: older records, and the previous and next producer ids of newer ones, are looked at too.
+Each record replaces the one before of its transactional id. A producer id belongs to one transactional id for ever, so
+what an id has used stays its own: older records, and the previous and next producer ids of newer ones, are looked at
+too.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kafkawire.transactions.facts import (
     Registration,
 )
 
-#: What the coordinator's log says of the transaction that a batch of an epoch belongs to.
+#: The state, by the newest record of its id, of the transaction that a batch of an epoch belongs to.
 CURRENT = "current"  # it is the id's present transaction
 ENDED = "ended"  # it has ended
 NOT_BEGUN = "not_begun"  # no transaction has begun in that epoch
@@ -54,8 +55,15 @@ _EPOCHS = {
 
 
 def standing(value: TransactionLogValue, producer_id: int, producer_epoch: int) -> str | None:
-    """What the coordinator's newest word says of the transaction of a batch with that producer id and epoch: CURRENT,
-    ENDED, NOT_BEGUN, BUMPED or AHEAD; None for a state that is never written."""
+    """The state, by its id's newest record, of the transaction that a batch belongs to.
+
+    Args:
+        value: the newest record of the transactional id.
+        producer_id, producer_epoch: of the batch.
+
+    Returns:
+        CURRENT, ENDED, NOT_BEGUN, BUMPED or AHEAD; None for a record in a state that is never written.
+    """
     if value.producer_id != producer_id:
         # Producer ids follow each other only when the epochs of one are used up, after its last transaction.
         return AHEAD if value.next_producer_id == producer_id else ENDED
@@ -93,7 +101,7 @@ def coordinator_records(batch: Batch) -> Iterator[CoordinatorRecord | Unreadable
 
 
 def registration(place: Place, record: CoordinatorRecord) -> Registration | UnreadableRecord | None:
-    """What a record of `__transaction_state` says; None for one that is about no transactional id."""
+    """A record of `__transaction_state`, decoded; None for one that is about no transactional id."""
     decoded_key = decode_key(TRANSACTION_STATE, record.key)
     if decoded_key is None or decoded_key.name is None:
         return None  # Kafka passes over keys of types that it does not know
@@ -196,7 +204,7 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pick_owner(owners: Iterable[Owner]) -> Owner | None:
-    """One of several: ids never share a producer id, but where logs say so the newest record that names it counts."""
+    """One of several: ids never share a producer id; where logs disagree, the newest record that names it counts."""
 
     def rank(owner: Owner) -> tuple[bool, int, int]:
         return owner.current, owner.newest.timestamp, owner.newest.place.partition

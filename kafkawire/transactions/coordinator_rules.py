@@ -44,7 +44,7 @@ PREVIOUS = {
 
 #: The first transaction version that raises the epoch at every end, and aborts where none has begun (KIP-890).
 EPOCH_BUMP = 2
-#: The highest epoch there is; producers never get it, so that whoever has the last one can still be fenced.
+#: The highest epoch there is; producers never get it, so that a producer with the one below can still be fenced.
 MAX_EPOCH = 2**15 - 1
 
 #: Timeout of a transaction under two-phase commit: never (KIP-939).

@@ -101,7 +101,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def certainty(self) -> str:
-        return "read what was missing, or ask the live cluster (kafkawire txn find-hanging)"
+        return "read what was missing, or query the live cluster (kafkawire txn find-hanging)"
 
     @property
     def data(self) -> str:
@@ -113,7 +113,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def said(self) -> str:
+    def coordinator_view(self) -> str:
         owner, log = self.owner, self.log
         if owner is None:
             read = len(log.read)
@@ -153,7 +153,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def apart(self) -> list[str]:
-        """Copies of different moments. What two of them say together holds only for times that both cover."""
+        """Copies of different times. What follows from two of them holds only for times that both cover."""
         doubts = []
         written = max(self.open.last_timestamp, self.open.written_after or -1)
         if self.log.newest is None:

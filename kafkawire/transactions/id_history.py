@@ -22,7 +22,7 @@ class IdHistory:
         self._uses: dict[tuple[int, str], ProducerIdUse] = {}
 
     def reach(self, offset: int) -> None:
-        """Note that there is a record at this offset, of whatever content."""
+        """Note a record at this offset, of whatever content."""
         self._checks.reach(offset)
 
     def add(self, found: Registration | UnreadableRecord) -> None:

@@ -1,8 +1,8 @@
-"""Cases on a live cluster: what its brokers said, how that was proven complete, and what may have been hidden.
+"""Cases on a live cluster: what its brokers answered, how that was proven complete, and what may have been hidden.
 
-Absence is the hard part. ListTransactions leaves out what the principal may not see and says nothing, and while a
-coordinator moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof
-(`Absence`), and only when two readings, apart in time, say the same.
+Absence is the hard part. ListTransactions silently leaves out what the principal may not see, and while a coordinator
+moves no broker lists its ids. So that no coordinator knows a producer id counts only with a proof (`Absence`), and only
+when two readings, apart in time, agree.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class IdState(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the transactional id that a producer id belongs to.
 
     Attributes:
-        source: who said so, "coordinator broker 2" or "__transaction_state-3".
-        value: the newest word; None for an id that has expired, or where `problem` says why it could not be had.
+        source: where it was read, "coordinator broker 2" or "__transaction_state-3".
+        value: the newest state; None for an id that has expired, or where it could not be read (`problem`).
         described: whether it is the coordinator's description, not a record of its log.
         partition: of `__transaction_state`; `coordinator`: the broker that leads it. None where they are not known.
         epoch: of its coordinator (the leader epoch of that partition), -1 where not known.
@@ -47,7 +47,7 @@ class IdState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
-    """How far it is proven that an id which nobody named does not exist.
+    """How far it is proven that an id which no broker named does not exist.
 
     Attributes:
         proof: why nothing can be hidden. `doubts`: what could hide an id, in sentences; empty where it is proven.
@@ -98,8 +98,8 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def value(self) -> TransactionLogValue | None:
-        """A description does not say the transaction's version, which decides which word an ended one is given: below 2
-        its record has the epoch of the data, from 2 on one more. So the epoch tells."""
+        """A description lacks the transaction's version. It follows from the epoch of an ended transaction: below
+        version 2 that is the epoch of the data, from 2 on one more."""
         value = self.id_state.value if self.id_state else None
         if value is None or self.id_state is None or not self.id_state.described:
             return value
@@ -118,7 +118,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def said(self) -> str:
+    def coordinator_view(self) -> str:
         id_state = self.id_state
         if id_state is None:
             proof = f" ({self.absence.proof})" if self.absence.proof else ""
@@ -187,8 +187,14 @@ def described(
 ) -> TransactionLogValue:
     """A description by the coordinator (DescribeTransactions) in the form of its log's records.
 
-    The description does not say when the state last changed: not before the start, which stands for it. Nor does it say
-    the transaction's version (KIP-890): see `LiveCase.value`.
+    The description lacks the time when the state last changed, which is not before the start: the start is taken. It
+    also lacks the transaction's version (KIP-890): see `LiveCase.value`.
+
+    Args:
+        state: name of the TransactionStatus.
+        producer_id, producer_epoch: of the id, as described.
+        timeout_ms: of the transaction. `start_time_ms`: epoch milliseconds; None where no transaction is open.
+        partitions: of the transaction, as topic and number.
     """
     begun = -1 if start_time_ms is None else start_time_ms
     return TransactionLogValue(

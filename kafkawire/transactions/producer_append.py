@@ -1,6 +1,4 @@
-"""`Append`: what a batch says of its producer (KIP-98). All that producer state is replayed from; no payload but a
-marker's.
-"""
+"""`Append`: the fields of a batch that producer state is replayed from (KIP-98). No payload is read but a marker's."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
         coordinator_epoch: of the coordinator that wrote the marker, where it could be read.
         base_sequence: of its first record; -1 where there is none (markers, what coordinators append).
         transactional: whether it belongs to a transaction.
-        intact_from: the first offset of the run without missing offsets that the batch stands in. What lies before it
-            may have held more of the producer.
+        intact_from: the lowest offset from which up to the batch no offset is missing. Below it there may have been
+            more batches of the producer.
         thinned: compaction removed some or all of its records, and with them perhaps its newest timestamp.
-        problem: what is wrong with the shape of a control batch, in words.
+        problem: what is wrong with the shape of a control batch.
     """
 
     base_offset: int
@@ -54,7 +52,7 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 def append_of(batch: Batch, intact_from: int = 0) -> Append | None:
-    """What the batch says of its producer; None where it has no producer id. Never raises."""
+    """The batch as an `Append`; None where it has no producer id. Never raises."""
     producer_id = batch.producer_id
     if producer_id < 0:
         return None

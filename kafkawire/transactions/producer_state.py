@@ -15,7 +15,7 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.producer_append import Append
 
-#: A retry of one of so many last batches is answered from memory, and not written again.
+#: Number of last batches that a broker remembers: a retry of one of them is not written again.
 BATCHES_TO_RETAIN = 5
 
 _SEQUENCES = 1 << 31
@@ -56,8 +56,8 @@ class Producer:
         batches: its last batches of data in this epoch, at most five.
         last_append: last offset of its last batch or marker.
         data_known_from: where no offset is missing from here on, no data of this epoch is missing.
-        written_after: the newest marker's timestamp (the broker's clock), whoever's it was, that stands before the
-            last batch of its transaction.
+        written_after: the newest timestamp (the broker's clock) of the markers of all producers before the last batch
+            of its transaction.
         rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
     """
 

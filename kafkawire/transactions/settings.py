@@ -1,4 +1,4 @@
-"""Settings that an audit counts with: as given, else as the cluster's metadata says, else Kafka's default."""
+"""Settings that an audit uses: as given, else from the cluster's metadata log, else Kafka's default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRANSACTIONAL_ID_EXPIRATION_MS = 604_800_000
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the logs do not say, or not surely. None: as `__cluster_metadata` says where it was copied, or else Kafka's
+    """What the logs do not hold, or not certainly. None: from `__cluster_metadata` where it was copied, else Kafka's
     default.
 
     Attributes:
@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         max_timeout_ms: transaction.max.timeout.ms of the brokers.
         producer_id_expiration_ms: producer.id.expiration.ms of the brokers.
         transactional_id_expiration_ms: transactional.id.expiration.ms of the brokers.
-        transaction_state_partitions: transaction.state.log.num.partitions. Where nobody says it, the default, or more
+        transaction_state_partitions: transaction.state.log.num.partitions. Where it is not known, the default, or more
             where more are there.
     """
 
@@ -84,14 +84,14 @@ def _time(name: str, given: int | None, metadata: ClusterMetadata | None, defaul
     """Of brokers that differ, the one with the longest time counts: it is the last to forget, or to give up."""
     if given is not None:
         return rows.Setting(name=name, value=given, source=rows.Setting.GIVEN)
-    said = [] if metadata is None else [
+    configured = [] if metadata is None else [
         (number, broker)
         for (broker, key), value in metadata.configs.items()
         if key == name and (number := whole_number(value, INT64)) is not None
     ]  # fmt: skip
-    if not said or metadata is None:
+    if not configured or metadata is None:
         return rows.Setting(name=name, value=default, source=rows.Setting.DEFAULT)
-    value, broker = max(said)
+    value, broker = max(configured)
     of = f"broker {broker}" if broker else "all brokers"
     return rows.Setting(name=name, value=value, source=f"the configuration of {of} in {metadata.path}")
 

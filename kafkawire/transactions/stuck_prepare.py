@@ -22,7 +22,7 @@ def log_line(case: Case) -> str:
     return (
         f"In the log of {case.coordinator_place}, search for \"Sending {case.transactional_id}'s transaction marker "
         f'for partition {place.topic}-{place.partition}": the line has the error and the coordinator epoch of the '
-        'marker, and says "permanently failed" where it is not sent again.'
+        'marker, and "permanently failed" where it is not sent again.'
     )
 
 
@@ -38,8 +38,8 @@ def resolution(case: Case, outcome: str) -> str:
     fence = -1 if open_.coordinator_epoch is None else open_.coordinator_epoch
     if not fence > writer >= 0:
         return (
-            f"check that {case.leader_place}, is up and what the log of {case.coordinator_place}, says, then have a "
-            f"new leader elected for {partition} (a restart of the coordinator does that): it sends the {outcome} again"
+            f"check that {case.leader_place}, is up, read the log of {case.coordinator_place}, then have a new leader "
+            f"elected for {partition} (a restart of the coordinator does that): it sends the {outcome} again"
         )
     if fence - writer <= _FEW:
         return (

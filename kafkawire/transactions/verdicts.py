@@ -82,7 +82,7 @@ def _known(timestamp: int | None) -> int | None:
 def _decide(case: Case) -> _Verdict:
     if case.open.last_offset < case.log_start:
         return _ghost(case)
-    said = [case.said]
+    evidence = [case.coordinator_view]
     value, standing = case.value, case.standing
     doubts = list(case.unread)
     if value is not None:
@@ -91,7 +91,7 @@ def _decide(case: Case) -> _Verdict:
         elif standing == AHEAD:
             doubts.append(case.too_old)
         elif standing == CURRENT and case.listed:
-            return _unknown(case, said, doubts) if doubts else _held(case, said)
+            return _unknown(case, evidence, doubts) if doubts else _held(case, evidence)
     doubts += [*case.apart, *case.unsure]
     age = case.age_ms
     if age is None:
@@ -99,16 +99,16 @@ def _decide(case: Case) -> _Verdict:
             "Its age is not known: " + ("no clock was found." if case.as_of is None else "its batches carry no time.")
         )
     if doubts or age is None:
-        return _unknown(case, said, doubts)
+        return _unknown(case, evidence, doubts)
     reason = "no_transactional_id" if standing is None else _HANGING_REASONS[standing]
     if age <= case.limit_ms:
         young = (
             f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below {_limit(case)} its "
             "producer may still be at work."
         )
-        return _Verdict(NOT_HANGING, "young", [*said, young], "none yet: look again when it is older")
+        return _Verdict(NOT_HANGING, "young", [*evidence, young], "none yet: look again when it is older")
     old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
-    return _Verdict(HANGING, reason, [*said, old], _abort(case))
+    return _Verdict(HANGING, reason, [*evidence, old], _abort(case))
 
 
 def _limit(case: Case) -> str:
@@ -137,31 +137,31 @@ def _ghost(case: Case) -> _Verdict:
             f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
             f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {max(open_.coordinator_epoch or 0, 0)}"
         )
-    return _Verdict(NOT_HANGING, "ghost", [below, case.said, *case.unread, *case.unsure], action)
+    return _Verdict(NOT_HANGING, "ghost", [below, case.coordinator_view, *case.unread, *case.unsure], action)
 
 
-def _held(case: Case, said: list[str]) -> _Verdict:
+def _held(case: Case, evidence: list[str]) -> _Verdict:
     """The coordinator holds this transaction, with this partition: whatever its age, it is not hanging."""
     value = case.value
     assert value is not None
     force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
     if state_name(value.transaction_status) != "Ongoing":
-        return _prepared(case, said)
+        return _prepared(case, evidence)
     if value.transaction_timeout_ms == NEVER:
         never = "Its timeout is that of two-phase commit: it is never late, and its owner decides."
-        return _Verdict(NOT_HANGING, "two_phase_commit", [*said, never], "none: its owner must commit or abort it")
+        return _Verdict(NOT_HANGING, "two_phase_commit", [*evidence, never], "none: its owner must commit or abort it")
     begun = begun_ms(value)
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
     if case.as_of is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, case.as_of):
         late = f"{timeout}: the coordinator should have aborted it {duration(case.as_of - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
-        return _Verdict(NOT_HANGING, "late", [*said, late], action)
+        return _Verdict(NOT_HANGING, "late", [*evidence, late], action)
     action = f"none: its producer ends it, or the coordinator at {when(ends)}; to end it now: {force}"
-    return _Verdict(NOT_HANGING, "live", [*said, f"{timeout}."], action)
+    return _Verdict(NOT_HANGING, "live", [*evidence, f"{timeout}."], action)
 
 
-def _prepared(case: Case, said: list[str]) -> _Verdict:
+def _prepared(case: Case, evidence: list[str]) -> _Verdict:
     """Decided, and the marker is not in this partition: on its way, or stuck for ever."""
     value = case.value
     assert value is not None
@@ -186,15 +186,17 @@ def _prepared(case: Case, said: list[str]) -> _Verdict:
             )
     else:
         decided = f"It decided {outcome} {when(value.transaction_last_update_timestamp_ms)}: the marker is on its way."
-        return _Verdict(NOT_HANGING, "live", [*said, decided], "none: the coordinator is ending it")
+        return _Verdict(NOT_HANGING, "live", [*evidence, decided], "none: the coordinator is ending it")
     if case.unsure:
-        return _unknown(case, [*said, why], case.unsure)
+        return _unknown(case, [*evidence, why], case.unsure)
     never = f"none: never abort it, {outcome} is decided and other partitions may have it; {resolution(case, outcome)}"
-    return _Verdict(NOT_HANGING, "stuck_prepare", [*said, why, log_line(case)], never)
+    return _Verdict(NOT_HANGING, "stuck_prepare", [*evidence, why, log_line(case)], never)
 
 
-def _unknown(case: Case, said: list[str], doubts: list[str]) -> _Verdict:
-    return _Verdict(UNKNOWN, "coverage_incomplete", [*said, *doubts], f"none before it is certain: {case.certainty}")
+def _unknown(case: Case, evidence: list[str], doubts: list[str]) -> _Verdict:
+    return _Verdict(
+        UNKNOWN, "coverage_incomplete", [*evidence, *doubts], f"none before it is certain: {case.certainty}"
+    )
 
 
 def _abort(case: Case) -> str:
@@ -212,10 +214,10 @@ def _clocks(case: Case) -> list[str]:
     """Where broker-side evidence disagrees with the clock of the client that stamped the batches."""
     open_ = case.open
     if case.as_of is not None and open_.last_timestamp > case.as_of:
-        return [f"The client's clock is ahead: its last batch says {when(open_.last_timestamp)}."]
+        return [f"The client's clock is ahead: its last batch has the time {when(open_.last_timestamp)}."]
     if open_.written_after is not None and open_.written_after > open_.last_timestamp >= 0:
         return [
-            f"The client's clock is behind: its last batch says {when(open_.last_timestamp)}, and stands after a "
+            f"The client's clock is behind: its last batch has the time {when(open_.last_timestamp)}, and follows a "
             f"marker that the broker wrote {when(open_.written_after)}."
         ]
     return []

@@ -224,7 +224,7 @@ def test_never_aborts_a_decided_transaction() -> None:
         return replace(answer, transaction_states=states)
 
     broker.on[DescribeTransactionsRequest] = prepared
-    with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\).*its coordinator says PrepareCommit"):
+    with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\).*its coordinator has it as PrepareCommit"):
         attempt(broker, force=True)
     assert not sent(broker)
 

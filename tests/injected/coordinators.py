@@ -48,7 +48,7 @@ INJECTIONS += [
 ]
 
 
-@early("one_outcome", "committed-by-nobody")
+@early("one_outcome", "committed-by-no-coordinator")
 def _(world: World) -> None:
     producer = world.producer("undecided", 0)
     world.data(producer, 0)

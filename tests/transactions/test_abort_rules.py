@@ -67,7 +67,7 @@ PERMITTED = [
 
 
 @pytest.mark.parametrize(("verdict", "reason", "state", "allowed"), PERMITTED)
-def test_what_may_be_aborted(verdict: str, reason: str, state: str | None, allowed: str) -> None:
+def test_permits_aborts_by_verdict_and_reason(verdict: str, reason: str, state: str | None, allowed: str) -> None:
     finding = replace(HANGING, verdict=verdict, reason=reason, coordinator_state=state)
     for force, wanted in ((False, allowed == YES), (True, allowed in (YES, FORCED))):
         if wanted:
@@ -79,7 +79,7 @@ def test_what_may_be_aborted(verdict: str, reason: str, state: str | None, allow
         assert ("--force REASON overrides" in str(caught.value)) == (allowed == FORCED)
 
 
-def test_every_reason_is_decided() -> None:
+def test_every_reason_has_a_permission() -> None:
     """None that a verdict may give is missing above, and nothing that a coordinator holds is ever aborted."""
     assert set(REASONS) <= {(verdict, reason) for verdict, reason, _, _ in PERMITTED}
     assert {allowed for _, reason, _, allowed in PERMITTED if reason in HELD} == {NO}
@@ -94,7 +94,7 @@ def epochs(producer: int = 2, coordinator: int = 5) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("by", [{"start_offset": 40}, epochs()])
-def test_how_one_is_named(by: dict[str, int]) -> None:
+def test_chooses_the_named_transaction(by: dict[str, int]) -> None:
     elsewhere = replace(HANGING, partition=4, verdict="unknown")
     assert choose([elsewhere, OTHER, HANGING], named(**by)) is HANGING
 
@@ -112,14 +112,14 @@ def test_how_one_is_named(by: dict[str, int]) -> None:
         (epochs(coordinator=6), "other", "would fence the coordinator's own markers; it has to be 5"),
     ],
 )  # fmt: skip
-def test_what_is_not_there(by: dict[str, int], reason: str, text: str) -> None:
+def test_refuses_a_transaction_that_is_not_open(by: dict[str, int], reason: str, text: str) -> None:
     with pytest.raises(Refused) as caught:
         choose([HANGING, OTHER], named(**by))
     assert caught.value.reason == reason
     assert text in str(caught.value)
 
 
-def test_nothing_is_open() -> None:
+def test_refuses_where_nothing_is_open() -> None:
     with pytest.raises(Refused, match=r"^orders-3: no transaction is open there that began at offset 40$"):
         choose([replace(HANGING, partition=4)], named(start_offset=40))
 
@@ -150,23 +150,23 @@ def test_no_epoch_is_sent_but_the_one_seen(seen: int, given_epoch: int) -> None:
 # Between two readings -------------------------------------------------------------------------------------------------
 
 
-def test_unchanged() -> None:
+def test_accepts_an_unchanged_transaction() -> None:
     later = replace(HANGING, age_ms=99, high_watermark=95, blocked=False, evidence=("older now",))
     assert unchanged(HANGING, [OTHER, later]) is later
 
 
 @pytest.mark.parametrize("verdict", ["unknown", "not_hanging"])
-def test_proven_by_now(verdict: str) -> None:
-    """A forced abort of what was unknown or young goes on; nothing else of it may have changed."""
+def test_a_verdict_that_became_hanging_is_no_change(verdict: str) -> None:
+    """A forced abort of what was unknown or young continues; nothing else of it may have changed."""
     before = replace(HANGING, verdict=verdict, reason="whatever")
     assert unchanged(before, [HANGING]) is HANGING
     with pytest.raises(Refused, match="last_timestamp was 1000"):
         unchanged(before, [replace(HANGING, last_timestamp=1001)])
 
 
-def test_a_doubt_is_named() -> None:
+def test_refusal_names_the_first_doubt() -> None:
     """Which right is missing, above all."""
-    finding = replace(HANGING, verdict="unknown", reason="coverage_incomplete", evidence=("data.", "said.", "DOUBT."))
+    finding = replace(HANGING, verdict="unknown", reason="coverage_incomplete", evidence=("data.", "state.", "DOUBT."))
     with pytest.raises(Refused, match=r"unknown \(coverage_incomplete\): DOUBT; ACTION"):
         permit(finding)
 
@@ -184,13 +184,13 @@ def test_a_doubt_is_named() -> None:
         ({"partition": 9}, "it is not open any more"),
     ],
 )
-def test_changed(change: dict[str, Any], text: str) -> None:
+def test_refuses_a_changed_transaction(change: dict[str, Any], text: str) -> None:
     with pytest.raises(Refused, match=f"^orders-3, offset 40: nothing was sent: {text}$") as caught:
         unchanged(HANGING, [replace(HANGING, **change)])
     assert caught.value.reason == ("not_open" if "not open" in text else "changed")
 
 
-def test_all_that_hang_in_order() -> None:
+def test_hanging_transactions_are_ordered_by_place_and_offset() -> None:
     findings = [
         replace(HANGING, topic="b", partition=0),
         replace(OTHER, partition=10),
@@ -223,11 +223,11 @@ DONE = PartitionAfterAbort(marker_offset=90, last_stable_offset=91, high_waterma
         ),
     ],
 )
-def test_what_is_missing_afterwards(seen: PartitionAfterAbort, problems: list[str]) -> None:
+def test_lists_what_is_missing_after_an_abort(seen: PartitionAfterAbort, problems: list[str]) -> None:
     assert missing(HANGING, seen) == problems
 
 
-def test_who_holds_it_now() -> None:
+def test_names_the_transaction_that_holds_readers_after_an_abort() -> None:
     assert still_held(HANGING, DONE) == ""
     held = replace(DONE, last_stable_offset=41, first_open=41)
     assert still_held(HANGING, held) == "Another open transaction holds the last stable offset of orders-3, at 41."
@@ -250,7 +250,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize(("state", "expected"), ENDINGS.items())
 @pytest.mark.parametrize("force", [False, True])
-def test_what_a_coordinator_is_asked_to_end(state: str, expected: str, force: bool) -> None:
+def test_permits_ending_by_state(state: str, expected: str, force: bool) -> None:
     if expected in ("end", "nothing"):
         assert permit_end("a", state, 1000, force=force) == (expected == "end")
         return
@@ -259,11 +259,11 @@ def test_what_a_coordinator_is_asked_to_end(state: str, expected: str, force: bo
     assert caught.value.reason == expected
 
 
-def test_every_state_is_decided() -> None:
+def test_every_state_has_a_permission() -> None:
     assert set(STATES.values()) < set(ENDINGS)
 
 
-def test_two_phase_commit_wants_a_reason() -> None:
+def test_ending_a_two_phase_commit_needs_force() -> None:
     with pytest.raises(Refused, match="its owner must commit or abort it") as caught:
         permit_end("a", "Ongoing", NEVER)
     assert caught.value.reason == "two_phase_commit"

@@ -1,4 +1,4 @@
-"""Absurd numbers in one broker's files: they cost what that file says, and the audit of all brokers goes on."""
+"""Absurd numbers in one broker's files: only the content of that file is lost, and all brokers are audited."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def audit(brokers: list[LogDirectory], partitions: int | None = 3) -> Audit:
 
 @pytest.mark.parametrize("number", [LONG, str(1 << 31), "-1", "\u0663"])
 @pytest.mark.parametrize("name", ["node.id", "broker.id"])
-def test_a_node_id_that_is_none_costs_that_brokers_id_alone(
-    brokers: list[LogDirectory], number: str, name: str
-) -> None:
+def test_an_absurd_node_id_costs_only_that_brokers_id(brokers: list[LogDirectory], number: str, name: str) -> None:
     properties = brokers[0].root / "meta.properties"
     properties.write_text(f"version=1\n{name}={number}\ncluster.id=test\n", "utf-8")
     found = audit(brokers)
@@ -53,7 +51,7 @@ def test_a_node_id_that_is_none_costs_that_brokers_id_alone(
 
 
 @pytest.mark.parametrize("number", [LONG, str(1 << 63)])
-def test_a_checkpoint_line_that_is_none_costs_that_line(brokers: list[LogDirectory], number: str) -> None:
+def test_an_absurd_checkpoint_line_costs_only_that_line(brokers: list[LogDirectory], number: str) -> None:
     path = brokers[1].root / "replication-offset-checkpoint"
     path.write_text(f"0\n2\norders 0 2\norders 1 {number}\n")
     found = audit(brokers)
@@ -61,7 +59,7 @@ def test_a_checkpoint_line_that_is_none_costs_that_line(brokers: list[LogDirecto
     assert [(one.file, one.reason) for one in found.damage] == [(str(path), "bad_line")]
 
 
-def test_a_directory_that_claims_to_be_one_of_billions_of_partitions(brokers: list[LogDirectory]) -> None:
+def test_an_absurd_partition_number_does_not_raise_the_expected_count(brokers: list[LogDirectory]) -> None:
     """The partitions that are missing are listed: two billion would not fit into memory."""
     for number in (MOST_PARTITIONS, (1 << 31) - 1):
         brokers[0].partition("__transaction_state", number)
@@ -71,7 +69,7 @@ def test_a_directory_that_claims_to_be_one_of_billions_of_partitions(brokers: li
     assert found.read.transaction_state_missing == tuple(range(3, 50))
 
 
-def test_a_setting_that_is_no_number_is_not_counted_with(brokers: list[LogDirectory]) -> None:
+def test_ignores_a_setting_that_is_no_number(brokers: list[LogDirectory]) -> None:
     metadata = brokers[0].partition("__cluster_metadata")
     for number in (LONG, str(1 << 63), "\u0663"):
         record = ConfigRecord(resource_type=4, name="producer.id.expiration.ms", resource_name="", value=number)

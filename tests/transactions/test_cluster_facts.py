@@ -60,7 +60,7 @@ def test_a_directory_that_names_no_cluster_belongs_to_the_only_one(tmp_path: Pat
     assert {plain(finding) for finding in audit.findings} == {plain(finding) for finding in whole.findings}
 
 
-def test_rules_are_asked_of_each_cluster_by_itself(tmp_path: Path) -> None:
+def test_rules_are_judged_cluster_by_cluster(tmp_path: Path) -> None:
     """Two clusters use the same topics, producer ids and transactional ids; taken for one they would break rules."""
     for name in ("a", "b"):
         world = World(tmp_path / name, 5)

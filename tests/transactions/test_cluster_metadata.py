@@ -18,7 +18,7 @@ def read(world: World) -> ClusterMetadata:
     return said
 
 
-def test_settings_that_were_set_and_removed(tmp_path: Path) -> None:
+def test_ignores_settings_that_were_removed_again(tmp_path: Path) -> None:
     world = World(tmp_path, 1)
     world.configure("producer.id.expiration.ms", "60000")
     world.configure("producer.id.expiration.ms", "70000", broker="2")
@@ -28,7 +28,7 @@ def test_settings_that_were_set_and_removed(tmp_path: Path) -> None:
     assert read(world).configs == {("2", "producer.id.expiration.ms"): "70000"}
 
 
-def test_a_snapshot_says_what_was_handed_out_and_no_order(tmp_path: Path) -> None:
+def test_a_checkpoint_has_the_first_free_producer_id_and_no_blocks(tmp_path: Path) -> None:
     """Blocks are ordered in the log; a snapshot has the newest only, and may overlap the log."""
     world = World(tmp_path, 1)
     world.logs.write()

@@ -35,5 +35,5 @@ def finding(verdict: str, reason: str) -> Finding:
          True, ("a", "orders-3, offset 64: could not be judged")),
     ],
 )  # fmt: skip
-def test_outcome(audit: Audit, found: bool, missing: tuple[str, ...]) -> None:
+def test_outcome_follows_from_findings_and_gaps(audit: Audit, found: bool, missing: tuple[str, ...]) -> None:
     assert outcome(audit) == Outcome(found=found, complete=not missing, missing=missing)

@@ -1,4 +1,4 @@
-"""What the coordinator's log says of a producer id and epoch."""
+"""The state of a producer id and epoch in the coordinator's log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_producer_ids_before_and_after_are_known_too() -> None:
         assert owner.current is current
 
 
-def test_whoever_has_a_producer_id_itself_comes_before_who_had_it() -> None:
+def test_the_current_owner_of_a_producer_id_precedes_former_ones() -> None:
     log = log_of(record("a", value(1, 0, 2, 7), 0), record("b", value(1, 0, 2, 9, previous_producer_id=7), 1))
     owner = log.owner(7)
     assert owner is not None
@@ -108,7 +108,7 @@ def test_a_tombstone_keeps_the_name_of_the_id() -> None:
     assert owner.newest.transactional_id == "a"
 
 
-def test_unset_producer_ids_belong_to_nobody() -> None:
+def test_unset_producer_ids_have_no_owner() -> None:
     assert log_of(record("a", value(1, 0, 2, 7, previous_producer_id=-1), 0)).owner(-1) is None
 
 
@@ -123,9 +123,7 @@ def test_unset_producer_ids_belong_to_nobody() -> None:
         (b"\0\0\0\x01a", b"\0\x01\0\0", True),
     ],
 )
-def test_records_that_cannot_be_decoded_are_told_from_those_that_do_not_matter(
-    key: bytes | None, body: bytes, unreadable: bool
-) -> None:
+def test_separates_undecodable_records_from_irrelevant_ones(key: bytes | None, body: bytes, unreadable: bool) -> None:
     found = registration(PLACE, CoordinatorRecord(5, 0, key, body))
     assert isinstance(found, UnreadableRecord) if unreadable else found is None
 

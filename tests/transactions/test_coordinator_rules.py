@@ -47,11 +47,11 @@ def test_states_and_their_names() -> None:
         ("Ongoing", "UNKNOWN_9", 0, False),
     ],
 )
-def test_what_may_follow(before: str | None, after: str | None, version: int, may: bool) -> None:
+def test_accepts_only_legal_transitions(before: str | None, after: str | None, version: int, may: bool) -> None:
     assert follows(before, after, version) is may
 
 
-def test_timeouts_and_expiry() -> None:
+def test_timeouts_and_expiry_at_their_limits() -> None:
     assert timed_out("Ongoing", 100, 50, 151)
     assert not timed_out("Ongoing", 100, 50, 150)
     assert not timed_out("Ongoing", 100, NEVER, 2**62), "two-phase commit is never late"

@@ -1,4 +1,4 @@
-"""What a coordinator decided, as its log tells it, record by record."""
+"""The decisions of a coordinator, from its log, record by record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def decided(before: TransactionLogValue | None, after: TransactionLogValue) -> D
 
 
 @pytest.mark.parametrize("state", ["Empty", "Ongoing", "Dead", "PrepareEpochFence"])
-def test_states_in_which_nothing_is_decided(state: str) -> None:
+def test_undecided_states_give_no_decision(state: str) -> None:
     assert decision_of(None, record(value(state, 3))) is None
 
 
@@ -43,7 +43,7 @@ def test_an_id_that_has_expired_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "lowest", "highest", "outcome"),
     [
-        # The Ongoing record tells the epoch of the data, whatever the marker's is.
+        # The Ongoing record has the epoch of the data, whatever the marker's is.
         (value("Ongoing", 4), value("PrepareCommit", 4), 4, 4, "COMMIT"),
         (value("Ongoing", 4), value("PrepareAbort", 5), 4, 4, "ABORT"),
         (value("Ongoing", 4, version=2), value("PrepareCommit", 5, version=2), 4, 4, "COMMIT"),
@@ -53,12 +53,12 @@ def test_an_id_that_has_expired_decides_nothing() -> None:
         (None, value("PrepareCommit", 5), 5, 5, "COMMIT"),
         (None, value("PrepareAbort", 5), 4, 5, "ABORT"),
         (None, value("CompleteAbort", 5, version=1), 4, 5, "ABORT"),
-        # An Ongoing record of another producer, or too far away, tells nothing of this one.
+        # An Ongoing record of another producer, or too far away, shows nothing of this one.
         (value("Ongoing", 4, producer_id=8), value("PrepareAbort", 5), 4, 5, "ABORT"),
         (value("Ongoing", 2), value("PrepareCommit", 5), 5, 5, "COMMIT"),
     ],
 )
-def test_the_epoch_of_the_data(
+def test_derives_the_epochs_of_the_data(
     before: TransactionLogValue | None, after: TransactionLogValue, lowest: int, highest: int, outcome: str
 ) -> None:
     found = decided(before, after)
@@ -73,7 +73,7 @@ def test_a_prepare_record_names_the_partitions_and_a_complete_one_does_not() -> 
     assert (complete.partitions, complete.since, complete.until) == (None, 100, 305)
 
 
-def test_a_producer_id_whose_epochs_were_used_up() -> None:
+def test_an_exhausted_producer_id_keeps_its_decision() -> None:
     """The transaction was that of the id before, which the Complete record names."""
     after = value("CompleteCommit", 0, producer_id=9, previous_producer_id=7, version=2)
     found = decided(None, after)

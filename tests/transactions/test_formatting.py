@@ -24,7 +24,7 @@ def test_durations_have_two_units_at_most(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
 
 
-def test_other_wording() -> None:
+def test_formats_times_counts_and_ranges() -> None:
     assert when(1_750_075_200_999) == "2025-06-16 12:00:00 UTC"
     assert when(None) == when(-1) == "an unknown time"
     assert when(2**63 - 1) == "9223372036854775807 ms"

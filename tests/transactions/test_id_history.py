@@ -36,7 +36,7 @@ COMMITTED = [
 ]
 
 
-def test_a_transaction_from_its_beginning() -> None:
+def test_reduces_the_records_of_a_transaction() -> None:
     found = history(*COMMITTED)
     assert (found.ids, found.intact, found.unreadable) == (1, True, None)
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
@@ -54,19 +54,19 @@ def test_lists_ids_in_a_prepare_state() -> None:
     assert [one.transactional_id for one in found.prepared()] == ["a"]
 
 
-def test_an_id_that_has_expired_is_no_id_but_was_used() -> None:
+def test_an_expired_id_is_not_counted_and_keeps_its_producer_id() -> None:
     found = history(*COMMITTED, record(4, "a", None), record(5, "a", "Empty", producer_id=9))
     assert found.ids == 1
     assert [(use.producer_id, use.offset) for use in found.uses] == [(7, 0), (9, 5)]
     assert history(*COMMITTED, record(4, "a", None)).ids == 0
 
 
-def test_a_record_that_cannot_be_read_is_a_record_that_is_missing() -> None:
+def test_an_unreadable_record_counts_as_missing() -> None:
     found = history(*COMMITTED, UnreadableRecord(4, "bytes that are none"))
     assert (found.intact, found.unreadable) == (False, UnreadableRecord(4, "bytes that are none"))
 
 
-def test_records_that_are_gone_from_the_beginning() -> None:
+def test_missing_first_records_make_the_log_incomplete() -> None:
     assert not history(*COMMITTED[1:]).intact
 
 

@@ -1,4 +1,4 @@
-"""Cases of a live cluster: what leaders and coordinators said, and what it leaves in doubt."""
+"""Cases of a live cluster: answers of leaders and coordinators, and what they leave in doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOURCE = "coordinator broker 2"
 
 
 def open_transaction(**fields: Any) -> Open:
-    said = {
+    defaults = {
         "place": Place("", "orders", 0),
         "producer_id": PID,
         "producer_epoch": EPOCH,
@@ -26,12 +26,12 @@ def open_transaction(**fields: Any) -> Open:
         "last_offset": 20,
         "last_timestamp": NOON - 3 * HOUR,
     }
-    return Open(**{**said, **fields})
+    return Open(**{**defaults, **fields})
 
 
-def finding(word: IdState | None = None, *, open_: Open | None = None, **fields: Any) -> Finding:
-    said = {"first_start": 20, "as_of": NOON, "leader": 1, "start": 0, "stable": 20, "high": 30}
-    return judge(LiveCase(open=open_ or open_transaction(), id_state=word, **{**said, **fields}))
+def finding(id_state: IdState | None = None, *, open_: Open | None = None, **fields: Any) -> Finding:
+    defaults = {"first_start": 20, "as_of": NOON, "leader": 1, "start": 0, "stable": 20, "high": 30}
+    return judge(LiveCase(open=open_ or open_transaction(), id_state=id_state, **{**defaults, **fields}))
 
 
 def value(state: str, epoch: int = EPOCH, *, begun: int | None = NOON - HOUR) -> TransactionLogValue:
@@ -45,12 +45,12 @@ def value(state: str, epoch: int = EPOCH, *, begun: int | None = NOON - HOUR) ->
     )
 
 
-def word(state: str, epoch: int = EPOCH, **fields: Any) -> IdState:
-    said = {"transactional_id": "pay", "source": SOURCE, "described": True}
-    return IdState(value=value(state, epoch), **{**said, **fields})
+def described_state(state: str, epoch: int = EPOCH, **fields: Any) -> IdState:
+    defaults = {"transactional_id": "pay", "source": SOURCE, "described": True}
+    return IdState(value=value(state, epoch), **{**defaults, **fields})
 
 
-def test_a_description_is_a_record() -> None:
+def test_converts_a_description_to_a_record() -> None:
     found = value("Ongoing", begun=None)
     assert found.transaction_start_timestamp_ms == found.transaction_last_update_timestamp_ms == -1
     assert [(entry.topic, entry.partition_ids) for entry in found.transaction_partitions or ()] == [
@@ -64,7 +64,7 @@ def test_a_description_is_a_record() -> None:
     [
         ("Ongoing", EPOCH, "not_hanging", "late"),
         ("Ongoing", EPOCH + 1, "hanging", "epoch_bumped"),
-        # No description says the transaction's version. Below 2 an ended one keeps its epoch, from 2 on it rises.
+        # No description has the transaction's version. Below 2 an ended one keeps its epoch, from 2 on it rises.
         ("CompleteCommit", EPOCH, "hanging", "transaction_ended"),
         ("CompleteCommit", EPOCH + 1, "hanging", "transaction_ended"),
         ("CompleteCommit", EPOCH + 2, "hanging", "epoch_bumped"),
@@ -73,8 +73,8 @@ def test_a_description_is_a_record() -> None:
         ("PrepareCommit", EPOCH, "not_hanging", "stuck_prepare"),
     ],
 )
-def test_what_a_coordinator_describes(state: str, epoch: int, verdict: str, reason: str) -> None:
-    found = finding(word(state, epoch))
+def test_verdict_follows_from_the_described_state(state: str, epoch: int, verdict: str, reason: str) -> None:
+    found = finding(described_state(state, epoch))
     assert (found.verdict, found.reason) == (verdict, reason), found.evidence
     assert found.transactional_id == "pay"
     assert found.last_offset is None
@@ -83,9 +83,9 @@ def test_what_a_coordinator_describes(state: str, epoch: int, verdict: str, reas
     )
 
 
-def test_a_record_of_the_log_says_its_version_itself() -> None:
+def test_uses_the_transaction_version_of_a_record() -> None:
     """In version 2, an ended transaction that is at the data's epoch ended before the data."""
-    said = IdState(
+    state = IdState(
         transactional_id="pay",
         source="__transaction_state-3",
         value=TransactionLogValue(
@@ -96,7 +96,7 @@ def test_a_record_of_the_log_says_its_version_itself() -> None:
             client_transaction_version=2,
         ),
     )
-    assert finding(said).reason == "partition_not_in_transaction"
+    assert finding(state).reason == "partition_not_in_transaction"
 
 
 def test_absence_needs_a_proof() -> None:
@@ -117,54 +117,54 @@ def test_an_id_that_expired_has_nothing_open() -> None:
     assert found.evidence[1].startswith("Transactional id 'pay' has expired (__transaction_state-3): ")
 
 
-def test_a_word_that_could_not_be_had_is_a_doubt() -> None:
+def test_a_state_that_could_not_be_read_is_a_doubt() -> None:
     found = finding(IdState(transactional_id="pay", source="", value=None, problem="its coordinator does not answer"))
     assert found.verdict == "unknown"
     assert "Its coordinator could not describe it: its coordinator does not answer." in found.evidence
 
 
-def test_why_an_abort_sends_another_coordinator_epoch_than_is_printed() -> None:
+def test_explains_coordinator_epoch_0_of_an_abort() -> None:
     """The partition's is -1 where it has seen no marker of the producer id."""
     unmarked = (
         "The partition has seen no marker of this producer id (coordinator epoch -1): an abort sends 0, the lowest "
         "epoch of a coordinator."
     )
-    assert unmarked in finding(word("CompleteCommit")).evidence
-    assert unmarked in finding(word("CompleteCommit"), moved=("It moved.",)).evidence
-    assert unmarked in finding(word("CompleteCommit"), max_timeout_ms=24 * HOUR).evidence
-    assert unmarked not in finding(word("Ongoing")).evidence
+    assert unmarked in finding(described_state("CompleteCommit")).evidence
+    assert unmarked in finding(described_state("CompleteCommit"), moved=("It moved.",)).evidence
+    assert unmarked in finding(described_state("CompleteCommit"), max_timeout_ms=24 * HOUR).evidence
+    assert unmarked not in finding(described_state("Ongoing")).evidence
     for epoch in (0, 5):
-        marked = finding(word("CompleteCommit"), open_=open_transaction(coordinator_epoch=epoch))
+        marked = finding(described_state("CompleteCommit"), open_=open_transaction(coordinator_epoch=epoch))
         assert not [sentence for sentence in marked.evidence if "no marker" in sentence]
 
 
-def test_the_limit_is_shown_as_the_sum_that_it_is() -> None:
-    said = "Its last batch is 3 h old, and the limit is 35 min (transaction.max.timeout.ms 30 min + 5 min grace)."
-    assert said in finding(word("CompleteCommit"), max_timeout_ms=1_800_000).evidence
-    young = finding(word("CompleteCommit"), max_timeout_ms=4 * HOUR)
+def test_evidence_shows_the_limit_as_a_sum() -> None:
+    old = "Its last batch is 3 h old, and the limit is 35 min (transaction.max.timeout.ms 30 min + 5 min grace)."
+    assert old in finding(described_state("CompleteCommit"), max_timeout_ms=1_800_000).evidence
+    young = finding(described_state("CompleteCommit"), max_timeout_ms=4 * HOUR)
     assert (
         "It would be hanging (transaction_ended), but its last batch is only 3 h old: below 4 h 5 min "
         "(transaction.max.timeout.ms 4 h + 5 min grace) its producer may still be at work."
     ) in young.evidence
 
 
-def test_what_moved_between_two_readings_is_a_doubt() -> None:
-    found = finding(word("CompleteCommit"), moved=("The leader was another one.",))
+def test_a_change_between_two_readings_is_a_doubt() -> None:
+    found = finding(described_state("CompleteCommit"), moved=("The leader was another one.",))
     assert (found.verdict, found.evidence[2]) == ("unknown", "The leader was another one.")
 
 
 def test_data_above_the_high_watermark_is_a_doubt() -> None:
     for high in (20, 19):
-        found = finding(word("CompleteCommit"), high=high, stable=high)
+        found = finding(described_state("CompleteCommit"), high=high, stable=high)
         assert found.verdict == "unknown"
         assert f"Its data is not below the high watermark {high}: it may still be truncated." in found.evidence
-    assert finding(word("CompleteCommit"), high=21).verdict == "hanging"
-    unasked = finding(word("CompleteCommit"), high=None, stable=None, start=None)
+    assert finding(described_state("CompleteCommit"), high=21).verdict == "hanging"
+    unasked = finding(described_state("CompleteCommit"), high=None, stable=None, start=None)
     assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("hanging", True, 0)
 
 
-def test_a_decision_whose_marker_does_not_arrive_in_two_readings() -> None:
-    """A description does not say when it was decided: that it began long ago is enough, or that it lasts."""
+def test_a_prepare_in_two_readings_is_stuck() -> None:
+    """A description lacks the time of the decision: that it began long ago is enough, or that it lasts."""
     fresh = IdState(
         transactional_id="pay", source=SOURCE, value=value("PrepareAbort", begun=NOON - 1000), described=True
     )

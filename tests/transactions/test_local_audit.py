@@ -58,7 +58,7 @@ def test_a_marker_ends_the_transaction_of_its_producer_only(logs: LogDirectory, 
     assert starts(run(logs)) == [(1, 8, 10), (2, 2, 2)]
 
 
-def test_epochs_do_not_part_transactions(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_a_higher_epoch_continues_the_transaction(logs: LogDirectory, orders: PartitionLog) -> None:
     orders.data(1, 3)
     orders.data(1, 4)
     (finding,) = run(logs).findings
@@ -115,7 +115,7 @@ def test_offsets_of_the_consumer_group_coordinator_are_audited_as_well(logs: Log
     assert (finding.topic, finding.partition) == ("__consumer_offsets", 7)
 
 
-def test_findings_stand_in_the_order_of_their_urgency(logs: LogDirectory) -> None:
+def test_findings_are_ordered_by_urgency(logs: LogDirectory) -> None:
     for topic, producer_id in (("b", 1), ("a", 2), ("c", 3), ("d", 4)):
         logs.partition(topic).data(producer_id, at=OLD)
     logs.id("two", "Ongoing", 2, 0, ("a", 0), begun=NOON)
@@ -213,7 +213,7 @@ def test_without_a_clock_nothing_is_hanging(tmp_path: Path) -> None:
 # Coverage ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_read_is_told(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_reports_what_was_read(logs: LogDirectory, orders: PartitionLog) -> None:
     orders.data(1)
     read = run(logs).read
     assert read.paths == (str(logs.root),)
@@ -240,7 +240,7 @@ def test_more_than_fifty_are_expected_where_more_are_there(tmp_path: Path) -> No
     assert audit.read.complete
 
 
-def test_the_metadata_log_tells_how_many_there_are(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_takes_the_number_of_partitions_from_the_metadata_log(logs: LogDirectory, orders: PartitionLog) -> None:
     topic_id = UUID(int=5)
     listed = [
         (2, TopicRecord(name="other", topic_id=UUID(int=4)).encode(version=0)),
@@ -372,7 +372,7 @@ def test_a_segment_that_may_not_be_read_is_damage(logs: LogDirectory, orders: Pa
     assert audit.findings[0].verdict == "unknown"
 
 
-def test_a_damaged_snapshot_is_told(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_reports_a_damaged_snapshot(logs: LogDirectory, orders: PartitionLog) -> None:
     orders.plain()
     orders.snapshot()
     path = Path(logs.write())
@@ -381,7 +381,7 @@ def test_a_damaged_snapshot_is_told(logs: LogDirectory, orders: PartitionLog) ->
     assert [(d.reason, d.topic) for d in audit.damage] == [("crc_mismatch", "orders")]
 
 
-def test_a_snapshot_that_may_not_be_read_is_told(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_reports_an_unreadable_snapshot(logs: LogDirectory, orders: PartitionLog) -> None:
     orders.plain()
     orders.snapshot()
     path = Path(logs.write()) / "orders-0" / f"{1:020}.snapshot"
@@ -391,7 +391,7 @@ def test_a_snapshot_that_may_not_be_read_is_told(logs: LogDirectory, orders: Par
     assert [(d.file, d.reason) for d in audit.damage] == [(str(path), "unreadable")]
 
 
-def test_records_of_the_coordinators_that_are_about_nothing_known(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_ignores_coordinator_records_of_unknown_types(logs: LogDirectory, orders: PartitionLog) -> None:
     """A key of a type that is not known yet is passed over; a batch whose records cannot be read is a gap."""
     orders.data(1, at=OLD)
     logs.id("other", "CompleteCommit", 9, 1, at=NOON)
@@ -408,7 +408,7 @@ def test_records_of_the_coordinators_that_are_about_nothing_known(logs: LogDirec
     assert audit.read.gaps == (f"__transaction_state is damaged in partitions {log.directory.name[-1]}",)
 
 
-def test_progress_is_told_segment_by_segment(logs: LogDirectory, orders: PartitionLog) -> None:
+def test_reports_progress_after_each_segment(logs: LogDirectory, orders: PartitionLog) -> None:
     orders.data(1)
     orders.roll()
     orders.data(1)
@@ -438,7 +438,7 @@ def test_a_transaction_that_began_below_the_log_start_and_goes_on_is_no_ghost(tm
     assert (finding.verdict, finding.start_offset, finding.last_offset) == ("hanging", 10, 50)
 
 
-def test_an_audit_of_nothing_says_so(tmp_path: Path) -> None:
+def test_an_audit_of_nothing_is_incomplete(tmp_path: Path) -> None:
     audit = read(str(tmp_path))
     assert audit.read.partitions == 0
     assert audit.read.gaps == ("no partition's log was found",)

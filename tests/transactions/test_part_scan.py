@@ -74,7 +74,7 @@ def compare(partition: Partition, random_: random.Random, **given: int) -> int:
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_any_mixture_of_batches_with_damage(tmp_path: Path, seed: int) -> None:
+def test_merged_parts_equal_the_whole_for_any_batches_and_damage(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
     register(random_, logs)
@@ -94,7 +94,7 @@ def test_any_mixture_of_batches_with_damage(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("case", CASES[::5], ids=str)
-def test_logs_that_break_a_rule(tmp_path: Path, case: object) -> None:
+def test_merged_parts_equal_the_whole_for_logs_that_break_a_rule(tmp_path: Path, case: object) -> None:
     random_ = random.Random(str(case))
     for partition in logdir.open(*case.write(tmp_path)).partitions:  # type: ignore[attr-defined]
         compare(partition, random_)
@@ -126,7 +126,9 @@ def test_a_sound_log_is_read_once(tmp_path: Path, schedule: Schedule, seed: int)
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schedules(most=90), st.integers(0, 2**32))
-def test_a_damaged_or_compacted_log(tmp_path: Path, schedule: Schedule, seed: int) -> None:
+def test_merged_parts_equal_the_whole_for_damaged_and_compacted_logs(
+    tmp_path: Path, schedule: Schedule, seed: int
+) -> None:
     random_ = random.Random(seed)
     kept = [one for one in schedule.batches if random_.random() > 0.05]
     shuffled = sorted(kept, key=lambda one: one.append.base_offset + 9 * (random_.random() < 0.03))
@@ -176,7 +178,7 @@ def test_an_open_transaction_of_many_batches_is_one_leap(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ahead_ms", [0, HOUR, 30 * HOUR, 3000 * HOUR])
-def test_clocks_that_are_ahead(tmp_path: Path, ahead_ms: int) -> None:
+def test_merged_parts_equal_the_whole_where_clocks_are_ahead(tmp_path: Path, ahead_ms: int) -> None:
     """A client's clock that is far ahead lets every later producer look idle; a part in the middle is read again."""
     logs = LogDirectory(tmp_path / "logs", ids=0)
     log = logs.partition("orders")

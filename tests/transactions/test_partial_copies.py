@@ -29,7 +29,7 @@ def audit(world: World) -> Audit:
 
 
 def cut(log: PartitionLog, draw: random.Random, *, kept: int = 0) -> None:
-    """The log ends earlier, behind any of its batches. `kept`: so many at least are left."""
+    """The log ends earlier, behind any of its batches. `kept`: how many are left at least."""
     ends = [
         (number, item.position + item.size, item.last_offset + 1)
         for number, (_, data) in enumerate(log.segments)
@@ -44,7 +44,7 @@ def cut(log: PartitionLog, draw: random.Random, *, kept: int = 0) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_not_copied(tmp_path: Path, seed: int) -> None:
+def test_uncopied_files_cause_no_violation(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     world = sound(tmp_path, seed)
     world.finish()
@@ -56,7 +56,7 @@ def test_what_was_not_copied(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_copies_of_different_moments(tmp_path: Path, seed: int) -> None:
+def test_copies_of_different_times_cause_no_violation(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     world = sound(tmp_path, seed)
     world.finish()
@@ -71,7 +71,7 @@ def test_copies_of_different_moments(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_compaction(tmp_path: Path, seed: int) -> None:
+def test_compacted_coordinator_records_cause_no_violation(tmp_path: Path, seed: int) -> None:
     """Of `__transaction_state` any record may be gone but the newest of an id."""
     draw = random.Random(seed)
     world = sound(tmp_path, seed)
@@ -89,8 +89,8 @@ def test_compaction(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.parametrize("prepared", [False, True])
-def test_another_broker_was_copied_much_later(tmp_path: Path, prepared: bool) -> None:
-    """Of what was under way in the first copy, the second can tell nothing. A clock that is given is meant for both."""
+def test_a_much_later_copy_of_another_broker_causes_no_violation(tmp_path: Path, prepared: bool) -> None:
+    """The second copy proves nothing of what was under way in the first. A clock that is given holds for both."""
     world = World(tmp_path, 3)
     producer = world.producer("at-work")
     world.begin(producer, 0)

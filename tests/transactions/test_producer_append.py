@@ -1,4 +1,4 @@
-"""Control batches that are no markers: told apart, in words, and nothing raises."""
+"""Control batches that are no markers: each with its problem, and nothing raises."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def control(*, transactional: bool = True, broken: bool = False) -> Append:
     return append
 
 
-def test_a_marker() -> None:
+def test_reads_a_marker() -> None:
     append = control()
     assert (append.control, append.coordinator_epoch, append.problem) == ("COMMIT", 5, None)
 
@@ -30,7 +30,7 @@ def test_a_control_batch_outside_of_transactions_ends_none() -> None:
     assert (append.control, append.problem) == ("MALFORMED", "a marker without the transactional bit")
 
 
-def test_a_control_batch_whose_record_cannot_be_read() -> None:
+def test_an_unreadable_control_record_is_malformed() -> None:
     append = control(broken=True)
     assert (append.control, append.coordinator_epoch) == ("MALFORMED", None)
     assert append.problem

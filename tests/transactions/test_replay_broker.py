@@ -38,7 +38,7 @@ BROKERS = [pytest.param("4.4.0", True, id="4.4.0"), pytest.param("3.9.1", False,
 
 
 @pytest.mark.parametrize(("release", "java"), BROKERS)
-def test_replay_is_what_brokers_compute(start_cluster: StartCluster, release: str, java: bool) -> None:
+def test_replay_equals_the_state_of_brokers(start_cluster: StartCluster, release: str, java: bool) -> None:
     with start_cluster(1, config=dict(workload.CONFIG), version=release) as running:
         load = workload.Workload(running.bootstrap, running.log_dirs[1], java=java)
         load.run()
@@ -91,7 +91,7 @@ def test_producers_expire(start_cluster: StartCluster) -> None:
 
 
 def producers_of(wire: RawCluster, topic: str) -> list[ProducerState]:
-    """What DescribeProducers says of partition 0, by producer id."""
+    """The answer to DescribeProducers for partition 0, by producer id."""
     asked = DescribeProducersRequest(topics=(TopicRequest(name=topic, partition_indexes=(0,)),))
     answer = wire.connection(1).ask(asked, 0, DescribeProducersResponse).topics[0].partitions[0]
     assert answer.error_code == 0
@@ -109,7 +109,7 @@ def partition_at(running: RunningCluster, topic: str) -> logdir.Partition:
 
 
 def _as_the_broker_says(running: RunningCluster, topics: list[str]) -> None:
-    """A running broker's own state, which it tells whoever asks."""
+    """A running broker's own state, as it answers a DescribeProducers request."""
     with RawCluster(running.bootstrap) as wire:
         for topic in topics:
             deadline = time.monotonic() + 60

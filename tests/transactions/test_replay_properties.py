@@ -38,13 +38,13 @@ def batches_of(schedule: Schedule) -> list[Batch]:
 
 
 @given(schedules())
-def test_appends_are_what_was_written(schedule: Schedule) -> None:
+def test_appends_have_the_fields_that_were_written(schedule: Schedule) -> None:
     found = [append_of(batch) for batch in batches_of(schedule)]
     assert found == [w.append if w.append.producer_id >= 0 else None for w in schedule.batches]
 
 
 @given(schedules(), st.data())
-def test_state_is_the_models_at_every_offset(schedule: Schedule, data: st.DataObject) -> None:
+def test_state_equals_the_models_at_every_offset(schedule: Schedule, data: st.DataObject) -> None:
     replay = Replay()
     appends = [w.append for w in schedule.batches if w.append.producer_id >= 0]
     for i, append in enumerate(appends):
@@ -54,7 +54,7 @@ def test_state_is_the_models_at_every_offset(schedule: Schedule, data: st.DataOb
 
 
 @given(schedules(), st.data())
-def test_a_prefix_and_then_the_rest_is_the_whole(schedule: Schedule, data: st.DataObject) -> None:
+def test_replay_resumed_from_a_snapshot_equals_replay_of_the_whole(schedule: Schedule, data: st.DataObject) -> None:
     """From its own state, and from what a snapshot file keeps of it."""
     appends = [w.append for w in schedule.batches if w.append.producer_id >= 0]
     cut = data.draw(st.integers(0, len(appends)))
@@ -68,7 +68,7 @@ def test_a_prefix_and_then_the_rest_is_the_whole(schedule: Schedule, data: st.Da
 
 
 @given(schedules())
-def test_aborted_transactions_are_the_models(schedule: Schedule) -> None:
+def test_aborted_transactions_equal_the_models(schedule: Schedule) -> None:
     appends = [w.append for w in schedule.batches]
     found = naive_transactions(appends)
     expected = []
@@ -96,7 +96,7 @@ def test_aborted_transactions_are_the_models(schedule: Schedule) -> None:
 
 
 @given(schedules(), st.data())
-def test_last_stable_offset_is_the_models(schedule: Schedule, data: st.DataObject) -> None:
+def test_last_stable_offset_equals_the_models(schedule: Schedule, data: st.DataObject) -> None:
     """With the high watermark known before, and raised while reading."""
     appends = [w.append for w in schedule.batches]
     high = data.draw(st.integers(0, schedule.end))
@@ -115,7 +115,7 @@ def test_last_stable_offset_is_the_models(schedule: Schedule, data: st.DataObjec
 
 
 @given(schedules())
-def test_read_committed_is_the_models(schedule: Schedule) -> None:
+def test_read_committed_equals_the_models(schedule: Schedule) -> None:
     appends = [w.append for w in schedule.batches]
     found = naive_transactions(appends)
     stable = min([schedule.end, *(first for _, first, end in found if end is None)])
@@ -171,7 +171,7 @@ def derive(directory: Path, schedule: Schedule) -> None:
 
 @IN_TMP_PATH
 @given(schedules())
-def test_what_a_broker_writes_holds_in_every_check(tmp_path: Path, schedule: Schedule) -> None:
+def test_logs_of_a_broker_violate_no_check(tmp_path: Path, schedule: Schedule) -> None:
     directory = write_directory(tmp_path / "logs", schedule)
     derive(directory, schedule)
     for partition in logdir.open(directory).partitions:
@@ -182,9 +182,7 @@ def test_what_a_broker_writes_holds_in_every_check(tmp_path: Path, schedule: Sch
 
 @IN_TMP_PATH
 @given(schedules(), st.data())
-def test_whatever_compaction_removes_there_is_no_false_alarm(
-    tmp_path: Path, schedule: Schedule, data: st.DataObject
-) -> None:
+def test_compaction_causes_no_violation(tmp_path: Path, schedule: Schedule, data: st.DataObject) -> None:
     """Below the first open transaction any batch may be gone, emptied or thinned, and the log's beginning deleted.
     Snapshots and indexes are older than that."""
     first_open = min(

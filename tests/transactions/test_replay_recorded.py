@@ -32,7 +32,7 @@ def partition_of(directory: Path, topic: str) -> Partition:
 
 
 @pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_snapshots_and_transaction_indexes(directory: Path) -> None:
+def test_replay_equals_recorded_snapshots_and_indexes(directory: Path) -> None:
     compared = [
         assert_replayed(partition, compacted=partition.path == str(DATA / "stopped" / "compacted-0"))
         for partition in partitions(directory)
@@ -125,7 +125,7 @@ def test_the_audit_of_real_logs_names_nothing_but_what_hangs() -> None:
         assert {answer.check for answer in audit.answers if answer.answer == VIOLATED} == {v[0] for v in named}
 
 
-def test_made_up_logs_break_rules_and_their_snapshots_agree_all_the_same() -> None:
+def test_snapshots_agree_in_logs_that_break_rules() -> None:
     violated = set()
     for partition in partitions(DATA / "recovered"):
         for answer in transactions.check(partition):

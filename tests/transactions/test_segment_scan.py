@@ -26,7 +26,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
 def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
-    """The facts of a segment, batch by batch: what columns are held against."""
+    """The facts of a segment, batch by batch: the reference for columns."""
     base_offset = file.offset or 0
     following = None if after is None else after.end_offset
     intact = base_offset if after is None else after.intact_from
@@ -113,14 +113,14 @@ def compare(*paths: str) -> int:
 
 
 def _placed(fact: object) -> object:
-    """What a part knows of a batch: not what stood before the part."""
+    """What a part has of a batch: nothing that depends on what is before the part."""
     if isinstance(fact, Append):
         return fact.base_offset, fact.timestamp, fact.producer_id, fact.control, fact.coordinator_epoch, fact.problem
     return fact
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
+def test_columns_equal_batch_by_batch_on_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
     logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
     register(random_, logs)

@@ -1,4 +1,4 @@
-"""Settings: as given, else as the metadata log says, else Kafka's defaults; and that they count."""
+"""Settings: as given, else from the metadata log, else Kafka's defaults; and that they count."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_transaction_whose_marker_is_lost_is_unknown(
 def test_a_transaction_whose_coordinators_record_is_lost_is_unknown(
     engine: Engine, logs: LogDirectory, monkeypatch: pytest.MonkeyPatch, torn: int, known: bool
 ) -> None:
-    """Whether an older record of the id says that it ended, or none is left of the id: other partitions of
+    """Whether an older record of the id shows that it ended, or none is left of the id: other partitions of
     `__transaction_state` are newer, so that their times prove nothing."""
     logs.partition("orders").data(1, 1, at=OLD)
     ids = logs.id_log("pay")
@@ -130,7 +130,7 @@ def test_a_prepare_whose_completion_is_lost_breaks_no_rule(
     assert answer.lacked == ("the partition is damaged: the id's newer record may be lost",)
 
 
-def test_a_log_end_that_is_lost_is_not_held_against_the_high_watermark(
+def test_a_lost_log_end_is_not_compared_with_the_high_watermark(
     engine: Engine, logs: LogDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = logs.partition("orders")

@@ -26,7 +26,7 @@ def stuck(state: str, *, fence: int | None, epoch: int, **word: Any) -> Finding:
     return found
 
 
-def test_the_line_of_the_log_that_names_the_cause() -> None:
+def test_quotes_the_log_line_that_names_the_cause() -> None:
     """As a coordinator of Kafka writes it; and of which broker it is."""
     evidence = stuck("PrepareCommit", fence=5, epoch=3).evidence
     assert evidence[2] == (
@@ -35,7 +35,7 @@ def test_the_line_of_the_log_that_names_the_cause() -> None:
     )
     assert evidence[3] == (
         "In the log of broker 2, the coordinator, search for \"Sending pay's transaction marker for partition "
-        'orders-0": the line has the error and the coordinator epoch of the marker, and says "permanently failed" '
+        'orders-0": the line has the error and the coordinator epoch of the marker, and "permanently failed" '
         "where it is not sent again."
     )
 
@@ -71,9 +71,9 @@ def test_an_abort_behind_such_an_epoch_is_what_kafkas_tool_writes() -> None:
 def test_without_a_fence_the_leader_and_the_log_are_looked_at_first(fence: int | None, epoch: int) -> None:
     action = stuck("PrepareCommit", fence=fence, epoch=epoch).action or ""
     assert action.split("; ", 1)[1] == (
-        "check that broker 1, the leader of orders-0, is up and what the log of broker 2, the coordinator, says, then "
-        "have a new leader elected for __transaction_state-7 (a restart of the coordinator does that): it sends the "
-        "COMMIT again"
+        "check that broker 1, the leader of orders-0, is up, read the log of broker 2, the coordinator, then have a "
+        "new leader elected for __transaction_state-7 (a restart of the coordinator does that): it sends the COMMIT "
+        "again"
     )
 
 

@@ -1,4 +1,4 @@
-"""The example log directories, which real brokers wrote, against what those brokers said of themselves."""
+"""The example log directories, which real brokers wrote, compared with the answers of those brokers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = (
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_every_open_transaction_is_called_what_it_is(name: str) -> None:
+def test_every_open_transaction_gets_its_verdict(name: str) -> None:
     truth = EXPECTED[name]
     path = str(EXAMPLES / "kafka-logs" / name)
     audit = transactions.audit(logdir.open(path), Settings(as_of=truth["asked_at"]))

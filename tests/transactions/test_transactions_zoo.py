@@ -42,7 +42,7 @@ def verdict_of(row: dict[str, Any], clock: str) -> tuple[str, str]:
     return told["verdict"], told["reason"]
 
 
-def said_by(finding: rows.Finding) -> Callable[[str], Any]:
+def value_of(finding: rows.Finding) -> Callable[[str], Any]:
     def value(name: str) -> Any:
         found = getattr(finding, name)
         return -1 if name == "coordinator_epoch" and found is None else found
@@ -52,8 +52,8 @@ def said_by(finding: rows.Finding) -> Callable[[str], Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_every_open_transaction_is_called_what_it_is_and_nothing_else_is(clock: str) -> None:
-    found = {(finding.verdict, finding.reason, *map(said_by(finding), FIELDS)) for finding in audit(clock).findings}
+def test_every_open_transaction_gets_its_verdict_and_nothing_else_does(clock: str) -> None:
+    found = {(finding.verdict, finding.reason, *map(value_of(finding), FIELDS)) for finding in audit(clock).findings}
     expected = {(*verdict_of(row, clock), *(row[name] for name in FIELDS)) for row in TRUTH["open"]}
     assert found == expected
     assert audit(clock).read.complete
@@ -91,7 +91,7 @@ def test_every_rule_is_answered() -> None:
     assert answers["open_transaction"].noted == len(TRUTH["open"])
 
 
-def test_nothing_is_open_where_it_only_might_look_so() -> None:
+def test_finds_nothing_open_in_quiet_partitions() -> None:
     places = {f"{finding.topic}-{finding.partition}" for finding in audit("later").findings}
     assert not places & set(TRUTH["quiet"])
     known = {f"{topic}-{number}" for topic, count in hanging_transactions.TOPICS.items() for number in range(count)}
@@ -99,7 +99,7 @@ def test_nothing_is_open_where_it_only_might_look_so() -> None:
     assert TRUTH["quiet"] == hanging_transactions.QUIET
 
 
-def test_the_table_is_what_its_maker_would_write() -> None:
+def test_the_recorded_table_is_what_its_recorder_would_write() -> None:
     said = {"asked_at": TRUTH["as_of"], "open": TRUTH["open"], "offsets": TRUTH["offsets"]}
     assert hanging_transactions.truth_of(said) == TRUTH
 
@@ -113,7 +113,7 @@ def test_offsets_are_those_that_the_brokers_named() -> None:
         assert finding.log_start_offset == row["log_start_offset"]
 
 
-def test_every_reason_is_has_a_recorded_transaction() -> None:
+def test_every_reason_has_a_recorded_transaction() -> None:
     reasons = {verdict_of(row, clock)[1] for row in TRUTH["open"] for clock in CLOCKS}
     assert reasons == {
         "no_transactional_id", "transaction_ended", "epoch_bumped", "partition_not_in_transaction", "live", "late",
@@ -122,8 +122,8 @@ def test_every_reason_is_has_a_recorded_transaction() -> None:
 
 
 @pytest.mark.slow
-def test_what_was_left_out_makes_verdicts_unknown_never_hanging() -> None:
-    """Without one partition of the coordinators' log, an id could be there: only what is known otherwise is said."""
+def test_a_missing_partition_makes_verdicts_unknown_never_hanging() -> None:
+    """Without one partition of the coordinators' log, an id could be there: only what is known otherwise is judged."""
     paths = [
         str(path)
         for broker in sorted(HANGING.glob("broker-*"))

@@ -27,7 +27,7 @@ def audit(directory: LogDirectory, **settings: int) -> Audit:
 def old_data(d: LogDirectory, epoch: int = 0, at: int = OLD) -> None:
     d.partition(*P).data(PID, epoch, at=at)
     d.high_watermark(*P, 100)
-    # Other traffic: the coordinator's log goes on after the data.
+    # Other traffic: the coordinator's log has records after the data.
     d.id("other", "CompleteCommit", 1, 5, at=NOON)
 
 
@@ -121,7 +121,7 @@ def prepared_elsewhere(d: LogDirectory) -> None:
 
 
 def live(d: LogDirectory) -> None:
-    """Its CreateTimes are hours old; its coordinator says that it has just begun."""
+    """Its CreateTimes are hours old; at its coordinator it has just begun."""
     old_data(d)
     d.id("pay", "Ongoing", PID, 0, P, begun=NOON - MINUTE)
 
@@ -192,7 +192,7 @@ def id_log_older_than_the_data(d: LogDirectory) -> None:
 
 
 def id_log_older_than_a_marker_before_the_data(d: LogDirectory) -> None:
-    """The client's clock is hours behind; the marker before its batch tells."""
+    """The client's clock is hours behind; the marker before its batch shows that."""
     d.partition(*P).marker("COMMIT", 77, at=NOON - MINUTE)
     d.partition(*P).data(PID, at=OLD)
     d.id("pay", "CompleteCommit", PID, 1, at=NOON - 2 * MINUTE)
@@ -273,23 +273,23 @@ CASES: list[tuple[Callable[[LogDirectory], None], str, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("state", "epoch", "said"),
+    ("state", "epoch", "action"),
     [
         ("Ongoing", 0, "none on the partition: its coordinator must end it, by itself or on kafkawire txn force-"),
         ("CompleteCommit", 0, "none before it is certain that no coordinator will end it: read what was missing"),
         ("CompleteCommit", 1, "readers wait until a marker is written: kafka-transactions.sh "),
     ],
 )
-def test_who_ends_a_ghost_that_holds_readers_back(tmp_path: Path, state: str, epoch: int, said: str) -> None:
+def test_action_for_a_ghost_that_blocks_readers(tmp_path: Path, state: str, epoch: int, action: str) -> None:
     """Records were deleted below an open transaction: its coordinator, if it holds it still; or an operator."""
     directory = LogDirectory(tmp_path / "logs")
     partition = directory.partition(*P, start=50)
     partition.plain(records=5)
     partition.snapshot(open_entry(start=10, last=12))
-    directory.id("pay", state, PID, epoch - (said.startswith("none before")), P)
+    directory.id("pay", state, PID, epoch - (action.startswith("none before")), P)
     (finding,) = audit(directory).findings
     assert (finding.reason, finding.blocked) == ("ghost", True)
-    assert (finding.action or "").startswith(said), finding
+    assert (finding.action or "").startswith(action), finding
 
 
 def test_the_marker_of_a_ghost_is_one_that_the_partition_does_not_fence(tmp_path: Path) -> None:
@@ -312,7 +312,7 @@ def finding_of(case: Callable[[LogDirectory], None], path: Path, **settings: int
 
 
 @pytest.mark.parametrize(("case", "verdict", "reason"), CASES, ids=[case[0].__name__ for case in CASES])
-def test_verdict(case: Callable[[LogDirectory], None], verdict: str, reason: str, tmp_path: Path) -> None:
+def test_judges_each_scenario(case: Callable[[LogDirectory], None], verdict: str, reason: str, tmp_path: Path) -> None:
     finding = finding_of(case, tmp_path)
     assert (finding.verdict, finding.reason) == (verdict, reason), finding.evidence
     assert all(sentence.endswith(".") for sentence in finding.evidence)
@@ -320,7 +320,7 @@ def test_verdict(case: Callable[[LogDirectory], None], verdict: str, reason: str
     assert finding.action.startswith("kafkawire txn abort --bootstrap-server HOST:PORT ") == (verdict == "hanging")
 
 
-def test_a_finding_in_full(tmp_path: Path) -> None:
+def test_a_finding_has_all_fields(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path / "logs")
     orders = directory.partition("orders", 2)
     orders.marker("COMMIT", PID, 3, at=OLD - HOUR, coordinator_epoch=6)
@@ -377,11 +377,11 @@ def test_times_of_what_its_coordinator_holds(tmp_path: Path) -> None:
         assert sentence in finding_of(case, tmp_path / case.__name__).evidence
 
 
-def test_every_kind_of_case_says_all_that_verdicts_rest_on() -> None:
+def test_every_kind_of_case_defines_all_abstract_properties() -> None:
     assert Case.__abstractmethods__ == {
         "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
         "writer_epoch", "coordinator_place", "leader_place",
-        "state_partition", "data", "said", "unread", "apart", "unsure", "too_old", "certainty",
+        "state_partition", "data", "coordinator_view", "unread", "apart", "unsure", "too_old", "certainty",
     }  # fmt: skip
 
 
@@ -417,7 +417,7 @@ def test_the_limit_follows_the_brokers_maximum_timeout(tmp_path: Path) -> None:
     assert finding_of(nothing_known, tmp_path, max_timeout_ms=4 * HOUR).reason == "young"
 
 
-def test_a_clients_clock_that_is_behind_is_told(tmp_path: Path) -> None:
+def test_reports_a_clients_clock_that_is_behind(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path / "logs")
     directory.partition(*P).marker("COMMIT", 77, at=NOON - MINUTE)
     nothing_known(directory)
@@ -426,7 +426,7 @@ def test_a_clients_clock_that_is_behind_is_told(tmp_path: Path) -> None:
     assert any(sentence.startswith("The client's clock is behind") for sentence in finding.evidence)
 
 
-def test_a_clients_clock_that_is_ahead_is_told(tmp_path: Path) -> None:
+def test_reports_a_clients_clock_that_is_ahead(tmp_path: Path) -> None:
     finding = finding_of(young_from_the_future, tmp_path)
     assert finding.age_ms == -HOUR
     assert any(sentence.startswith("The client's clock is ahead") for sentence in finding.evidence)

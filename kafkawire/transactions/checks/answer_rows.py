@@ -1,4 +1,4 @@
-"""What all checks say of all that was read: answers of single partitions, added up, and as rows."""
+"""The answers of all checks for all that was read: those of single partitions, added up, and as rows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from kafkawire import rows
 from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed
 
-#: So many reasons why a check could not be answered are told; there are few, and each is told once.
+#: Number of reasons why a check could not be answered that its row has, each once. There are few.
 MAX_REASONS = 20
 
 
 def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
-    """One row for each check that was asked, in the order of `CHECKS`."""
+    """One row for each check that has an answer, in the order of `CHECKS`."""
     by_check: dict[str, list[Answer]] = defaultdict(list)
     for placed in answers:
         by_check[placed.answer.check].append(placed.answer)

@@ -1,9 +1,9 @@
-"""The rules of `__transaction_state`: what the next record of a transactional id may say (KIP-98, KIP-890, KIP-939;
+"""The rules of `__transaction_state`: what the next record of a transactional id may hold (KIP-98, KIP-890, KIP-939;
 Kafka's `TransactionMetadata.completeTransitionTo` and `TransactionLog.valueToBytes`).
 
-Each rule is a function of two neighbours, `before` (None: no record, or a tombstone) and `after`, and answers with what
-is wrong, or None. Compaction removes any record but the last, so neighbours are only judged where no offset is missing
-between them; `IdChecks` sees to that while it takes one partition's records.
+Each rule is a function of two neighbours, `before` (None: no record, or a tombstone) and `after`, and returns what is
+wrong, or None. Compaction removes any record but the last, so neighbours are only judged where no offset is missing
+between them; `IdChecks` ensures that while it takes one partition's records.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def transition_problem(before: _Value | None, after: _Value | None) -> str | Non
 
 
 def fields_problem(before: _Value | None, after: _Value) -> str | None:
-    """transition_fields: partitions, start and timeout are those of the transaction. Asked of legal transitions only.
+    """transition_fields: partitions, start and timeout are those of the transaction. For legal transitions only.
     For `transactionLastUpdateTimestampMs`, which needs to know who wrote the two, see `clock_problem`."""
     state = state_name(after.transaction_status)
     start = after.transaction_start_timestamp_ms
@@ -94,8 +94,8 @@ def _change(state: str, verb: str, partitions: frozenset[tuple[str, int]]) -> st
 
 
 def epoch_problem(before: _Value | None, after: _Value) -> str | None:
-    """epoch_step: the producer id stays and its epoch goes on by a step that Kafka takes, or another producer id begins
-    at epoch 0 where the epochs of the one before are used up. Asked of legal transitions only."""
+    """epoch_step: the producer id stays and its epoch changes by a step that Kafka takes, or another producer id begins
+    at epoch 0 where the epochs of the one before are used up. For legal transitions only."""
     state, epoch = state_name(after.transaction_status), after.producer_epoch
     if before is None:
         return None if epoch == 0 else f"the first record of the id has epoch {epoch}, not 0"
@@ -141,7 +141,7 @@ def clock_problem(before: _Value | None, after: _Value) -> str | None:
 
 def previous_problem(before: _Value | None, after: _Value) -> str | None:
     """previous_producer_id: the record names the producer id of the one before, and the next one only when the epochs
-    are used up. Of records that carry neither (version 0, and brokers before them) ask `carries_previous` first."""
+    are used up. Only for records that carry these (`carries_previous`): version 0, and older brokers, do not."""
     expected = after.producer_id if before is None else before.producer_id
     if after.previous_producer_id != expected:
         return f"the previous producer id is {after.previous_producer_id}, and the id's record before has {expected}"
@@ -156,20 +156,20 @@ def previous_problem(before: _Value | None, after: _Value) -> str | None:
 
 
 def carries_previous(value: TransactionLogValue) -> bool:
-    """Whether a record says which producer id the id had before (tag 0 of version 1)."""
+    """Whether a record has the producer id that the id had before (tag 0 of version 1)."""
     return value.previous_producer_id >= 0
 
 
 class IdChecks:
-    """Takes the records of one partition of `__transaction_state` in offset order, and holds neighbours of an id
-    against the rules above.
+    """Takes the records of one partition of `__transaction_state` in offset order, and checks neighbours of an id
+    by the rules above.
 
     Attributes:
-        intact_from: the first offset of the run without missing offsets that the last record stands in.
+        intact_from: the lowest offset from which up to the last record no offset is missing.
 
     Args:
-        expiration_ms: transactional.id.expiration.ms of the brokers, where somebody said it: Kafka's default proves
-            nothing against a tombstone.
+        expiration_ms: transactional.id.expiration.ms of the brokers; None where it is not known. Kafka's default is
+            no proof that a tombstone is wrong.
     """
 
     def __init__(self, expiration_ms: int | None = None) -> None:
@@ -183,14 +183,14 @@ class IdChecks:
         return [tally.answer() for tally in self._tallies.values()]
 
     def reach(self, offset: int) -> None:
-        """There is a record at this offset, whatever it says. None can be hidden between it and the one before it, if
-        their offsets follow."""
+        """Note a record at this offset, of whatever content. If the offset follows the one before, no record between
+        them is missing."""
         if offset != self._next:
             self.intact_from = offset
         self._next = offset + 1
 
     def see(self, before: Registration | None, found: Registration) -> None:
-        """Judge the step to a record, which `reach` was told of, from the id's record before."""
+        """Judge the step to a record, after `reach` of its offset, from the id's record before."""
         if (0 if before is None else before.offset) < self.intact_from:
             for tally in self._tallies.values():
                 tally.lack(_GAP)

@@ -44,7 +44,7 @@ _OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, I
 
 _NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
 _OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
-_LATER_METADATA = "a later __cluster_metadata has the producer id: no marker tells whether it was in use before"
+_LATER_METADATA = "a later __cluster_metadata has the producer id: no marker shows whether it was in use before"
 _DAMAGED_METADATA = "__cluster_metadata is damaged or has gaps: a record that hands out producer ids may be missing"
 _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
@@ -55,7 +55,7 @@ def joined_answers(cluster: ClusterFacts) -> Iterator[Placed]:
     yield from _producer_ids(cluster)
     yield from _owners(cluster)
     yield from _homes(cluster)
-    yield from _unasked(cluster)
+    yield from _without_steps(cluster)
 
 
 def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
@@ -136,7 +136,7 @@ def _producer_ids(cluster: ClusterFacts) -> Iterator[Placed]:
 
 
 def _unassigned(cluster: ClusterFacts, place: Place, beyond: UnassignedProducerId) -> tuple[str | None, str | None]:
-    """How a producer id was in use before it was handed out; or why that cannot be told."""
+    """How a producer id was in use before it was handed out; or why that is not known."""
     copies = cluster.assignments
     never = cluster.handed_out is not None and beyond.producer_id >= cluster.handed_out
     by = beyond.in_use_by
@@ -170,24 +170,24 @@ def _shown_until(cluster: ClusterFacts, place: Place) -> int | None:
 
 def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
     """Of all copies: a record that a checkpoint has replaced in one may still be in another."""
-    copies = sorted(metadata, key=lambda said: (said.newest or 0, said.place), reverse=True)
+    copies = sorted(metadata, key=lambda copy: (copy.newest or 0, copy.place), reverse=True)
     found: dict[int, tuple[ProducerIdsBlock, ClusterMetadata]] = {}
-    for said in copies:
-        for block in said.handed_out.blocks:
-            found.setdefault(block.offset, (block, said))
-    tallies = {said.place: Tally(PRODUCER_ID_UNIQUE) for said in copies}
+    for copy in copies:
+        for block in copy.handed_out.blocks:
+            found.setdefault(block.offset, (block, copy))
+    tallies = {copy.place: Tally(PRODUCER_ID_UNIQUE) for copy in copies}
     newest = -1
-    for _, (block, said) in sorted(found.items()):
+    for _, (block, copy) in sorted(found.items()):
         if block.next_producer_id > newest:
-            tallies[said.place].held += 1
+            tallies[copy.place].held += 1
         else:
             what = f"the next producer id is {block.next_producer_id}, after {newest}: it was handed out before"
-            tallies[said.place].breach(block.offset, block.next_producer_id, what)
+            tallies[copy.place].breach(block.offset, block.next_producer_id, what)
         newest = max(newest, block.next_producer_id)
-    for said in copies:
-        tally = tallies[said.place]
+    for copy in copies:
+        tally = tallies[copy.place]
         if tally.held or tally.violated:
-            yield Placed(said.place, tally.answer(), said.path)
+            yield Placed(copy.place, tally.answer(), copy.path)
 
 
 def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
@@ -235,8 +235,8 @@ def _homes(cluster: ClusterFacts) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _unasked(cluster: ClusterFacts) -> Iterator[Placed]:
-    """Every check has an answer, also where there was nothing to ask."""
+def _without_steps(cluster: ClusterFacts) -> Iterator[Placed]:
+    """Every check has an answer, also where there was nothing to judge."""
     missing = cluster.has_transactions and not cluster.of_ids
     place = min(cluster.chosen, default=Place("", TRANSACTION_STATE, 0))
     for check in CHECKS:

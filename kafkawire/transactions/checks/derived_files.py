@@ -1,4 +1,4 @@
-"""Whether a partition's `.snapshot` and `.txnindex` files say what its log says.
+"""Whether a partition's `.snapshot` and `.txnindex` files agree with its log.
 
 Both are derived from the log, and a broker believes them: a wrong one makes it refuse producers, or return aborted
 records. Each entry is judged only where the log still shows all that it rests on.
@@ -35,7 +35,7 @@ class SnapshotCheck:
     """`.snapshot` files against the state replayed up to the offset in each one's name.
 
     A snapshot may know more than the log: of producers whose batches were deleted or compacted. So after one that the
-    log cannot confirm, the next is held against this one and the log between them, as when a broker recovers.
+    log cannot confirm, the next is compared with this one and the log between them, as when a broker recovers.
 
     Attributes:
         last_offset: of the newest file, -1 for none.
@@ -55,7 +55,7 @@ class SnapshotCheck:
         return (self._files[-1].offset or 0) if self._files else None
 
     def reach(self, offset: int, intact_from: int, replay: Replay) -> None:
-        """The log goes on at `offset`: compare the files up to there. `replay`: the state that the log alone tells."""
+        """The next batch is at `offset`: compare the files up to there. `replay`: the state from the log alone."""
         while self._files and (self._files[-1].offset or 0) <= offset:
             self._compare(self._files.pop(), intact_from, self.replay or replay)
 
@@ -71,40 +71,40 @@ class SnapshotCheck:
             return
         before = self.tally.violated
         known = intact_from <= self._known_from
-        said = {entry.producer_id: entry for entry in entries}
+        stored = {entry.producer_id: entry for entry in entries}
         if known:
-            self._compare_all(file, said, replay)
+            self._compare_all(file, stored, replay)
         else:
             for producer_id, producer in replay.producers.items():
                 if producer.last_data_offset >= intact_from:
-                    self._judge(file, said.get(producer_id), producer, known=False)
+                    self._judge(file, stored.get(producer_id), producer, known=False)
                 else:
                     self.tally.lack(_HOLE)
-            self.tally.lack(_HOLE, len(said.keys() - replay.producers.keys()))
+            self.tally.lack(_HOLE, len(stored.keys() - replay.producers.keys()))
         if not known or self.tally.violated > before:
             self.replay = Replay(entries)
             self._known_from = file.offset or 0
 
-    def _compare_all(self, file: LogFile, said: dict[int, ProducerEntry], replay: Replay) -> None:
+    def _compare_all(self, file: LogFile, stored: dict[int, ProducerEntry], replay: Replay) -> None:
         """Compare a file whose every producer the replay knows. Brokers forget idle producers, the replay does not: so
         that the work grows with the file, those that it lacks are counted, and only the open ones are looked at."""
         unseen = []
-        for entry in said.values():
+        for entry in stored.values():
             producer = replay.producers.get(entry.producer_id)
             if producer is None:
                 unseen.append(entry)
             else:
                 self._judge(file, entry, producer, known=True)
-        lacking = [producer for producer in replay.open() if producer.producer_id not in said]
+        lacking = [producer for producer in replay.open() if producer.producer_id not in stored]
         for producer in lacking:
             self._judge(file, None, producer, known=True)
-        self.tally.lack(_FORGOTTEN, len(replay.producers) - (len(said) - len(unseen)) - len(lacking))
+        self.tally.lack(_FORGOTTEN, len(replay.producers) - (len(stored) - len(unseen)) - len(lacking))
         for entry in unseen:
             what = "holds the producer, and the log has no batch of it"
             self.tally.breach(file.offset or 0, entry.producer_id, what, file.path)
 
-    def _judge(self, file: LogFile, said: ProducerEntry | None, producer: Producer, *, known: bool) -> None:
-        if said is None:
+    def _judge(self, file: LogFile, stored: ProducerEntry | None, producer: Producer, *, known: bool) -> None:
+        if stored is None:
             if producer.first_offset >= 0:
                 what = f"lacks the producer, whose transaction from offset {producer.first_offset} on is open"
                 self.tally.breach(file.offset or 0, producer.producer_id, what, file.path)
@@ -117,12 +117,12 @@ class SnapshotCheck:
         replayed = producer.entry()
         # Where offsets are missing, so may be the producer's last marker and the beginning of its transaction.
         fields = _FIELDS if known else _FIELDS[:5]
-        different = [name for name in fields if getattr(said, name) != getattr(replayed, name)]
-        if different == ["coordinator_epoch"] and said.coordinator_epoch < 0:
+        different = [name for name in fields if getattr(stored, name) != getattr(replayed, name)]
+        if different == ["coordinator_epoch"] and stored.coordinator_epoch < 0:
             self.tally.lack(_FORGOTTEN)  # and it has come back since, which begins without a marker
         elif different:
             what = "; ".join(
-                f"{name} {getattr(said, name)}, the log says {getattr(replayed, name)}" for name in different
+                f"{name} {getattr(stored, name)}, the log has {getattr(replayed, name)}" for name in different
             )
             self.tally.breach(file.offset or 0, producer.producer_id, what, file.path)
         else:
@@ -168,10 +168,10 @@ class TransactionIndexCheck:
         assert entries is not None
         path = None if file is None else file.path
         self._ascending(entries, path)
-        said = {entry.last_offset: entry for entry in entries}
-        reached = max(said, default=-1)
+        stored = {entry.last_offset: entry for entry in entries}
+        reached = max(stored, default=-1)
         for abort in aborts:
-            entry = said.pop(abort.ended.last_offset, None)
+            entry = stored.pop(abort.ended.last_offset, None)
             if abort.intact_from > abort.ended.first_offset:
                 self.tally.lack("offsets are missing between the transaction's beginning and its marker")
             elif entry is not None:
@@ -183,7 +183,7 @@ class TransactionIndexCheck:
             else:
                 what = f"lacks the transaction from offset {abort.ended.first_offset} on, aborted at this offset"
                 self.tally.breach(abort.ended.last_offset, abort.ended.producer_id, what, path)
-        for entry in said.values():
+        for entry in stored.values():
             if entry.last_offset >= end_offset:
                 self.tally.lack("the log ends below the entry")
             elif intact_from > 0:
@@ -206,9 +206,9 @@ class TransactionIndexCheck:
         complete = abort.intact_from <= 0
         first = entry.first_offset
         if first != ended.first_offset and (complete or first > ended.first_offset):
-            different.append(f"first offset {first}, the log says {ended.first_offset}")
+            different.append(f"first offset {first}, the log has {ended.first_offset}")
         if not _stable_is_right(entry.last_stable_offset, ended, complete):
-            different.append(f"last stable offset {entry.last_stable_offset}, the log says {ended.last_stable_offset}")
+            different.append(f"last stable offset {entry.last_stable_offset}, the log has {ended.last_stable_offset}")
         if different:
             self.tally.breach(ended.last_offset, ended.producer_id, "; ".join(different), path)
         else:

@@ -1,5 +1,5 @@
-"""The rules of producers that a partition's log is held against, batch by batch (KIP-98, KIP-360, KIP-890; what
-Kafka's `ProducerAppendInfo` refuses)."""
+"""The rules of producers, which every batch of a partition's log is checked by (KIP-98, KIP-360, KIP-890; what Kafka's
+`ProducerAppendInfo` refuses)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LogChecks:
 
     Args:
         expiration_ms: producer.id.expiration.ms of the broker. The clock is the newest timestamp so far: a producer
-            that was idle for so long by it may have been forgotten, and may begin anew.
+            that was idle for this long by it may have been forgotten, and may begin anew.
 
     Attributes:
         clock: the newest timestamp so far, -1 for none.
@@ -66,7 +66,7 @@ class LogChecks:
             tally.take(answer)
 
     def may_be_forgotten(self, producer: Producer, clock: int) -> bool:
-        """Whether a broker may have dropped that state when the clock says so."""
+        """Whether a broker may have dropped that state by the time `clock`."""
         return producer.first_offset < 0 and clock - producer.timestamp >= self.expiration_ms
 
     def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None:
@@ -74,8 +74,8 @@ class LogChecks:
 
         Args:
             producer: the state before it; None for a producer that was not seen yet.
-            clock: the newest timestamp of the span up to it, where batches come producer by producer. The clock then
-                does not go on: it is that of the parts before.
+            clock: the newest timestamp of the span up to it, where batches come producer by producer. `self.clock`
+                then stays at that of the parts before.
         """
         control = append.control
         if control is not None:

@@ -20,14 +20,14 @@ from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
 from kafkawire.transactions.facts import Place
 
-#: Clocks of brokers may differ by so much, milliseconds.
+#: Milliseconds by which the clocks of brokers may differ.
 CLOCK_SKEW_MS = 5000
 
 #: Decisions whose times are compared with a marker's one by one.
 _MOST_LOOKED_AT = 100
 
 _UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
-_SEVERAL = "several transactions of that epoch ended about that time, one so and one so"
+_SEVERAL = "several transactions of that epoch ended about that time, with different outcomes"
 _NO_LIST = "the Prepare record was compacted, and with it the list of the transaction's partitions"
 _NOT_LISTED = "the coordinator's transaction does not list the partition: an abort by hand"
 
@@ -47,7 +47,7 @@ class Tallies:
 def judge(
     endings: Iterable[Ending], decisions: Sequence[Decision], tallies: Tallies, *, decided_until: int | None = None
 ) -> None:
-    """Hold the transactions of one producer id against what its coordinator decided.
+    """Compare the transactions of one producer id with the decisions of its coordinator.
 
     Args:
         endings: of that producer id, in all partitions.
@@ -81,7 +81,7 @@ class _DecisionIndex:
         of_epoch: how many there are about data of an epoch.
     """
 
-    def __init__(self, decisions: Sequence[Decision], asked: Set[tuple[str, int]]) -> None:
+    def __init__(self, decisions: Sequence[Decision], partitions: Set[tuple[str, int]]) -> None:
         self.of_epoch: Counter[int] = Counter()
         self._decisions = decisions
         self._listing: dict[tuple[int, tuple[str, int]], list[int]] = defaultdict(list)
@@ -93,7 +93,7 @@ class _DecisionIndex:
                 if decision.partitions is None:
                     self._listing_none[epoch].append(number)
                 else:
-                    for partition in decision.partitions & asked:
+                    for partition in decision.partitions & partitions:
                         self._listing[epoch, partition].append(number)
 
     def candidates(self, epoch: int, place: Place) -> _Candidates:
@@ -119,7 +119,7 @@ class _Candidates:
 
     def __init__(self, decisions: list[Decision]) -> None:
         self.decisions = decisions
-        # From version 2 on no other transaction has the epoch of one: its time need not be asked.
+        # From version 2 on no other transaction has the epoch of one: its time is not needed.
         self._timed = [at for at, decision in enumerate(decisions) if not raises_epoch(decision.version)]
         self._earliest = _least_from_each_on(decisions[at].since - CLOCK_SKEW_MS for at in self._timed)
         self._since = _least_from_each_on(decision.since for decision in decisions)
@@ -137,7 +137,7 @@ class _Candidates:
         return range(start, self._timed[ahead] if ahead < len(self._timed) else len(self.decisions))
 
     def agreeing(self, ending: Ending, window: range) -> int:
-        """How many decided what the marker says."""
+        """How many decided the outcome that the marker has."""
         commits = self._commits[window.stop] - self._commits[window.start]
         return commits if ending.outcome == "COMMIT" else len(window) - commits
 
@@ -171,7 +171,7 @@ def _until(decision: Decision) -> float:
 
 def _is_over(decision: Decision, ending: Ending) -> bool:
     """Whether all markers of the transaction were written before this one. From version 2 on no other transaction has
-    its epoch, so that times need not be asked."""
+    its epoch, so that times are not needed."""
     return not raises_epoch(decision.version) and _until(decision) + CLOCK_SKEW_MS < ending.timestamp
 
 
@@ -205,7 +205,7 @@ def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Ta
         outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
     if by_hand or candidates.names_marker_epoch(ending.marker_epoch, window):
         epoch.held += 1
-    elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards says so
+    elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards is violated
         what = (
             f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator prepared "
             f"epoch {decision.marker_epoch} at transaction version {decision.version}"

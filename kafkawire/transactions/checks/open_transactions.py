@@ -1,5 +1,5 @@
 """The checks that follow from the verdicts: what is open, unknown to its coordinator, late, a ghost or never completed,
-and where the last stable offset lies. Each open transaction is held against the one rule that its verdict is about."""
+and where the last stable offset lies. Each open transaction is checked by the one rule that its verdict is about."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def case_answers(cluster: ClusterFacts, judged: Sequence[tuple[CopiedCase, rows.
 
 
 def _open(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, tallies: _Tallies) -> None:
-    """An open transaction: noted, and held against the rule that its verdict is about."""
+    """An open transaction: noted, and checked by the rule that its verdict is about."""
     open_ = case.open
     place, offset, producer_id = open_.place, open_.start_offset, open_.producer_id
     tallies[place, OPEN_TRANSACTION].noted += 1
@@ -68,7 +68,7 @@ def _open(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, tallie
         unknown.lack("whether a coordinator knows the transaction is not known: see the findings")
         late.lack("whether a coordinator knows the transaction is not known: see the findings")
     elif finding.verdict == HANGING:
-        what = f"{finding.reason}: {case.said}"
+        what = f"{finding.reason}: {case.coordinator_view}"
         unknown.breach(offset, producer_id, what, transactional_id=finding.transactional_id)
     elif finding.reason == "young":
         unknown.lack("the transaction is too young: its producer may be about to register it")

@@ -41,7 +41,7 @@ def replicas_agree(groups: Sequence[Sequence[Partition]], alone: Partition | Non
     """The check's answer for each replica but the first of its group, which the others are compared with.
 
     Args:
-        groups: as `together` gives them. `alone`: a partition to say so of where there are none.
+        groups: as `together` gives them. `alone`: where there are none, the partition that the answer is given for.
     """
     for group in groups:
         for other, tally in _compared(group):

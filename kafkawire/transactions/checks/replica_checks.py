@@ -130,15 +130,15 @@ class PartitionChecks:
                 )
         return ended
 
-    def _stable_offsets(self, ended: Packed, asked: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.int64]:
-        """The first offset of the earliest transaction that is open when each of those asked for ends, or the offset
-        behind its marker."""
+    def _stable_offsets(self, ended: Packed, chosen: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.int64]:
+        """For each of the chosen ones the first offset of the earliest transaction that is open when it ends, or the
+        offset behind its marker."""
         open_ = np.array(list(self.replay.ongoing.values()), np.int64)
         first = np.concatenate([ended["first_offset"], open_])
         order = np.argsort(first, kind="stable")
         first = np.append(first[order], _FAR)
         closed = np.maximum.accumulate(np.concatenate([ended["offset"], np.full(len(open_), _FAR)])[order])
-        markers = ended["offset"][asked]
+        markers = ended["offset"][chosen]
         earliest: np.typing.NDArray[np.int64] = first[np.searchsorted(closed, markers, side="right")]
         return np.where(earliest < markers, earliest, markers + 1)
 

@@ -50,14 +50,16 @@ def log(state: str, epoch: int, version: int = 0, producer_id: int = 7, next_id:
         (log("Empty", 32766), log("Empty", 32767), "the epoch is 32767 at Empty"),
     ],
 )
-def test_epochs(before: TransactionLogValue | None, after: TransactionLogValue, problem: str | None) -> None:
+def test_judges_epoch_steps(
+    before: TransactionLogValue | None, after: TransactionLogValue, problem: str | None
+) -> None:
     said = epoch_problem(before, after)
     assert (said is None) is (problem is None), said
     assert (problem or "") in (said or "")
 
 
 @given(st.sampled_from(sorted(EPOCH_STEPS)), st.integers(-4, 6))
-def test_epoch_steps_are_all_that_is_accepted(row: tuple[str, bool], step: int) -> None:
+def test_accepts_no_epoch_step_outside_the_table(row: tuple[str, bool], step: int) -> None:
     state, bumped = row
     version = 2 if bumped else 0
     before = replace(log("Ongoing", 100), client_transaction_version=version)
@@ -75,7 +77,7 @@ def told(
     epochs: tuple[int, ...] = (0, 0),
     check: str = LEGAL_TRANSITION,
 ) -> Answer:
-    """What a check says of two records of an id, the second of which was written at that time."""
+    """The answer of a check for two records of an id, the second of which was written at that time."""
     checks = IdChecks(expiration)
     before: Registration | None = None
     for offset, (value, epoch) in enumerate(zip(values, epochs, strict=True)):
@@ -98,7 +100,7 @@ def test_ids_expire_when_they_were_idle_for_long_enough() -> None:
     assert breach.what == "a tombstone 0 s after the last update, and ids expire after 1 s"
 
 
-def test_when_ids_expire_is_judged_where_it_is_known() -> None:
+def test_judges_expiry_only_where_the_setting_is_known() -> None:
     """Not by Kafka's default, and not by the clocks of two coordinators."""
     assert told(IDLE_ID, None, at=5001, expiration=None).held == 2
     moved = told(IDLE_ID, None, at=5001, epochs=(3, 4))
@@ -106,7 +108,7 @@ def test_when_ids_expire_is_judged_where_it_is_known() -> None:
     assert told(None, None, at=5001).violated == 0
 
 
-def test_a_start_that_is_lost_breaks_the_rule_of_fields() -> None:
+def test_a_lost_start_violates_transition_fields() -> None:
     before = replace(log("Empty", 0), transaction_start_timestamp_ms=-1)
     assert fields_problem(before, replace(log("Ongoing", 0), transaction_start_timestamp_ms=-1)) == (
         "Ongoing without a start"

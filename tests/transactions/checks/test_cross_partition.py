@@ -1,4 +1,4 @@
-"""The checks that join several partitions, where the copies are of different moments."""
+"""The checks that join several partitions, where the copies are of different times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.worlds import World
 
 
 def unique(root: Path, *, metadata_is_newer: bool) -> CheckAnswer:
-    """producer_id_unique, of a producer id that the metadata log does not say was handed out."""
+    """producer_id_unique, of a producer id that was not handed out as far as the metadata log shows."""
     world = World(root, 1)
     world.orders[0].data(5_000_000, at=world.tick(), transactional=False)
     world.orders[0].data(-1, -1, at=world.now, append_time=world.tick(), transactional=False)
@@ -44,7 +44,8 @@ def unique_of(*roots: Path) -> CheckAnswer:
 
 def copies(tmp_path: Path, *, marker: bool, checkpoint: bool, producer_id: int) -> tuple[Path, Path]:
     """Two copies of a broker with a producer id that was not handed out: at a time, and three minutes later, when the
-    metadata log goes on, and may have handed it out; `checkpoint`: in records that a checkpoint has replaced."""
+    metadata log has more records and may have handed it out; `checkpoint`: in records that a checkpoint has replaced.
+    """
     for name in ("now", "later"):
         world = World(tmp_path / name, 1)
         world.orders[0].data(producer_id, at=world.tick())
@@ -76,11 +77,11 @@ def copies(tmp_path: Path, *, marker: bool, checkpoint: bool, producer_id: int) 
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("marker", [False, True])
 @pytest.mark.parametrize("producer_id", [50_000, 5_000_000])
-def test_a_copy_of_a_later_time_takes_no_violation_back_silently(
+def test_a_later_copy_does_not_hide_a_violation(
     tmp_path: Path, marker: bool, checkpoint: bool, producer_id: int
 ) -> None:
     """Neither where the later replica counts, whose own metadata log is older than it, nor where the producer id was
-    handed out since then, nor where a checkpoint has replaced the records that tell when."""
+    handed out since then, nor where a checkpoint has replaced the records with the time."""
     now, later = copies(tmp_path, marker=marker, checkpoint=checkpoint, producer_id=producer_id)
     assert unique_of(now).violated == 1
     for both in ((now, later), (later, now)):
@@ -90,7 +91,7 @@ def test_a_copy_of_a_later_time_takes_no_violation_back_silently(
         else:
             assert (found.violated, found.not_checkable) == (0, 1), found
             assert found.lacked == (
-                "a later __cluster_metadata has the producer id: no marker tells whether it was in use before",
+                "a later __cluster_metadata has the producer id: no marker shows whether it was in use before",
             )
 
 

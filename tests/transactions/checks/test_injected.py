@@ -34,6 +34,6 @@ def test_the_same_world_without_it_names_none(seed: int, tmp_path: Path) -> None
     assert found.damage == ()
 
 
-def test_there_are_enough_of_them() -> None:
+def test_every_check_has_enough_injected_defects() -> None:
     assert len(CASES) >= 200
     assert {case.check for case in CASES} == set(CHECKS) - set(INFORMATION)

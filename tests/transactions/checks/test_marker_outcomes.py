@@ -1,4 +1,4 @@
-"""one_outcome and marker_epoch where the coordinator's log tells less: what is still proven, and what is not."""
+"""one_outcome and marker_epoch where the coordinator's log holds less: what is still proven, and what is not."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ LESS = {
     "aborted-by-hand": (False, False),  # it may have been a batch that was never in the transaction
     "aborted-by-hand-below-2": (False, False),
     "committed-below-2": (True, False),  # one epoch has many transactions
-    "committed-by-nobody": (False, False),
+    "committed-by-no-coordinator": (False, False),
 }
 
 
 @pytest.mark.parametrize("name", LESS)
-def test_only_complete_records_are_left(tmp_path: Path, name: str) -> None:
+def test_outcomes_are_judged_by_complete_records_alone(tmp_path: Path, name: str) -> None:
     world = broken(tmp_path, name)
     compact(world)
     world.finish()
@@ -69,7 +69,7 @@ def test_only_complete_records_are_left(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LESS)
-def test_no_record_was_copied(tmp_path: Path, name: str) -> None:
+def test_without_records_markers_are_compared_with_each_other(tmp_path: Path, name: str) -> None:
     world = broken(tmp_path, name)
     world.finish()
     for path in world.logs.root.glob("__transaction_state-*"):
@@ -97,7 +97,7 @@ def test_a_hanging_batch_that_was_aborted_by_hand_breaks_nothing(tmp_path: Path)
     assert answer.lacked == ("the coordinator's transaction does not list the partition: an abort by hand",)
 
 
-def test_many_transactions_of_one_epoch_are_told_apart_by_time(tmp_path: Path) -> None:
+def test_times_distinguish_transactions_of_one_epoch(tmp_path: Path) -> None:
     """Below version 2, and within less than clocks may differ by: what lies between Prepare and Complete is certain."""
     world = World(tmp_path, 4)
     world.step = 10
@@ -138,19 +138,19 @@ def ended(outcome: str, timestamp: int, marker_epoch: int = 3) -> Ending:
     return Ending(PLACE, timestamp, 7, 3, marker_epoch, outcome, timestamp)
 
 
-def test_two_decisions_that_are_too_close_to_tell_apart() -> None:
+def test_two_decisions_within_the_clock_skew_are_not_checkable() -> None:
     """One to commit and one to abort, and a marker at a time that is of neither: clocks differ."""
     tallies = Tallies()
     judge([ended("COMMIT", 2500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], tallies)
     for tally in (tallies.outcome[PLACE], tallies.epoch[PLACE]):
-        said = tally.answer()
-        assert (said.held, said.violated, said.not_checkable) == (0, 0, 1)
+        answer = tally.answer()
+        assert (answer.held, answer.violated, answer.not_checkable) == (0, 0, 1)
     between = Tallies()
     judge([ended("COMMIT", 3500)], [decided("ABORT", 1000, 2000), decided("COMMIT", 3000, 4000)], between)
     assert between.outcome[PLACE].answer().held == 1
 
 
-def test_an_epoch_that_goes_back_is_told_by_another_rule() -> None:
+def test_an_epoch_that_goes_back_violates_another_rule_only() -> None:
     tallies = Tallies()
     judge([ended("COMMIT", 1500, marker_epoch=2)], [decided("COMMIT", 1000, 2000, version=2)], tallies)
     assert tallies.outcome[PLACE].answer().held == 1

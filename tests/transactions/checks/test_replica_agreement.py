@@ -45,7 +45,7 @@ def test_batches_of_every_magic_are_compared(both: list[LogDirectory]) -> None:
     assert (answer(*both).held, answer(*both).not_checkable) == (3, 0)
 
 
-def test_a_batch_that_lies_across_others(both: list[LogDirectory]) -> None:
+def test_a_batch_across_others_is_a_violation(both: list[LogDirectory]) -> None:
     """One replica has three batches where the other has one that begins between them."""
     one, other = orders(both)
     one.plain(records=2)
@@ -60,7 +60,7 @@ def test_a_batch_that_lies_across_others(both: list[LogDirectory]) -> None:
     assert "lies across others in the replica of" in found.breaches[1].what
 
 
-def test_what_one_replica_lacks_may_be_compactions_work(both: list[LogDirectory]) -> None:
+def test_a_batch_that_compaction_may_have_removed_is_not_checkable(both: list[LogDirectory]) -> None:
     one, other = orders(both)
     for log in (one, other):
         log.plain()
@@ -73,14 +73,14 @@ def test_what_one_replica_lacks_may_be_compactions_work(both: list[LogDirectory]
 
 
 def test_damaged_batches_are_passed_over(both: list[LogDirectory]) -> None:
-    """That they are damaged is told where the replica is read."""
+    """The damage is reported where the replica is read."""
     for log in orders(both):
         log.plain()
         log.segments[-1][1].extend(b"\xff" * 100)
     assert (answer(*both).held, answer(*both).violated) == (1, 0)
 
 
-def test_a_segment_that_cannot_be_read(both: list[LogDirectory]) -> None:
+def test_an_unreadable_segment_is_not_checkable(both: list[LogDirectory]) -> None:
     for log in orders(both):
         log.plain()
         log.roll()
@@ -97,7 +97,7 @@ def test_a_segment_that_cannot_be_read(both: list[LogDirectory]) -> None:
     assert placed.answer.lacked == ("a segment cannot be read: No such file or directory",)
 
 
-def test_damage_is_a_reason_why_not_all_was_compared(both: list[LogDirectory]) -> None:
+def test_damage_is_a_reason_for_not_checkable(both: list[LogDirectory]) -> None:
     for log in orders(both):
         log.plain()
         log.plain()

@@ -64,7 +64,7 @@ def marker_of(
     log.end += records
 
 
-#: What is done to a sound log, the check that it breaks, and what is said of it.
+#: What is done to a sound log, the check that it breaks, and the text of the violation.
 BREAKS: list[tuple[Callable[[PartitionLog], object], str, str]] = [
     (lambda log: log.data(3, transactional=False, sequence=9), "sequence_contiguous", "sequence number 9 after 2"),
     (lambda log: log.data(3, transactional=False, sequence=1), "sequence_contiguous", "sequence number 1 after 2"),
@@ -96,7 +96,9 @@ BREAKS: list[tuple[Callable[[PartitionLog], object], str, str]] = [
 
 
 @pytest.mark.parametrize(("spoil", "check", "what"), BREAKS, ids=lambda case: case if isinstance(case, str) else "")
-def test_one_rule_broken(log: PartitionLog, spoil: Callable[[PartitionLog], object], check: str, what: str) -> None:
+def test_names_the_broken_rule_only(
+    log: PartitionLog, spoil: Callable[[PartitionLog], object], check: str, what: str
+) -> None:
     sound(log)
     assert violations(log) == []
     offset = log.end
@@ -122,7 +124,7 @@ def test_sound_logs_hold_in_every_check(log: PartitionLog) -> None:
     assert {answer.lacked for answer in answers.values()} == {()}
 
 
-def test_what_may_have_been_between_two_batches_is_not_judged(log: PartitionLog) -> None:
+def test_does_not_judge_steps_across_missing_offsets(log: PartitionLog) -> None:
     sound(log)
     log.skip(2)
     log.data(3, transactional=False, sequence=9)
@@ -173,7 +175,7 @@ def test_the_first_batch_of_a_producer_may_have_any_sequence_number(log: Partiti
     assert violations(log) == []
 
 
-def test_sequence_numbers_after_the_highest(log: PartitionLog) -> None:
+def test_sequence_number_0_follows_the_highest(log: PartitionLog) -> None:
     log.data(5, transactional=False, records=3, sequence=2**31 - 2)
     log.data(5, transactional=False, sequence=1)
     log.data(5, transactional=False, sequence=2)
@@ -198,23 +200,23 @@ def test_a_retry_is_known_among_the_last_five_batches(log: PartitionLog) -> None
         ("coordinator_epoch", 3), ("current_txn_first_offset", -1),
     ],
 )  # fmt: skip
-def test_a_snapshot_that_says_otherwise(log: PartitionLog, field: str, value: int) -> None:
+def test_a_snapshot_with_another_value_is_a_violation(log: PartitionLog, field: str, value: int) -> None:
     entries = derived_snapshot(log)
     wrong = [ProducerEntry(**{**plain(e), field: value}) if e.producer_id == 1 else e for e in entries]
     log.snapshot(*wrong)
     (found,) = violations(log)
     assert (found.check, found.offset, found.producer_id) == ("snapshot_equals_replay", log.end, 1)
-    assert found.what.startswith(f"{field} {value}, the log says ")
+    assert found.what.startswith(f"{field} {value}, the log has ")
     assert found.file == str(log.directory / f"{log.end:020}.snapshot")
 
 
-def test_a_snapshot_with_a_producer_too_many(log: PartitionLog) -> None:
+def test_a_snapshot_with_an_unknown_producer_is_a_violation(log: PartitionLog) -> None:
     log.snapshot(*derived_snapshot(log), ProducerEntry(producer_id=9, last_offset=3, current_txn_first_offset=-1))
     (found,) = violations(log)
     assert (found.check, found.producer_id) == ("snapshot_equals_replay", 9)
 
 
-def test_a_snapshot_lacks_a_producer(log: PartitionLog) -> None:
+def test_a_snapshot_without_an_open_producer_is_a_violation(log: PartitionLog) -> None:
     """Who is idle may have expired; who has an open transaction has not."""
     entries = derived_snapshot(log)
     log.snapshot(*(entry for entry in entries if entry.producer_id != 3))
@@ -224,7 +226,7 @@ def test_a_snapshot_lacks_a_producer(log: PartitionLog) -> None:
     assert (found.check, found.producer_id) == ("snapshot_equals_replay", 1)
 
 
-def test_a_wrong_snapshot_is_told_once(log: PartitionLog) -> None:
+def test_a_wrong_snapshot_is_reported_once(log: PartitionLog) -> None:
     entries = derived_snapshot(log)
     log.snapshot(*(ProducerEntry(**{**plain(e), "coordinator_epoch": 8}) for e in entries if e.producer_id == 1))
     log.roll()
@@ -240,8 +242,8 @@ def test_a_snapshot_that_cannot_be_read_is_no_violation(log: PartitionLog) -> No
     assert violations(log) == []
 
 
-def test_a_snapshot_of_a_producer_that_was_forgotten_and_came_back(log: PartitionLog) -> None:
-    """It began anew without a marker, and so without a coordinator epoch; the log alone still knows of one."""
+def test_a_snapshot_may_lack_the_coordinator_epoch_of_a_returned_producer(log: PartitionLog) -> None:
+    """It began anew without a marker, and so without a coordinator epoch; the log still has one."""
     entries = derived_snapshot(log)
     log.snapshot(*(ProducerEntry(**{**plain(e), "coordinator_epoch": -1}) for e in entries))
     assert violations(log) == []
@@ -275,14 +277,16 @@ SECOND = AbortedTxn(producer_id=2, first_offset=11, last_offset=14, last_stable_
     [
         ([FIRST], "lacks the transaction from offset 11 on"),
         ([SECOND], "lacks the transaction from offset 3 on"),
-        ([AbortedTxn(1, 2, 9, 6), SECOND], "first offset 2, the log says 3"),
+        ([AbortedTxn(1, 2, 9, 6), SECOND], "first offset 2, the log has 3"),
         ([AbortedTxn(2, 3, 9, 6), SECOND], "producer id 2, the marker's is 1"),
-        ([AbortedTxn(1, 3, 9, 10), SECOND], "last stable offset 10, the log says 6"),
+        ([AbortedTxn(1, 3, 9, 10), SECOND], "last stable offset 10, the log has 6"),
         ([FIRST, AbortedTxn(1, 11, 12, 13), SECOND], "has an entry, and the log aborts no transaction"),
         ([SECOND, FIRST], "entries are out of order"),
     ],
 )
-def test_a_transaction_index_that_says_otherwise(log: PartitionLog, entries: list[AbortedTxn], what: str) -> None:
+def test_a_transaction_index_with_other_entries_is_a_violation(
+    log: PartitionLog, entries: list[AbortedTxn], what: str
+) -> None:
     sound(log)
     log.write()
     write_index(log, [FIRST, SECOND])
@@ -301,7 +305,7 @@ def test_the_index_of_the_last_segment_may_lag_behind_in_a_running_copy(log: Par
     assert violations(log) == []
 
 
-def test_without_any_index_nothing_is_said(log: PartitionLog) -> None:
+def test_a_log_without_indexes_violates_nothing(log: PartitionLog) -> None:
     sound(log)
     assert violations(log) == []
 
