@@ -18,7 +18,7 @@ from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, 
 from kafkawire.capture.recognition import Recognition, SearchResult
 from kafkawire.capture.resets import acceptance
 from kafkawire.capture.sequencer import PacketHold, Sequencer
-from kafkawire.capture.tcp_stream import Begun, Chunk, Conflict, Event
+from kafkawire.capture.tcp_stream import Begun, Chunk, Conflict, Event, Loss
 from kafkawire.capture.tls import Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
@@ -76,6 +76,7 @@ class TcpConnection:
         self._file = file
         self.endpoints = (segment.source, segment.destination)
         self._directions = (FrameStream(), FrameStream())
+        self._records = (recognition.TlsRecords(), recognition.TlsRecords())
         self._sequencer = sequencer
         self._decoder = decoder
         self._secrets = secrets
@@ -333,6 +334,9 @@ class TcpConnection:
                 else self.tls.lose(index, event.missing, event.packet, event.time_ns)
             )
             return
+        if self._is_joined_tls(index, event):
+            self._dismiss(TLS)
+            return
         if isinstance(event, Chunk):
             self._advance(index, direction.take(event))
             return
@@ -343,6 +347,15 @@ class TcpConnection:
         direction.lose()
         direction.drop()
         self._report(index, f"{_bytes(missing)} are missing in the capture", event.packet, event.time_ns)
+
+    def _is_joined_tls(self, index: int, event: Chunk | Loss) -> bool:
+        """Whether the connection proves to be TLS whose handshake was not captured."""
+        if self.verdict != UNDECIDED or self._directions[index].from_start:
+            return False
+        if isinstance(event, Chunk):
+            return self._records[index].feed(event.data)
+        self._records[index].lose()
+        return False
 
     def _begin_tls(self) -> None:
         """Puts the TLS layer between streams and frames; the bytes so far pass through it."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kafkawire.capture import memory_limits
-from kafkawire.capture.connection import KAFKA, TcpConnection
+from kafkawire.capture.connection import KAFKA, TLS, TcpConnection
 from kafkawire.capture.damage import UnreadPart
 from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step, decoded_as
 from kafkawire.capture.exchange import CapturedExchange, ReadOptions
@@ -259,7 +259,7 @@ class Exchanges:
         connection.finish()
         self.summary.connections[connection.verdict] += 1
         self.summary.bytes[connection.verdict] += connection.bytes
-        if connection.tls is not None:
+        if connection.tls is not None or connection.verdict == TLS:
             first, second = connection.endpoints
             self.summary.tls_connection((endpoint(first), endpoint(second)), connection.tls)
         if connection.verdict == KAFKA:

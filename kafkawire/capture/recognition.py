@@ -32,6 +32,12 @@ _VERSIONS = {
 #: Matches the beginning of every request that `request` may accept, to find candidates fast.
 _CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
 
+#: The header of a TLS record of a connection that is established: type, version, and a length up to 16 KiB + 2 KiB.
+_TLS_HEADER = re.compile(rb"[\x14-\x17]\x03\x03(?:[\x00-\x47][\x00-\xff]|\x48\x00)", re.DOTALL)
+_TLS_HEADER_BYTES = 5
+#: Consecutive headers that are certain to be TLS.
+_TLS_HEADERS = 3
+
 
 class OutstandingRequest(Protocol):
     """A request without its response yet."""
@@ -158,6 +164,40 @@ def _first(
 def is_tls(data: bytes | bytearray) -> bool:
     """Whether data begins with a TLS handshake record of any version."""
     return len(data) >= 2 and data[0] == 0x16 and data[1] == 3
+
+
+class TlsRecords:
+    """Recognises TLS in a direction whose beginning was not captured, by headers of records at their distances."""
+
+    def __init__(self) -> None:
+        self._recent = b""  # the bytes before the next ones, in which a header may begin
+        self._left: int | None = None  # bytes up to the next header; None while none is known
+        self._headers = 0
+
+    def feed(self, data: bytes) -> bool:
+        """Takes the next bytes in order; returns whether they are TLS."""
+        data = self._recent + data
+        place = 0
+        while self._headers < _TLS_HEADERS:
+            if self._left is None:
+                found = _TLS_HEADER.search(data, place)
+                place = max(place, len(data) - _TLS_HEADER_BYTES + 1) if found is None else found.start()
+            else:
+                place += self._left
+            if place + _TLS_HEADER_BYTES > len(data):
+                break
+            if _TLS_HEADER.match(data, place) is None:
+                self._left, self._headers = None, 0
+                continue
+            self._headers += 1
+            self._left = _TLS_HEADER_BYTES + int.from_bytes(data[place + 3 : place + 5], "big")
+        self._recent = data[place:]
+        self._left = None if self._left is None else max(0, place - len(data))
+        return self._headers >= _TLS_HEADERS
+
+    def lose(self) -> None:
+        """Takes a hole."""
+        self._recent, self._left, self._headers = b"", None, 0
 
 
 def _is_text(data: bytes | bytearray) -> bool:

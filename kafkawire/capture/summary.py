@@ -16,6 +16,11 @@ from kafkawire.rows import Exchange
 _MOST_KINDS = 100
 #: Kinds of skipped packets that a sentence lists.
 _MOST_LISTED = 10
+#: A TLS connection whose handshake was not captured: its kind, and why it is not decrypted.
+NO_HANDSHAKE = (
+    "TLS, whose handshake was not captured",
+    "its TLS handshake was not captured: start the capture first, then reconnect the client",
+)
 _NUMBER = re.compile(r"\d+")
 
 
@@ -83,15 +88,16 @@ class Summary(msgspec.Struct):
             what = "others"
         self.contents[what] += count
 
-    def tls_connection(self, ends: tuple[str, str], session: TlsSession) -> None:
-        """Counts a TLS connection that is over."""
-        kind = session.description
+    def tls_connection(self, ends: tuple[str, str], session: TlsSession | None) -> None:
+        """Counts a TLS connection that is over. `session`: None if its handshake was not captured."""
+        kind = NO_HANDSHAKE[0] if session is None else session.description
         if kind not in self.tls and len(self.tls) >= _MOST_KINDS:
             kind = "others"
         self.tls[kind] += 1
-        self.decrypted += session.decrypted
-        if session.failure is not None and len(self.encrypted) < _MOST_KINDS:
-            self.encrypted.setdefault(" - ".join(ends), session.failure)
+        self.decrypted += session is not None and session.decrypted
+        failure = NO_HANDSHAKE[1] if session is None else session.failure
+        if failure is not None and len(self.encrypted) < _MOST_KINDS:
+            self.encrypted.setdefault(" - ".join(ends), failure)
 
     def problem_of(self, row: Exchange) -> None:
         """Counts the problem of a row that has one."""

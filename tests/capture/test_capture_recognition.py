@@ -74,3 +74,39 @@ def test_waits_for_a_candidate_frame_up_to_a_limit() -> None:
     assert recognition.find_request(begun, {2}) == (2, 2, 0)
     assert recognition.find_request(begun, set()).offset is None
     assert recognition.find_request(begun, {2}, final=True).offset is None
+
+
+def _tls_record(size: int, kind: int = 23) -> bytes:
+    return bytes([kind, 3, 3]) + size.to_bytes(2, "big") + b"\x17\x03\x03" * (size // 3) + bytes(size % 3)
+
+
+@pytest.mark.parametrize("piece", [1, 3, 7, 1448, 1 << 20])
+def test_tls_records_are_recognised_in_any_pieces_from_any_byte(piece: int) -> None:
+    junk = bytes(range(100, 200)) * 3
+    data = junk + b"".join(_tls_record(size) for size in (5, 1500, 0, 700))
+    records = recognition.TlsRecords()
+    cuts = [data[at : at + piece] for at in range(0, len(data), piece)]
+    assert any(records.feed(cut) for cut in cuts)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes(5000),
+        b"\x17\x03\x03" * 2000,  # implausible lengths
+        _tls_record(100) + _tls_record(200) + bytes(500),
+        (_tls_record(100) + b"\0") * 50,
+        b"\x17\x03\x03\x48\x01" + bytes(0x4801) + _tls_record(1) + _tls_record(1),
+    ],
+)
+def test_bytes_that_resemble_tls_records_are_not_recognised_as_such(data: bytes) -> None:
+    records = recognition.TlsRecords()
+    assert not any(records.feed(data[at : at + 100]) for at in range(0, len(data), 100))
+
+
+def test_hole_ends_a_chain_of_tls_records() -> None:
+    records = recognition.TlsRecords()
+    assert not records.feed(_tls_record(10) * 2)
+    records.lose()
+    assert not records.feed(_tls_record(10) * 2)
+    assert records.feed(_tls_record(10))

@@ -183,3 +183,22 @@ def test_follow_waits_for_secrets_that_are_written_later(ends: Endpoints, tmp_pa
 
     found = [{**row, "file": "-"} for row in content(list(capture.read(file, follow=goes_on, body=True, keylog=late)))]
     assert found == PLAIN
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_connection_that_began_before_the_capture_is_recognised_as_tls(ends: Endpoints, one_sided: bool) -> None:
+    sent = packets(ends.connect(MESSAGES).sent)
+    joined = [packet for packet in sent[20:] if not one_sided or packet[26:30] == bytes([10, 0, 0, 2])]
+    found = capture.read(BytesIO(pcap(joined)), keylog=ends.key_log)
+    assert list(found) == []
+    assert found.summary.connections == {"tls": 1}
+    (reason,) = found.summary.encrypted.values()
+    assert reason == "its TLS handshake was not captured: start the capture first, then reconnect the client"
+    assert found.summary.tls == {"TLS, whose handshake was not captured": 1}
+
+
+def test_joined_connections_without_tls_are_not_taken_for_it() -> None:
+    for first in range(1, 30):
+        found = capture.read(BytesIO(pcap(packets(MESSAGES)[first:])))
+        assert list(found)
+        assert found.summary.connections == {"kafka": 1}
