@@ -63,7 +63,7 @@ def summarize(
     except OSError:
         found = (0, None) if number == 0 else None  # reading the first part reports the damage
     if found is None:
-        return PartSummary(start=0, end=0, scan=PartScan())
+        return PartSummary(base_offset=file.offset or 0, start=0, end=0, scan=PartScan())
     return summarize_range(file, *found, joints=joints, expiration_ms=expiration_ms)
 
 
@@ -86,19 +86,23 @@ def summarize_range(
             scan = fact
         else:
             records.append(fact)
-    spans = tuple(summarize_batches(stretch, expiration_ms) for stretch in _stretches(found, sorted(joints)))
-    return PartSummary(start=start, end=end, scan=scan, spans=spans, records=tuple(records))
+    spans = tuple(
+        summarize_batches(stretch, expiration_ms, joint) for stretch, joint in _stretches(found, sorted(joints))
+    )
+    base_offset = file.offset or 0
+    return PartSummary(base_offset=base_offset, start=start, end=end, scan=scan, spans=spans, records=tuple(records))
 
 
-def _stretches(found: list[Appends], joints: Sequence[int]) -> Iterator[Appends]:
-    """The batches up to the first that is not below a joint, and so on."""
+def _stretches(found: list[Appends], joints: Sequence[int]) -> Iterator[tuple[Appends, int]]:
+    """The batches up to the first that is not below a joint, and so on; each with the joint that it begins behind."""
     if not found:
         return
     appends = Appends.joined(found)
-    at = [0]
+    cuts = {0: -1}
     for joint in joints:
         behind = np.flatnonzero(appends.base_offset >= joint)
-        if len(behind) and behind[0] > at[-1]:
-            at.append(int(behind[0]))
+        if len(behind):
+            cuts[int(behind[0])] = joint
+    at = sorted(cuts)
     for begin, stop in zip(at, [*at[1:], len(appends)], strict=True):
-        yield appends.between(begin, stop)
+        yield appends.between(begin, stop), cuts[begin]

@@ -189,7 +189,7 @@ class Replay:
         return Followed(producers, ended)
 
     def take(self, span: Span, followed: Followed) -> None:
-        """Go on behind a span."""
+        """Become the state after a span."""
         self.producers |= followed.producers
         begun = []
         for producer_id, producer in followed.producers.items():

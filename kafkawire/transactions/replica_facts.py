@@ -155,10 +155,10 @@ class ReplicaMerge:
             self._end_segment()
         state = self._begun()
         first = summary.scan.first_offset
-        if first is not None and first < state.reached:
+        if first is not None and first < state.scan.reached:
             self._replay(summary, 0)
             return
-        intact_from = 0 if first is None else state.begins_at(first)
+        intact_from = 0 if first is None else state.scan.begins_at(first)
         done = 0
         for span in summary.spans:
             ended = self._checks.take(span, intact_from)

@@ -31,6 +31,9 @@ from kafkawire.transactions.facts import (
 )
 from kafkawire.transactions.producer_append import BEFORE, Append, append_of
 
+#: As `following`: the log begins here.
+NO_OFFSET = -(1 << 62)
+
 _MARKERS = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)
 
 
@@ -89,14 +92,15 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         first_offset: of its first batch; None where the part has none.
-        following, reached: one behind its last batch, and one behind the highest offset.
+        following, reached: one behind its last batch, and one behind the highest offset; `following` is None where it
+            is not known, and `NO_OFFSET` where the log begins.
         gap: the last range of offsets in it that could not be read.
         intact_from: the lowest offset from which up to its end no offset is missing; `BEFORE` where that is below the
             part.
     """
 
     first_offset: int | None = None
-    following: int = 0
+    following: int | None = None
     reached: int = 0
     leader_epoch: int = -1
     batches: int = 0
@@ -107,6 +111,35 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.Damage, ...] = ()
     intact_from: int = BEFORE
     shortened: bool = False
+
+    def begins_at(self, first_offset: int | None) -> int:
+        """The `intact_from` of a batch at that offset, where it is the next."""
+        if first_offset is None or self.following in (None, first_offset):
+            return self.intact_from
+        return first_offset
+
+    def then(self, part: PartScan) -> PartScan:
+        """Both parts as one: associative, and `PartScan()` is the identity. The first batch of `part` is not below
+        `reached`, or it was read from this state."""
+        gap, first = part.gap, part.first_offset
+        if gap is None and first is not None and self.first_offset is not None and first > self.reached:
+            gap = OffsetGap(self.reached, first)
+        moved = first is not None
+        times = [time for time in (self.broker_time, part.broker_time) if time is not None]
+        return PartScan(
+            first_offset=first if self.first_offset is None else self.first_offset,
+            following=part.following if moved else self.following,
+            reached=max(self.reached, part.reached) if moved else self.reached,
+            leader_epoch=max(self.leader_epoch, part.leader_epoch),
+            batches=self.batches + part.batches,
+            transactional=self.transactional + part.transactional,
+            bytes=self.bytes + part.bytes,
+            broker_time=max(times, default=None),
+            gap=gap or self.gap,
+            damage=self.damage + part.damage,
+            intact_from=self.begins_at(first) if part.intact_from == BEFORE else part.intact_from,
+            shortened=self.shortened or part.shortened,
+        )
 
 
 def read_pieces(
@@ -164,8 +197,7 @@ class SegmentState:
     """The state of a segment that is read part by part, between two parts.
 
     Attributes:
-        following: the offset that the next batch has where none is missing; None before the first batch of the log.
-        reached: one behind the highest offset so far. `intact_from`: as in `Append`, for a batch at `following`.
+        scan: of the parts so far, and what is known of the log before.
 
     Args:
         after: the segment before; None for the first of the log.
@@ -173,51 +205,35 @@ class SegmentState:
 
     def __init__(self, base_offset: int, after: Segment | None = None) -> None:
         self._base_offset = base_offset
-        self._parts: list[PartScan] = []
-        self.first_offset: int | None = None
-        self.following = None if after is None else after.end_offset
-        self.reached = base_offset
-        self.intact_from = base_offset if after is None else after.intact_from
-        self._gap: OffsetGap | None = None
-
-    def begins_at(self, first_offset: int) -> int:
-        """The `intact_from` of a batch at that offset, where it is the next."""
-        return self.intact_from if first_offset == self.following else first_offset
+        self.scan = PartScan(
+            following=NO_OFFSET if after is None else after.end_offset,
+            reached=base_offset,
+            intact_from=base_offset if after is None else after.intact_from,
+        )
 
     def take(self, part: PartScan) -> None:
-        """Take the next part. Its first batch is not below `reached`, or it was read from this state."""
-        self._parts.append(part)
-        if part.first_offset is None:
-            return
-        if part.gap is not None:
-            self._gap = part.gap
-        elif self.first_offset is not None and part.first_offset > self.reached:
-            self._gap = OffsetGap(self.reached, part.first_offset)
-        self.intact_from = self.begins_at(part.first_offset) if part.intact_from == BEFORE else part.intact_from
-        if self.first_offset is None:
-            self.first_offset = part.first_offset
-        self.following, self.reached = part.following, max(self.reached, part.reached)
+        """Take the next part. Its first batch is not below `scan.reached`, or it was read from this state."""
+        self.scan = self.scan.then(part)
 
     def segment(self) -> Segment:
         """The facts, once all parts were taken."""
-        parts = self._parts
-        damage = tuple(damage for part in parts for damage in part.damage)
-        ends_damaged = bool(damage) and damage[-1].resumed_at is None
-        emptied = self.first_offset is None and self.following is not None and self.following < self._base_offset
+        scan, base_offset = self.scan, self._base_offset
+        ends_damaged = bool(scan.damage) and scan.damage[-1].resumed_at is None
+        emptied = scan.first_offset is None and (scan.following or 0) < base_offset
         return Segment(
-            base_offset=self._base_offset,
-            first_offset=self._base_offset if self.first_offset is None else self.first_offset,
-            end_offset=self.reached,
-            leader_epoch=max((part.leader_epoch for part in parts), default=-1),
-            batches=sum(part.batches for part in parts),
-            transactional=sum(part.transactional for part in parts),
-            bytes=sum(part.bytes for part in parts),
-            broker_time=max((part.broker_time for part in parts if part.broker_time is not None), default=None),
-            gap=OffsetGap(self.reached) if ends_damaged else self._gap,
-            damage=damage,
+            base_offset=base_offset,
+            first_offset=base_offset if scan.first_offset is None else scan.first_offset,
+            end_offset=scan.reached,
+            leader_epoch=scan.leader_epoch,
+            batches=scan.batches,
+            transactional=scan.transactional,
+            bytes=scan.bytes,
+            broker_time=scan.broker_time,
+            gap=OffsetGap(scan.reached) if ends_damaged else scan.gap,
+            damage=scan.damage,
             # What compaction left of the segment before ends below an empty one.
-            intact_from=self._base_offset if emptied else self.intact_from,
-            shortened=any(part.shortened for part in parts),
+            intact_from=base_offset if emptied else scan.intact_from,
+            shortened=scan.shortened,
         )
 
 
@@ -232,10 +248,9 @@ class OffsetScan:
         self._broker_written = topic in BROKER_WRITTEN
         self._known = state is not None
         self._first_offset: int | None = None
-        self._continues = state is not None and state.first_offset is not None
-        self._next_offset = 0 if state is None else state.reached
-        self._following = None if state is None else state.following
-        self._intact_from = BEFORE if state is None else state.intact_from
+        scan = PartScan() if state is None else state.scan
+        self._continues = scan.first_offset is not None
+        self._next_offset, self._following, self._intact_from = scan.reached, scan.following, scan.intact_from
         self._leader_epoch = -1
         self._batches = self._transactional = self._bytes = 0
         self._broker_time: int | None = None
@@ -321,7 +336,7 @@ class OffsetScan:
         """
         return PartScan(
             first_offset=self._first_offset,
-            following=self._following or 0,
+            following=self._following,
             reached=self._next_offset,
             leader_epoch=self._leader_epoch,
             batches=self._batches,

@@ -63,6 +63,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         intact: for each aborted one of these the `intact_from` of its marker, int64.
         clock: the newest timestamp. `marker_time`: the newest of a marker, None for none.
         last_marker: timestamp and last offset of the last COMMIT or ABORT.
+        joint: the highest joint at or below `first_offset`, -1 for none: where it is above the batches before, two
+            spans stay two.
+        expiration_ms: producer.id.expiration.ms of the brokers.
     """
 
     rows: int
@@ -80,3 +83,5 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     clock: int = -1
     marker_time: int | None = None
     last_marker: tuple[int, int] | None = None
+    joint: int = -1
+    expiration_ms: int = 0

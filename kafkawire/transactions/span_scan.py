@@ -6,28 +6,26 @@ batches of each producer, and producers with a batch that breaks a rule or that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int64
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, MALFORMED
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.log_checks import EXPIRED, LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
-from kafkawire.transactions.producer_append import BEFORE, Append
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed
+from kafkawire.transactions.producer_append import BEFORE
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState, Retained
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.segment_scan import Appends
-from kafkawire.transactions.span import Leap, Span, Step
+from kafkawire.transactions.span import Leap, Span
+from kafkawire.transactions.span_program import Program, SpanJudge
 
 _MARKERS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT])
 MARKERS = frozenset(_MARKERS)
 
-#: Later than any timestamp: by this clock every idle producer may have been forgotten.
-_END_OF_TIME = 1 << 64
 #: Earlier than any timestamp.
 _NEVER = -(1 << 63)
 _LAST_SEQUENCE = (1 << 31) - 1
@@ -36,89 +34,17 @@ _LAST_SEQUENCE = (1 << 31) - 1
 FEW = 16
 
 
-def summarize_batches(appends: Appends, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> Span:
-    """Summarize batches of producers in the order of the log."""
+def summarize_batches(appends: Appends, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS, joint: int = -1) -> Span:
+    """Summarize batches of producers in the order of the log.
+
+    Args:
+        expiration_ms, joint: as in `Span`.
+    """
     base, last = appends.base_offset, appends.last_offset
     ascending = bool((base <= last).all()) and bool((base[1:] > last[:-1]).all())
     if not ascending or appends.timestamp.min() == _NEVER:
         return Span(rows=len(appends), regular=False)
-    return _Summary(appends, expiration_ms).span()
-
-
-class _Program:
-    """The steps and leaps of one producer.
-
-    Attributes:
-        producer: its state where nothing was known of it at first.
-        inherited: its open transaction may have begun before the span.
-        determined: its state does not depend on what was before the span, but for where an open transaction began and
-            for the coordinator epoch, unless `coordinator_known`.
-    """
-
-    __slots__ = (
-        "coordinator_known",
-        "determined",
-        "done",
-        "in_transaction",
-        "inherited",
-        "leaps_from",
-        "marked",
-        "marker_time",
-        "producer",
-        "was_ended",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.producer: Producer | None = None
-        self.done: list[Step | Leap] = []
-        self.inherited = self.determined = self.coordinator_known = self.was_ended = False
-        self.leaps_from: ProducerState | None = None
-        self.in_transaction = self.marked = False
-        self.marker_time: int | None = None
-
-    def needs_before(self, append: Append) -> bool:
-        """Whether a batch cannot be judged without the state before the span."""
-        if not self.determined:
-            return True
-        if append.control is not None:
-            return self.inherited or not self.coordinator_known
-        return self.inherited and not append.transactional
-
-    def step(self, append: Append, clock: int, marker_time: int | None) -> None:
-        self.land()
-        self.done.append(Step(append, clock, marker_time))
-        producer = self.producer
-        if producer is None:
-            if append.control == MALFORMED:
-                return
-            producer = self.producer = Producer(append.producer_id)
-        before, was_open = producer.epoch, producer.first_offset >= 0
-        producer.add(append, marker_time)
-        if not was_open and producer.first_offset >= 0:
-            self.inherited = not self.was_ended
-        if append.control is not None and append.control != MALFORMED:
-            self.inherited, self.was_ended = False, True
-            self.coordinator_known = self.coordinator_known or append.coordinator_epoch is not None
-        if before not in (-1, producer.epoch) or len(producer.batches) == BATCHES_TO_RETAIN:
-            self.determined = True
-
-    def land(self) -> None:
-        """End the leap, where there is one."""
-        producer = self.producer
-        if self.leaps_from is None or producer is None:
-            return
-        self.done.append(
-            Leap(
-                self.leaps_from,
-                producer.state,
-                None if self.inherited or producer.first_offset < 0 else producer.first_offset,
-                producer.coordinator_epoch if self.marked else None,
-                self.in_transaction,
-                self.marker_time,
-            )
-        )
-        self.leaps_from = None
-        self.in_transaction = self.marked = False
+    return _Summary(appends, expiration_ms, joint).span()
 
 
 class _Columns:
@@ -311,7 +237,7 @@ def _markers(
 class _Summary:
     """Summarizes the batches of a span, producer by producer."""
 
-    def __init__(self, appends: Appends, expiration_ms: int) -> None:
+    def __init__(self, appends: Appends, expiration_ms: int, joint: int) -> None:
         self._appends = appends
         self._clock = np.maximum(np.maximum.accumulate(appends.timestamp), -1)
         self._controls = np.flatnonzero(appends.control != None)  # noqa: E711
@@ -322,11 +248,8 @@ class _Summary:
         self._marker_time = np.concatenate(([_NEVER], times[:-1]))
         self._newest_marker = int(times[-1])
         self._columns = _Columns(appends, self._clock, expiration_ms)
-        self._checks = LogChecks(expiration_ms)
-        self._forgotten = LogChecks(expiration_ms)
-        self._ended: list[tuple[int, ...]] = []
-        self._intact: list[int] = []
-        self._idle: list[int] = []
+        self._judge = SpanJudge(expiration_ms)
+        self._expiration_ms, self._joint = expiration_ms, joint
         self._leapt = np.zeros(len(appends), bool)
 
     def span(self) -> Span:
@@ -337,15 +260,12 @@ class _Summary:
             for start, stop in pairwise(starts)
         ]
         programs.sort(key=lambda program: program[0])
-        for checks, answers in zip((self._checks, self._forgotten), columns.answers(self._leapt), strict=True):
+        judge = self._judge
+        for checks, answers in zip((judge.checks, judge.forgotten), columns.answers(self._leapt), strict=True):
             checks.take(answers)
-        resumed = np.flatnonzero(self._leapt & ~columns.open)
-        idle = [*self._idle, *([] if not len(resumed) else _range(columns.timestamp[resumed - 1]))]
-        by_columns = columns.endings(self._leapt)
-        ended = np.concatenate([packed(self._ended), by_columns])
-        order = np.argsort(ended["offset"], kind="stable")
-        intact = np.full(len(ended), BEFORE)
-        intact[: len(self._intact)] = self._intact
+        resumed = columns.timestamp[np.flatnonzero(self._leapt & ~columns.open) - 1]
+        idle = [*judge.idle, *([int(resumed.min()), int(resumed.max())] if len(resumed) else [])]
+        endings, intact = judge.endings((columns.endings(self._leapt), None))
         final = next((at for at in reversed(self._controls.tolist()) if appends.control[at] in MARKERS), -1)
         return Span(
             rows=len(appends),
@@ -353,20 +273,22 @@ class _Summary:
             last_offset=int(appends.base_offset[-1]),
             intact_from=int(appends.intact_from[0]),
             programs=tuple((producer_id, tuple(program.done)) for _, producer_id, program in programs),
-            answers=tuple(self._checks.answers()),
-            forgotten=tuple(self._forgotten.answers()),
+            answers=tuple(judge.checks.answers()),
+            forgotten=tuple(judge.forgotten.answers()),
             oldest=min(idle, default=None),
             newest=max(idle, default=None),
-            endings=ended[order].tobytes(),
-            intact=intact[order][ended["outcome"][order] == ABORT_CODE].tobytes(),
+            endings=endings,
+            intact=intact,
             clock=int(self._clock[-1]),
             marker_time=None if self._newest_marker == _NEVER else self._newest_marker,
             last_marker=(int(appends.timestamp[final]), int(appends.last_offset[final])) if final >= 0 else None,
+            joint=self._joint,
+            expiration_ms=self._expiration_ms,
         )
 
-    def _program(self, start: int, stop: int) -> _Program:
+    def _program(self, start: int, stop: int) -> Program:
         """The steps and leaps of the producer of those elements of the columns."""
-        program, columns = _Program(), self._columns
+        program, columns = Program(), self._columns
         at = start
         while at < stop:
             upto = stop if stop - start < FEW else min(stop, at + FEW)
@@ -375,16 +297,16 @@ class _Summary:
             for append, clock, time in zip(self._appends.at(chosen), clocks, times, strict=True):
                 if self._leaps(program, start, at, stop):
                     assert program.producer is not None
+                    program.leap(columns.after(program.producer, at, stop, self._marker_time))
                     program.land()
-                    program.done.append(columns.after(program.producer, at, stop, self._marker_time))
                     self._leapt[at:stop] = True
                     return program
-                self._add(program, append, clock, None if time == _NEVER else time)
+                self._judge.add(program, append, clock, None if time == _NEVER else time)
                 at += 1
         program.land()
         return program
 
-    def _leaps(self, program: _Program, start: int, at: int, stop: int) -> bool:
+    def _leaps(self, program: Program, start: int, at: int, stop: int) -> bool:
         """Whether arrays can judge all further batches of the producer."""
         columns = self._columns
         return (
@@ -395,37 +317,3 @@ class _Summary:
             and (program.coordinator_known or bool(columns.marker_before[stop - 1] < at))
             and columns.goes_on(program.producer, start, at)
         )
-
-    def _add(self, program: _Program, append: Append, clock: int, marker_time: int | None) -> None:
-        control = append.control
-        if program.needs_before(append):
-            program.step(append, clock, marker_time)
-            return
-        producer = program.producer
-        assert producer is not None
-        if program.leaps_from is None:
-            program.leaps_from = producer.state
-        if (
-            producer.first_offset < 0
-            and control not in (MALFORMED, EMPTY)
-            and not self._checks.may_be_forgotten(producer, clock)
-        ):
-            self._idle = [*_range([*self._idle, producer.timestamp])]
-        self._checks.see(producer, append, clock)
-        self._forgotten.see(producer, append, _END_OF_TIME)
-        first_offset, epoch = producer.first_offset, producer.epoch
-        if producer.add(append, marker_time) and control is not None:
-            ended = Ended(
-                append.producer_id, control, first_offset, append.base_offset, -1, epoch, append.producer_epoch,
-                append.timestamp,
-            )  # fmt: skip
-            self._ended.append(ended.packed)
-            self._intact.append(append.intact_from)
-        if control is None and append.transactional:
-            program.in_transaction, program.marker_time = True, marker_time
-        program.marked = program.marked or (control is not None and append.coordinator_epoch is not None)
-
-
-def _range(times: Iterable[int] | Int64) -> tuple[int, int]:
-    found = [int(time) for time in (min(times), max(times))]
-    return found[0], found[1]

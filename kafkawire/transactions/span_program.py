@@ -1,0 +1,186 @@
+"""`Program`: the steps and leaps of one producer in a span; `SpanJudge`: judges the batches that leaps are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from kafkawire.records.array_types import Int64
+from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.transactions.checks.log_checks import LogChecks
+from kafkawire.transactions.endings import ABORT_CODE, Packed, packed
+from kafkawire.transactions.producer_append import BEFORE, Append
+from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState
+from kafkawire.transactions.replay import Ended
+from kafkawire.transactions.span import Leap, Step
+
+#: Later than any timestamp: by this clock every idle producer may have been forgotten.
+_END_OF_TIME = 1 << 64
+
+
+class Program:
+    """The steps and leaps of one producer.
+
+    Attributes:
+        producer: its state where nothing was known of it at first.
+        inherited: its open transaction may have begun before the span.
+        determined: its state does not depend on what was before the span, but for where an open transaction began and
+            for the coordinator epoch, which is known where `coordinator_known`.
+    """
+
+    __slots__ = (
+        "coordinator_known",
+        "determined",
+        "done",
+        "in_transaction",
+        "inherited",
+        "leaps_from",
+        "marked",
+        "marker_time",
+        "producer",
+        "was_ended",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.producer: Producer | None = None
+        self.done: list[Step | Leap] = []
+        self.inherited = self.determined = self.coordinator_known = self.was_ended = False
+        self.leaps_from: ProducerState | None = None
+        self.in_transaction = self.marked = False
+        self.marker_time: int | None = None
+
+    @classmethod
+    def of(cls, items: Iterable[Step | Leap]) -> Program:
+        """A program that continues after those steps and leaps."""
+        program = cls()
+        for item in items:
+            if isinstance(item, Step):
+                program.step(item.append, item.clock, item.marker_time)
+            else:
+                program.leap(item)
+        return program
+
+    def needs_before(self, append: Append) -> bool:
+        """Whether a batch cannot be judged without the state before the span."""
+        if not self.determined:
+            return True
+        if append.control is not None:
+            return self.inherited or not self.coordinator_known
+        return self.inherited and not append.transactional
+
+    def step(self, append: Append, clock: int, marker_time: int | None) -> None:
+        """Take a batch that cannot be judged."""
+        self.land()
+        self.done.append(Step(append, clock, marker_time))
+        producer = self.producer
+        if producer is None:
+            if append.control == MALFORMED:
+                return
+            producer = self.producer = Producer(append.producer_id)
+        before, was_open = producer.epoch, producer.first_offset >= 0
+        producer.add(append, marker_time)
+        if not was_open and producer.first_offset >= 0:
+            self.inherited = not self.was_ended
+        if append.control is not None and append.control != MALFORMED:
+            self.inherited, self.was_ended = False, True
+            self.coordinator_known = self.coordinator_known or append.coordinator_epoch is not None
+        if before not in (-1, producer.epoch) or len(producer.batches) == BATCHES_TO_RETAIN:
+            self.determined = True
+
+    def leap(self, leap: Leap) -> bool:
+        """Take batches that were judged. Returns whether they were judged from this state."""
+        producer = self.producer
+        if producer is None or not self.determined or producer.state != leap.before:
+            return False
+        if self.leaps_from is None:
+            self.leaps_from = leap.before
+        producer.become(leap.after)
+        if leap.first_offset is not None:
+            producer.first_offset = leap.first_offset
+        if leap.coordinator_epoch is not None:
+            producer.coordinator_epoch, self.marked = leap.coordinator_epoch, True
+        if leap.in_transaction:
+            self.in_transaction, self.marker_time = True, leap.marker_time
+        return True
+
+    def land(self) -> None:
+        """End the leap, where there is one."""
+        producer = self.producer
+        if self.leaps_from is None or producer is None:
+            return
+        self.done.append(
+            Leap(
+                self.leaps_from,
+                producer.state,
+                None if self.inherited or producer.first_offset < 0 else producer.first_offset,
+                producer.coordinator_epoch if self.marked else None,
+                self.in_transaction,
+                self.marker_time if self.in_transaction else None,
+            )
+        )
+        self.leaps_from = None
+        self.in_transaction = self.marked = False
+
+
+class SpanJudge:
+    """Judges batches whose producers' states are known, by the clock of the span.
+
+    Attributes:
+        checks: of `LogChecks`. `forgotten`: the same, where brokers may have dropped every idle producer's state.
+        idle: timestamps of idle states that batches followed, the oldest and the newest.
+    """
+
+    def __init__(self, expiration_ms: int) -> None:
+        self.checks = LogChecks(expiration_ms)
+        self.forgotten = LogChecks(expiration_ms)
+        self.idle: list[int] = []
+        self._ended: list[tuple[int, ...]] = []
+        self._intact: list[int] = []
+
+    def add(self, program: Program, append: Append, clock: int, marker_time: int | None) -> None:
+        """Take the next batch of a producer; one that cannot be judged becomes a step of its program."""
+        if program.needs_before(append):
+            program.step(append, clock, marker_time)
+            return
+        producer, control = program.producer, append.control
+        assert producer is not None
+        if program.leaps_from is None:
+            program.leaps_from = producer.state
+        if (
+            producer.first_offset < 0
+            and control not in (MALFORMED, EMPTY)
+            and not self.checks.may_be_forgotten(producer, clock)
+        ):
+            self.idle = [min([*self.idle, producer.timestamp]), max([*self.idle, producer.timestamp])]
+        self.checks.see(producer, append, clock)
+        self.forgotten.see(producer, append, _END_OF_TIME)
+        first_offset, epoch = producer.first_offset, producer.epoch
+        if producer.add(append, marker_time) and control is not None:
+            ended = Ended(
+                append.producer_id, control, first_offset, append.base_offset, -1, epoch, append.producer_epoch,
+                append.timestamp,
+            )  # fmt: skip
+            self._ended.append(ended.packed)
+            self._intact.append(append.intact_from)
+        if control is None and append.transactional:
+            program.in_transaction, program.marker_time = True, marker_time
+        program.marked = program.marked or (control is not None and append.coordinator_epoch is not None)
+
+    def endings(self, *others: tuple[Packed, Int64 | None]) -> tuple[bytes, bytes]:
+        """`Span.endings` and `Span.intact`.
+
+        Args:
+            others: more transactions that ended, and the `intact_from` of the aborted of them; None: `BEFORE`.
+        """
+        ended = np.concatenate([packed(self._ended), *(rows for rows, _ in others)])
+        intact = np.full(len(ended), BEFORE)
+        at = len(self._intact)
+        intact[:at] = self._intact
+        for rows, of_aborted in others:
+            if of_aborted is not None:
+                intact[at + np.flatnonzero(rows["outcome"] == ABORT_CODE)] = of_aborted
+            at += len(rows)
+        order = np.argsort(ended["offset"], kind="stable")
+        ended = ended[order]
+        return ended.tobytes(), intact[order][ended["outcome"] == ABORT_CODE].tobytes()
