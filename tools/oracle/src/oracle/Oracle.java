@@ -78,6 +78,7 @@ public final class Oracle {
             case "configs" -> configs(question.get("class").asText(), out);
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);
+            case "producers.replay" -> Producers.answer(question, out);
             case "transactions.states", "transactions.partition", "transactions.step" ->
                 Transactions.answer(op, question, out);
             default -> {
