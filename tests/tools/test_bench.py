@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tools.bench.cases import BenchCase, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError, measure
+from tools.bench.peak_memory import child_peak
 from tools.bench.results import Result
 from tools.bench.startup import startup
 
@@ -153,3 +156,14 @@ def test_measures_start_up(inputs: Inputs) -> None:
 def test_rejects_an_unknown_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--only", "nothing"]) == 1
     assert "no case's key holds nothing; they are decode/DescribeProducersResponse" in capsys.readouterr().err
+
+
+def test_peak_of_a_command_does_not_include_that_of_the_process_that_measures() -> None:
+    mine = bytearray(256 << 20)
+    small, large = (
+        child_peak([sys.executable, "-S", "-c", f"bytearray({size} << 20)"], os.environ) for size in (0, 128)
+    )
+    assert small is not None
+    assert large is not None
+    assert small < 64 << 20 < 128 << 20 < large < len(mine)
+    assert child_peak([sys.executable, "-c", "raise SystemExit(2)"], os.environ) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tools.bench.cases import LARGE_CAPTURE, LARGE_SEGMENT, SEGMENT, Inputs
 from tools.bench.results import Peak
@@ -47,17 +47,30 @@ def capture_peaks(inputs: Inputs, *, large: bool) -> Iterator[Peak]:
             path.unlink()
 
 
+#: Runs a command and prints its exit code and peak. A peak begins with that of the process that forked the command,
+#: which is large here and small there.
+_SMALL_PARENT = """
+import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+
+
 def _peak(engine: str, command: str, path: str, *options: str) -> int | None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kafkawire", command, path, *options],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "KAFKAWIRE_BACKEND": engine},
-        cwd=ROOT,
+    """Bytes; None if the command failed."""
+    return child_peak(
+        [sys.executable, "-m", "kafkawire", command, path, *options], {**os.environ, "KAFKAWIRE_BACKEND": engine}
     )
-    assert process.stderr is not None
-    process.stderr.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stderr.close()
-    return None if process.returncode not in _CLEAR else used.ru_maxrss * 1024
+
+
+def child_peak(command: list[str], environment: Mapping[str, str]) -> int | None:
+    """The most memory of a command in bytes, without that of this process; None if the command failed."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", _SMALL_PARENT, *command],
+        stdout=subprocess.PIPE,
+        env=environment,
+        cwd=ROOT,
+        check=True,
+    )
+    code, kilobytes = map(int, done.stdout.split())
+    return kilobytes * 1024 if code in _CLEAR else None
