@@ -1,4 +1,4 @@
-"""The topics, transactional ids and producer ids that a message names, by the entity types of its schema.
+"""The topics, groups, transactional ids and producer ids that a message names, by the entity types of its schema.
 
 Producer ids in the headers of record batches count too.
 """
@@ -22,6 +22,7 @@ class NamedEntities(msgspec.Struct):
     topics: set[str | UUID] = msgspec.field(default_factory=set)
     transactional_ids: set[str] = msgspec.field(default_factory=set)
     producer_ids: set[int] = msgspec.field(default_factory=set)
+    groups: set[str] = msgspec.field(default_factory=set)
 
     def add(self, message: Struct, version: int) -> NamedEntities:
         """Adds the entities that a message or nested struct names. Fields of other versions do not count."""
@@ -47,6 +48,13 @@ class NamedEntities(msgspec.Struct):
                 self.producer_ids.add(item.producer_id)
 
 
+def topic_ids(response: Any) -> dict[UUID, str]:
+    """The names of topics by their ids, in a response that has both."""
+    attribute = _TOPIC_IDS.get(response.spec.name)
+    topics = getattr(response, attribute) if attribute else ()
+    return {topic.topic_id: topic.name for topic in topics if topic.name and topic.topic_id.int}
+
+
 class _EntityPlan(NamedTuple):
     """Attributes of a struct: those that name entities (with the kind, and the versions), record batches, and nested
     structs with one of both."""
@@ -57,7 +65,18 @@ class _EntityPlan(NamedTuple):
 
 
 #: entity type of the schema -> field of `NamedEntities`
-_ENTITIES = {"topicName": "topics", "transactionalId": "transactional_ids", "producerId": "producer_ids"}
+_ENTITIES = {
+    "topicName": "topics",
+    "transactionalId": "transactional_ids",
+    "producerId": "producer_ids",
+    "groupId": "groups",
+}
+#: message -> its field with structs that have both the name and the id of a topic
+_TOPIC_IDS = {
+    "MetadataResponse": "topics",
+    "CreateTopicsResponse": "topics",
+    "DescribeTopicPartitionsResponse": "topics",
+}
 _plans: dict[type[Any], _EntityPlan] = {}
 
 

@@ -7,15 +7,8 @@ from uuid import UUID
 import msgspec
 
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.named_entities import NamedEntities, topic_ids
 from kafkawire.rows import Exchange
-
-#: message -> its field with structs that have both the name and the id of a topic
-_TOPIC_IDS = {
-    "MetadataResponse": "topics",
-    "CreateTopicsResponse": "topics",
-    "DescribeTopicPartitionsResponse": "topics",
-}
 
 
 class ExchangeSelection(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,11 +89,9 @@ class Selector:
         )
 
     def _learn(self, matched: CapturedExchange) -> None:
-        message = matched.response
-        attribute = None if message is None else _TOPIC_IDS.get(message.spec.name)
-        for topic in getattr(message, attribute) if attribute else ():
-            if topic.name in self._selection.topics and topic.topic_id.int:
-                self._topics.add(topic.topic_id)
+        if matched.response is not None:
+            found = topic_ids(matched.response)
+            self._topics.update(number for number, name in found.items() if name in self._selection.topics)
 
 
 def _slow(at_least_ms: float, row: Exchange) -> bool:

@@ -51,7 +51,7 @@ def capture(
     connection: given.Connection = None,
     port: given.Port = None,
     time: given.Time = None,
-    format: output.FormatOption = None,
+    format: given.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -83,6 +83,10 @@ def capture(
         raise typer.BadParameter("--stats and --timeline exclude each other")
     if follow and (stats or len(files) > 1):
         raise typer.BadParameter("--follow does not end: it needs a single file, and excludes --stats")
+    spans = format is given.CaptureFormat.otlp
+    if spans and (stats or timeline is not None or body or records):
+        raise typer.BadParameter("otlp-json has spans: it excludes --stats, --timeline, --body and --records")
+    printed = output.Format.jsonl if spans else None if format is None else output.Format(format.value)
     output_file.check_output(to, [*files, *(keylog or ())])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
@@ -103,7 +107,7 @@ def capture(
     )
     frames = None if frames_out is None else FrameFiles(frames_out, files, show_secrets=show_secrets)
     notes = FileNotes()
-    text = output.takes_lines(format, to)
+    text = output.takes_lines(printed, to)
 
     def exchanges() -> Iterator[CapturedExchange]:
         from kafkawire.capture import read
@@ -124,7 +128,7 @@ def capture(
                     show_secrets=show_secrets,
                     follow=follow and (lambda: not ended()),
                     live=file == "-",
-                    keep=timeline is not None or frames is not None,
+                    keep=timeline is not None or frames is not None or spans,
                     selection=selection,
                     size=opened.size,
                     keylog=keylog or (),
@@ -141,6 +145,14 @@ def capture(
                 frames.write(matched)
             yield matched
 
+    def printable() -> Iterator[Any]:
+        if spans:
+            from kafkawire import __version__
+            from kafkawire.capture.otlp import export
+
+            return export(written(), version=__version__, live=live)
+        return _rows(written(), kind, timeline or "", notes)
+
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
@@ -148,9 +160,9 @@ def capture(
         progress(_total(files), shown=watched(to) and not follow) as advance,
     ):
         output.print_rows(
-            _rows(written(), kind, timeline or "", notes),
+            printable(),
             [kind],
-            format=format,
+            format=printed,
             output=to,
             views=_views(),
             wide=wide,

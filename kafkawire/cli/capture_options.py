@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,6 +56,27 @@ DecodeAs = Annotated[
         metavar="RULE",
         help="Read packets of a UDP port as an encapsulation: udp.port==N,NAME (vxlan, vxlan-gpe, geneve, gtp, mpls, "
         "tzsp). May be repeated.",
+    ),
+]
+
+
+class CaptureFormat(StrEnum):
+    """How rows are printed: as in all commands, or as spans."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+    parquet = "parquet"
+    otlp = "otlp-json"
+
+
+FormatOption = Annotated[
+    CaptureFormat | None,
+    typer.Option(
+        "--format",
+        help="By default a table on a terminal and jsonl in a pipe or file; parquet needs -o FILE; otlp-json: spans of "
+        "OpenTelemetry, as lines of OTLP.",
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a growing file.")]

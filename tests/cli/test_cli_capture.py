@@ -386,3 +386,20 @@ def test_writes_parquet(run: Run, trace: Path, tmp_path: Path) -> None:
         "Produce",
         "SaslAuthenticate",
     ]
+
+
+def test_otlp_json_prints_lines_of_spans_that_act_on_no_terminal(trace: Path, run: Run) -> None:
+    result = run("capture", str(trace), "--format", "otlp-json")
+    (line,) = map(json.loads, result.out.splitlines())
+    (resource,) = line["resourceSpans"]
+    found = resource["scopeSpans"][0]["spans"]
+    assert [span["name"] for span in found] == ["DescribeTransactions", "Produce t", "SaslAuthenticate"]
+    assert b"secret" not in result.out
+    assert harmless(result.out.decode())
+    assert run("capture", str(trace), "--format", "otlp-json").out == result.out
+
+
+@pytest.mark.parametrize("option", [["--stats"], ["--timeline", "tx"], ["--body"], ["--records"]])
+def test_otlp_json_excludes_options_of_other_rows(option: list[str], trace: Path, run: Run) -> None:
+    result = run("capture", str(trace), "--format", "otlp-json", *option)
+    assert (result.code, result.out) == (2, b"")

@@ -1,0 +1,222 @@
+"""`export`: exchanges as OpenTelemetry spans, in the messages that OTLP exporters write.
+
+A span is one exchange: the client's call of an api. Attributes follow the semantic conventions for messaging with
+Kafka; those without a convention begin with `kafkawire.`. Ids are derived from the exchange, so that every run on a
+capture gives the same spans.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.named_entities import NamedEntities, topic_ids
+from kafkawire.rows import Exchange
+from kafkawire.wire.json_form import uuid_text
+
+#: Limits of one message: spans, and characters of their attributes.
+_MOST_SPANS, _MOST_CHARACTERS = 500, 1 << 20
+#: Topic ids that are remembered; then those that were learned first are forgotten.
+_MOST_TOPICS = 100_000
+_CLIENT_KIND, _ERROR_STATUS = 3, 2
+
+#: api -> `messaging.operation.type`
+_OPERATIONS = {
+    "Produce": "send",
+    "Fetch": "receive",
+    "ShareFetch": "receive",
+    "OffsetCommit": "settle",
+    "TxnOffsetCommit": "settle",
+    "ShareAcknowledge": "settle",
+}
+#: message -> attributes of its topics, of their partitions, and of a partition's number
+_PARTITIONS = {
+    "ProduceRequest": ("topic_data", "partition_data", "index"),
+    "FetchRequest": ("topics", "partitions", "partition"),
+    "FetchResponse": ("responses", "partitions", "partition_index"),
+    "ListOffsetsRequest": ("topics", "partitions", "partition_index"),
+    "OffsetCommitRequest": ("topics", "partitions", "partition_index"),
+    "TxnOffsetCommitRequest": ("topics", "partitions", "partition_index"),
+    "ShareFetchResponse": ("responses", "partitions", "partition_index"),
+    "ShareAcknowledgeRequest": ("topics", "partitions", "partition_index"),
+}
+
+#: The fields of a row that identify its exchange.
+_IDENTITY = (
+    "time_ns", "packet", "response_time_ns", "response_packet", "client", "broker", "connection", "correlation_id",
+    "api_key", "request_bytes",
+)  # fmt: skip
+
+Json = dict[str, Any]
+
+
+class TraceExport(msgspec.Struct, frozen=True, rename="camel"):
+    """An `ExportTraceServiceRequest` in the JSON form of OTLP."""
+
+    resource_spans: list[Json]
+
+
+def export(exchanges: Iterable[CapturedExchange], *, version: str, live: bool = False) -> Iterator[TraceExport]:
+    """The spans of exchanges, in messages of at most 500 spans and about a mebibyte.
+
+    Args:
+        exchanges: in their order, with their messages (`keep` of `capture.read`). Rows without a request and a response
+            are problems, not exchanges, and have no span.
+        version: of the instrumentation scope.
+        live: a message for each span, as soon as its exchange is complete.
+    """
+    spans = _Spans()
+    batch: list[Json] = []
+    size = 0
+    for matched in exchanges:
+        span = spans.span(matched)
+        if span is None:
+            continue
+        batch.append(span)
+        size += sum(len(each["key"]) + len(str(each["value"])) for each in span["attributes"]) + len(span["name"])
+        if live or len(batch) >= _MOST_SPANS or size >= _MOST_CHARACTERS:
+            yield _message(batch, version)
+            batch, size = [], 0
+    if batch:
+        yield _message(batch, version)
+
+
+def _message(spans: list[Json], version: str) -> TraceExport:
+    scope = {"name": "kafkawire", "version": version}
+    resource = {"attributes": _attributes({"service.name": "kafkawire"})}
+    return TraceExport([{"resource": resource, "scopeSpans": [{"scope": scope, "spans": spans}]}])
+
+
+class _Spans:
+    """Turns exchanges into spans. It learns the names of topics from responses."""
+
+    def __init__(self) -> None:
+        self._topics: OrderedDict[UUID, str] = OrderedDict()
+        self._last = ""
+        self._repeated = 0
+
+    def span(self, matched: CapturedExchange) -> Json | None:
+        row = matched.row
+        if matched.response is not None:
+            self._topics.update(topic_ids(matched.response))
+            while len(self._topics) > _MOST_TOPICS:
+                self._topics.popitem(last=False)
+        start = row.response_time_ns if row.time_ns is None else row.time_ns
+        if start is None or (row.request_bytes is None and row.response_bytes is None):
+            return None
+        end = start if row.response_time_ns is None else max(start, row.response_time_ns)
+        operation = row.api or "unknown"
+        attributes = {**self._attributes_of(matched), **_attributes_of_row(row, operation)}
+        destination = attributes.get("messaging.destination.name")
+        digest = self._digest(row)
+        span: Json = {
+            "traceId": digest[:32],
+            "spanId": digest[32:48],
+            "name": _text(operation if destination is None else f"{operation} {destination}"),
+            "kind": _CLIENT_KIND,
+            "startTimeUnixNano": _time(start),
+            "endTimeUnixNano": _time(end),
+            "attributes": _attributes(attributes),
+        }
+        if row.errors:
+            errors = ", ".join(f"{name} ({count})" for name, count in row.errors.items())
+            span["status"] = {"code": _ERROR_STATUS, "message": errors}
+        return span
+
+    def _digest(self, row: Exchange) -> str:
+        """Hexadecimal digits that identify an exchange, whatever the selection and the file's name."""
+        identity = repr([getattr(row, name) for name in _IDENTITY])
+        # Equal ones, in one packet, are neighbours.
+        self._repeated = self._repeated + 1 if identity == self._last else 0
+        self._last = identity
+        return sha256(f"{identity}{self._repeated or ''}".encode()).hexdigest()
+
+    def _attributes_of(self, matched: CapturedExchange) -> Json:
+        """What the messages name, where it is one: topic, partition, consumer group."""
+        found = NamedEntities()
+        partitions: set[int] = set()
+        for message in (matched.request, matched.response):
+            if message is not None:
+                found.add(message, matched.version)
+                partitions |= _partitions(message)
+        topics = {
+            self._topics.get(topic, topic) if isinstance(topic, UUID) else topic
+            for topic in found.topics
+            if topic and topic != UUID(int=0)
+        }
+        attributes: Json = {}
+        if len(topics) == 1:
+            (topic,) = topics
+            key = "kafkawire.topic.id" if isinstance(topic, UUID) else "messaging.destination.name"
+            attributes[key] = uuid_text(topic) if isinstance(topic, UUID) else topic
+            if len(partitions) == 1:
+                attributes["messaging.destination.partition.id"] = str(*partitions)
+        groups = found.groups - {""}
+        if len(groups) == 1:
+            attributes["messaging.consumer.group.name"] = next(iter(groups))
+        return attributes
+
+
+def _attributes_of_row(row: Exchange, operation: str) -> Json:
+    host, port = _address(row.broker)
+    client_host, client_port = _address(row.client)
+    error = max(row.errors.items(), key=lambda found: found[1])[0] if row.errors else None
+    return {
+        "messaging.system": "kafka",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": _OPERATIONS.get(operation),
+        "messaging.client.id": row.client_id or None,
+        "server.address": host,
+        "server.port": port,
+        "client.address": client_host,
+        "client.port": client_port,
+        "error.type": error,
+        "kafkawire.api.key": row.api_key,
+        "kafkawire.api.version": row.version,
+        "kafkawire.correlation_id": row.correlation_id,
+        "kafkawire.request.bytes": row.request_bytes,
+        "kafkawire.response.bytes": row.response_bytes,
+        "kafkawire.connection": row.connection,
+        "kafkawire.packet": row.packet,
+        "kafkawire.file": row.file,
+        "kafkawire.problem": row.problem,
+    }
+
+
+def _partitions(message: Any) -> set[int]:
+    places = _PARTITIONS.get(message.spec.name)
+    if places is None:
+        return set()
+    topics, partitions, number = places
+    return {getattr(part, number) for topic in getattr(message, topics) for part in getattr(topic, partitions)}
+
+
+def _address(end: str | None) -> tuple[str | None, int | None]:
+    if end is None:
+        return None, None
+    host, _, port = end.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def _attributes(values: Json) -> list[Json]:
+    """Attributes as OTLP has them; integers of 64 bits are strings in JSON."""
+    return [
+        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": _text(value)}}
+        for key, value in values.items()
+        if value is not None
+    ]
+
+
+def _time(time_ns: int) -> str:
+    return str(min(max(time_ns, 0), (1 << 64) - 1))
+
+
+def _text(text: str) -> str:
+    """Text that UTF-8 can carry: names of files may not be text."""
+    return text.encode("utf-8", "replace").decode()
