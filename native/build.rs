@@ -1,4 +1,4 @@
-//! Tells the crate which Python it is compiled for (`cfg(Py_GIL_DISABLED)`).
+//! Sets `cfg` flags for the Python that the crate is compiled for (`Py_GIL_DISABLED`).
 
 fn main() {
     pyo3_build_config::use_pyo3_cfgs();

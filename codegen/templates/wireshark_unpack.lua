@@ -106,14 +106,14 @@ do -- Lua allows 200 local names of one block
         n, distance = n + 1, little_endian(r, position, kind == 2 and 2 or 4, limit)
         position = position + (kind == 2 and 2 or 4)
       end
-      if out.n + n > behind then fail(r, position, "a block of snappy holds more than it says") end
+      if out.n + n > behind then fail(r, position, "a block of snappy holds more than its length") end
       if distance then
         append_output(r, position, distance, n, out)
       else
         position = append_input(r, position, n, limit, out)
       end
     end
-    if out.n ~= behind then fail(r, position, "a block of snappy holds less than it says") end
+    if out.n ~= behind then fail(r, position, "a block of snappy holds less than its length") end
     return true
   end
 

@@ -78,7 +78,7 @@ def _vxlan_gpe(data: bytes, start: int) -> Inside:
 
 
 def _geneve(data: bytes, start: int) -> Inside:
-    """RFC 8926: version, length of the options in words, EtherType."""
+    """RFC 8926: version, length of the options in units of 4 bytes, EtherType."""
     first = data[start]
     return None if first >> 6 else (_word(data, start + 2)[0], start + 8 + (first & 63) * 4)
 

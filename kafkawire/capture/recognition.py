@@ -52,7 +52,7 @@ class Recognition(Enum):
 
     YES = "yes"
     NO = "no"
-    TOO_SHORT = "too short to tell"
+    TOO_SHORT = "too short"
 
 
 def request(data: bytes | bytearray, position: int = 0) -> Recognition:

@@ -2,8 +2,8 @@
 native engine it is `rows_of`.
 
 Each batch has a row, and its records have theirs behind it, as in `rows_of`. Refused (see `batch_runs`) are batches
-that cannot be read, and those whose records are so many bytes that they are better not held twice. The types of the
-rows say which fields there are; one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
+that cannot be read, and those whose records are too large to be held twice. The types of the rows define the fields;
+one that is not known here leaves all of the work to `rows_of`. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import controls_of
 from kafkawire.wire.backend import native
 
-#: The records of one piece have about so many bytes.
+#: Bytes of the records of one piece, roughly.
 _PIECE = 2 << 20
 #: Batches whose records have more bytes than this, decompressed, are refused.
 _MOST_BYTES = 16 << 20

@@ -23,7 +23,7 @@ from kafkawire.wire.backend import native
 if TYPE_CHECKING:
     from kafkawire.records.columns import Batches
 
-#: Lines are handed out in pieces of about so many bytes.
+#: Bytes of one piece of lines, roughly.
 _PIECE = 2 << 20
 
 
@@ -57,7 +57,7 @@ def lines_of(
 def writer_of(
     file: LocatedFile, options: Options, encode: Callable[[Any], bytes], printable: Callable[[], bytes]
 ) -> Any | None:
-    """The native writer of a file's rows; None where there is none, or where it cannot write what is asked for.
+    """The native writer of a file's rows; None where there is none, or where it cannot write these rows.
 
     Args:
         file: the segment.

@@ -132,7 +132,7 @@ def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[st
 
 
 def matching(uri: str) -> Iterator[str]:
-    """The URIs, without their query, that a URI with globs (`*`, `[0-9]`) in its path stands for, in order.
+    """The URIs, without their query, that match a URI with globs (`*`, `[0-9]`) in its path, in order.
 
     Raises:
         OSError: the folder above the first glob cannot be listed.

@@ -31,7 +31,7 @@ _TYPES = {field.name: field.type for field in arrow.schema([rows.Batch, rows.Rec
 
 
 class Piece:
-    """Batches `first` to `stop`, without it, of some batches, and their records (None: not asked for).
+    """Batches `first` to `stop`, without it, of some batches, and their records (None: not wanted).
 
     Attributes:
         length: how many rows. is_record: whose rows they are.

@@ -1,4 +1,4 @@
-"""What control batches say, as columns of `record_table`. Needs pyarrow."""
+"""The content of control batches as columns of `record_table`. Needs pyarrow."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Values(NamedTuple):
     Attributes:
         numbers: numbers or flags; with `texts`, places in these.
         present: which of them are not null; None: all.
-        texts: what the numbers stand for.
+        texts: the texts of the numbers.
     """
 
     numbers: npt.NDArray[Any]
@@ -78,7 +78,7 @@ class Column(NamedTuple):
         batch: the array of `Batches`; None where batches do not have the column.
         record: the array of `Records`, or `OF_BATCH`; None where records do not have the column.
         present: the values that are not null, from the `Batches` or `Records`; None: all.
-        texts: what the numbers stand for.
+        texts: the texts of the numbers.
     """
 
     type: pa.DataType

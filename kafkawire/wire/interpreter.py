@@ -123,7 +123,9 @@ class Decoder:
                 break
             shift += 7
             if shift > 28:
-                self.fail(start, f"{what} (an unsigned varint of at most 5 bytes)", "a fifth byte that goes on")
+                self.fail(
+                    start, f"{what} (an unsigned varint of at most 5 bytes)", "a fifth byte with a continuation bit"
+                )
         value &= 0xFFFFFFFF
         value = value if value < 0x80000000 else value - 0x100000000
         read = bytes(self.data[start : self.position])

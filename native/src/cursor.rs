@@ -15,7 +15,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// `at` may lie behind the end: then every read is refused.
+    /// `at` may be after the end: then every read is refused.
     pub fn new(data: &'a [u8], at: usize) -> Self {
         Cursor { rest: data.get(at..).unwrap_or_default(), end: data.len() }
     }

@@ -127,7 +127,7 @@ type RawLayout = (usize, bool, usize, Vec<(u8, usize, usize)>, Vec<(i32, u8, usi
 
 /// The layouts of a `kafkawire.wire.layout.Table`; `slots[i]` is the number of slots of class `i`.
 ///
-/// Nested layouts must stand before those that use them, as the compiler writes them: so no chain of them is endless.
+/// Nested layouts must precede those that use them, as the compiler writes them: so no chain of them is endless.
 pub fn layouts_of(table: &Bound<'_, PyAny>, slots: &[usize]) -> PyResult<Vec<Layout>> {
     let raw: Vec<RawLayout> = table.getattr("layouts")?.extract()?;
     let mut layouts: Vec<Layout> = Vec::with_capacity(raw.len());

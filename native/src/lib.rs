@@ -1,9 +1,9 @@
 //! `kafkawire._native`: the engine behind `kafkawire.wire` and `kafkawire.records` where a Rust compiler was at
 //! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in.
 //!
-//! Parsing is safe code. `unsafe` stands in one module only (`objects`), where Python objects are built, each use with
-//! its reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller asks the
-//! interpreter, which says where and why.
+//! Parsing is safe code. Only one module has `unsafe` (`objects`), where Python objects are built, each use with its
+//! reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the
+//! interpreter, whose error has the place and the reason.
 
 mod codec;
 mod columns;

@@ -37,7 +37,7 @@ from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_o
 from tools.soak.polling import until
 from tools.soak.producer_load import KEY, ProducerTotals
 from tools.soak.report import markdown
-from tools.soak.run import SoakPlan, SoakState, soak, told
+from tools.soak.run import SoakPlan, SoakState, recording_failures, soak
 from tools.soak.soak_results import ComparedCounts, Figure, Series, SoakResults
 from tools.soak.watch_process import TransactionKey, WatchProcess
 
@@ -359,10 +359,10 @@ def _is_gone(pid: int) -> bool:
 def test_recorded_problem_does_not_stop_the_run() -> None:
     results = SoakState()
     for error in (SoakError("first"), OSError(2, "second"), KeyboardInterrupt()):
-        with told(results):
+        with recording_failures(results):
             raise error
     assert results.failures == ["first", "[Errno 2] second", "it was interrupted"]
-    with pytest.raises(AssertionError), told(results):
+    with pytest.raises(AssertionError), recording_failures(results):
         raise AssertionError("a mistake of ours")
 
 
@@ -385,7 +385,7 @@ FOUND = SoakResults(
         ComparedCounts(what="capture: Produce requests", expected=54321, found=54321, by="librdkafka's statistics"),
         ComparedCounts(what="stream: COMMIT markers", expected=1000, at_least=True, found=1002, by="producers"),
     ),
-    told=(Figure(what="transactions committed", value="12,345"),),
+    figures=(Figure(what="transactions committed", value="12,345"),),
     series=(
         replace(FLAT, threads=2, files=11, points=tuple((i, (50 + i // 7) * MIB) for i in range(12))),
         replace(FLAT, name="Spark JVM", rise=500.0 * MIB, slope=25.0 * MIB, flat=False, judged=False),

@@ -39,7 +39,7 @@ BYTES: list[tuple[type[Message], int, str, bool, str]] = [
     (SaslHandshakeRequest, 0, "ffff", False, "mechanism: at byte 0: expected a string's length, found null (-1)"),
     (SaslHandshakeRequest, 0, "fffe", False, "mechanism: at byte 0: expected a string's length, found -2"),
     (ApiVersionsRequest, 3, "80", False, "client_software_name: at byte 1: expected 1 byte of a string's length, found 0 before the end"),
-    (ApiVersionsRequest, 3, "8080808080", False, "client_software_name: at byte 0: expected a string's length (an unsigned varint of at most 5 bytes), found a fifth byte that goes on"),
+    (ApiVersionsRequest, 3, "8080808080", False, "client_software_name: at byte 0: expected a string's length (an unsigned varint of at most 5 bytes), found a fifth byte with a continuation bit"),
     (ApiVersionsRequest, 3, "8080808008", False, "client_software_name: at byte 0: expected a string of at most 32767 bytes, found a length of 2147483647"),
     (ApiVersionsRequest, 3, "818002", False, "client_software_name: at byte 0: expected a string of at most 32767 bytes, found a length of 32768"),
     (ApiVersionsRequest, 3, "8100 01 00", True, "client_software_name: at byte 0: expected a string's length in its shortest form, found 8100"),

@@ -245,7 +245,11 @@ def test_a_length_may_be_longer_than_needed_and_bits_above_32_are_dropped(length
 @pytest.mark.parametrize("length", ["8280808080", "82808080ff", "ffffffffff01", "808080808000"])
 def test_a_varint_whose_fifth_byte_goes_on_is_refused(length: str) -> None:
     error = refuses(ApiVersionsRequest, 3, f"{length} 61 0262 00")
-    assert (error.path, error.offset, error.found) == ("client_software_name", 0, "a fifth byte that goes on")
+    assert (error.path, error.offset, error.found) == (
+        "client_software_name",
+        0,
+        "a fifth byte with a continuation bit",
+    )
 
 
 def test_a_varint_of_2_to_the_31_is_negative() -> None:

@@ -78,9 +78,9 @@ def _messages(session: Any, rounds: int) -> Result:
         TABLE: lambda: message_table(values, "value", name, version),
         UDF: lambda: values.select(F.udf(by_hand, schema)("value").alias("m")).select("m.*"),
     }
-    told = {which: job().groupBy().agg(F.bit_xor(F.xxhash64("*"))).collect() for which, job in jobs.items()}
-    if len(set(map(str, told.values()))) != 1:
-        raise BenchError(f"{MESSAGES}: different values: {told}")
+    hashes = {which: job().groupBy().agg(F.bit_xor(F.xxhash64("*"))).collect() for which, job in jobs.items()}
+    if len(set(map(str, hashes.values()))) != 1:
+        raise BenchError(f"{MESSAGES}: different values: {hashes}")
     writers = {which: _writer(job) for which, job in jobs.items()}
     timings = _in_turn(writers, rounds)
     values.unpersist()

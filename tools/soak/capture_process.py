@@ -81,8 +81,8 @@ class CaptureProcess:
         for number in os.listdir(f"/proc/{self.child.process.pid}/fd"):
             try:
                 if os.readlink(f"/proc/{self.child.process.pid}/fd/{number}") == str(self._path):
-                    told = Path(f"/proc/{self.child.process.pid}/fdinfo/{number}").read_text()
-                    return int(told.split()[1])
+                    fields = Path(f"/proc/{self.child.process.pid}/fdinfo/{number}").read_text()
+                    return int(fields.split()[1])
             except OSError:
                 continue  # closed since it was listed
         return 0

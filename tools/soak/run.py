@@ -87,14 +87,14 @@ class SoakState:
     """What is there so far."""
 
     counts: list[ComparedCounts] = field(default_factory=list)
-    told: list[Figure] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     begun: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     whole: bool = False
 
-    def tell(self, what: str, value: object) -> None:
-        self.told.append(Figure(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
+    def note(self, what: str, value: object) -> None:
+        self.figures.append(Figure(what=what, value=f"{value:,}" if isinstance(value, int) else str(value)))
 
 
 def soak(
@@ -112,11 +112,11 @@ def soak(
             create_topics(running.bootstrap, {TOPIC: plan.partitions}, replicas=min(3, len(running.nodes)), config={})
             parts = _start(running, plan, folder, stack, sampler)
             hangs = HangingTransactions(running, parts.watching, TOPIC, plan.partitions, folder)
-            with told(results):
+            with recording_failures(results):
                 _keep_going(running, plan, parts, hangs, results, say)
                 results.whole = True
             sampler.end()
-            with told(results):
+            with recording_failures(results):
                 _end(running, parts, hangs, results, say)
     except _FAILURES as error:
         results.failures.append(str(error))
@@ -134,14 +134,14 @@ def soak(
         every_s=plan.sample_every_s,
         whole=results.whole,
         counts=tuple(results.counts),
-        told=tuple(results.told),
+        figures=tuple(results.figures),
         series=tuple(sampler.series()),
         failures=tuple(results.failures),
     )
 
 
 @contextmanager
-def told(results: SoakState) -> Iterator[None]:
+def recording_failures(results: SoakState) -> Iterator[None]:
     """Records an error of the block as a problem; the code after the block runs anyway."""
     try:
         yield
@@ -219,7 +219,7 @@ def _keep_going(
             )
     finally:
         results.seconds = time.monotonic() - begun
-        results.tell("restarts of a broker, while a transaction hung", restarts)
+        results.note("restarts of a broker, while a transaction hung", restarts)
 
 
 def _crash(running: RunningCluster, node_id: int) -> None:
@@ -233,15 +233,15 @@ def _end(
 ) -> None:
     """Stops one after the other, and compares."""
     say("the load ends; what was written, sent and read is compared")
-    with told(results):
+    with recording_failures(results):
         hangs.finish()
     parts.load.stop()
     parts.load.check()
     wrote = parts.load.wrote()
-    results.tell("transactions committed", wrote.committed)
-    results.tell("transactions aborted by their producers", wrote.aborted)
-    results.tell("transactions in which something failed, as brokers restarted", wrote.failed)
-    results.tell("records whose fate their producer did not learn", len(wrote.unknown))
+    results.note("transactions committed", wrote.committed)
+    results.note("transactions aborted by their producers", wrote.aborted)
+    results.note("transactions in which something failed, as brokers restarted", wrote.failed)
+    results.note("records whose fate their producer did not learn", len(wrote.unknown))
     if parts.streaming is not None:
         ends = until(lambda: _settled(running), "the last markers", seconds=_SETTLED_S)
         rows = parts.streaming.read_up_to(ends)
@@ -252,15 +252,15 @@ def _end(
     parts.watching.end()
     results.counts += watch_counts(parts.watching, hangs)
     for outcome, count in parts.watching.outcomes.items():
-        results.tell(f"polls of txn watch: {outcome}", count)
-    results.tell("polls of txn watch that were skipped, as its summary states", parts.watching.missed)
+        results.note(f"polls of txn watch: {outcome}", count)
+    results.note("polls of txn watch that were skipped, as its summary states", parts.watching.missed)
     parts.capturing.end()
     results.counts += capture_counts(parts.capturing, wrote, hangs)
-    results.tell("exchanges captured", parts.capturing.exchanges)
-    results.tell("packets captured", parts.capturing.captured)
-    results.tell("bytes of the capture", parts.capturing.bytes)
+    results.note("exchanges captured", parts.capturing.exchanges)
+    results.note("packets captured", parts.capturing.captured)
+    results.note("bytes of the capture", parts.capturing.bytes)
     for problem, count in parts.capturing.problems.most_common():
-        results.tell(f"exchanges captured with the problem: {problem}", count)
+        results.note(f"exchanges captured with the problem: {problem}", count)
 
 
 def _settled(running: RunningCluster) -> dict[int, int] | None:

@@ -79,7 +79,7 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
     every_s: float
     whole: bool
     counts: tuple[ComparedCounts, ...]
-    told: tuple[Figure, ...]
+    figures: tuple[Figure, ...]
     series: tuple[Series, ...]
     failures: tuple[str, ...] = ()
 

@@ -88,12 +88,12 @@ class WatchProcess:
     def address(self) -> str:
         """Where its metrics are."""
 
-        def told() -> str | None:
+        def address() -> str | None:
             self.child.check()
             found = re.search(r"metrics are at (\S+)", self.child.complaints)
             return None if found is None else found[1]
 
-        return until(told, "the metrics of txn watch", seconds=_START_S)
+        return until(address, "the metrics of txn watch", seconds=_START_S)
 
     def scraped_hanging(self) -> int:
         """The number that hang, from its metrics. Raises OSError where these are not served."""

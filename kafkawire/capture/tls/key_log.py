@@ -69,7 +69,7 @@ class Secrets:
 
     Args:
         files: key logs; read when they are first needed, and again from where they ended when a secret is missing.
-        grows: more may be written to the files, or stand in the capture itself.
+        grows: more may be written to the files, or follow in the capture itself.
     """
 
     def __init__(self, files: Iterable[KeyLogFile] = (), *, grows: bool = False) -> None:

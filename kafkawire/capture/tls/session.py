@@ -26,7 +26,7 @@ from kafkawire.capture.tls.protection import (
     Unauthentic,
 )
 
-#: Bytes of a record at most in fact: no compression, at most 256 bytes of padding. At least so many records were lost.
+#: Most bytes of a record: no compression, at most 256 bytes of padding. So lost bytes are at least this many records.
 _LARGEST_RECORD_BYTES = (1 << 14) + 325
 _PROTECTED_RECORD = re.compile(rb"[\x15-\x17]\x03\x03", re.DOTALL)
 #: Bytes of a direction that wait for keys.
@@ -35,7 +35,7 @@ _MOST_WAITING = 256 << 10
 _TRIED_NUMBERS, _MOST_TRIALS = 4096, 200_000
 _FATAL = 2
 
-#: A direction, and what came of its bytes.
+#: A direction, and what its bytes were decrypted to.
 TlsEvent = tuple[int, Chunk | LostRecords]
 
 

@@ -170,7 +170,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         let width = self.written().len() - end;
         let sized = &mut self.out.written_mut()[at..];
         sized.rotate_right(width);
-        // The byte that was kept lies behind the size now.
+        // The byte that was kept is after the size now.
         sized.copy_within(width + 1.., width);
         self.out.cut(1);
         Ok(())

@@ -167,7 +167,7 @@ impl Codec {
         let py = data.py();
         let program = self.program(py)?;
         let Some(root) = program.root(version) else { return Ok(None) };
-        // A view of wider items, or with gaps, is read as the bytes it stands for.
+        // A view of wider items, or with gaps, is read as its bytes (`memoryview.tobytes`).
         let octets = match data.is_instance_of::<PyMemoryView>() {
             true => &program.shared.octets.bind(py).call1((data,))?,
             false => data,

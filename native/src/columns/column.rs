@@ -158,7 +158,7 @@ impl Blobs {
     #[cold]
     pub fn fill(&mut self, rows: usize) {
         if !self.default.is_empty() {
-            // A column that holds too much already is no column: `finish` says so.
+            // A column that already holds too much is refused by `finish`.
             while self.ends.rows() < rows && self.data.len() <= MOST {
                 self.data.extend_from_slice(&self.default);
                 self.ends.put(self.ends.rows(), self.data.len());
@@ -272,7 +272,7 @@ impl Marks {
 /// Tagged fields that the schema does not know.
 #[derive(Debug, Default, Clone)]
 pub struct Unknown {
-    /// How many tags stand before those of a row.
+    /// Number of tags before those of a row.
     begins: Vec<i32>,
     tags: Vec<i32>,
     ends: Vec<i32>,

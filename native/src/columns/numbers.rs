@@ -163,10 +163,10 @@ impl Numbers {
 /// then.
 const BLOCK: usize = 1024;
 
-/// Fixed-size fields that stand together, by row.
+/// Adjacent fixed-size fields, by row.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
-    /// Columns that are asked for, and their places in the run.
+    /// The requested columns, and their places in the run.
     fields: Vec<(usize, Numbers)>,
     /// Rows that the columns have.
     done: usize,

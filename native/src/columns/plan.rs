@@ -62,7 +62,7 @@ pub struct Columns {
 
 #[derive(Debug)]
 pub struct Plan {
-    /// The last walk is that of the whole value; nested ones stand before those that use them.
+    /// The last walk is that of the whole value; nested ones precede those that use them.
     pub walks: Vec<Walk>,
     pub spaces: Vec<Space>,
     /// Columns in which nothing is written yet.
@@ -98,7 +98,7 @@ impl Plan {
     }
 }
 
-/// What steps are checked against: the columns that there are.
+/// The existing columns, which steps are checked against.
 struct Layout {
     spaces: Vec<Space>,
     /// Size of each run.
@@ -151,7 +151,7 @@ impl Layout {
             empty.arrays.push(Arrays { ends: Ends::new(null), items });
         }
         for (column, &(space, own, null)) in lists.iter().enumerate() {
-            // The elements' space stands behind that of the list: so no chain of them is endless.
+            // The elements' space comes after that of the list: so no chain of them is endless.
             if own <= space || own >= count {
                 return Err(wrong());
             }

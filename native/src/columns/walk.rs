@@ -3,7 +3,7 @@
 //! - It accepts nothing that `crate::walk` refuses; layouts for which that needs its budget are not planned
 //!   (`kafkawire.wire.columns.decoding`). What it refuses is decoded object by object.
 //! - A value that is refused leaves nothing behind: what was put for it is taken back.
-//! - Nothing is kept of fields that were not asked for, but they are read: values are checked in whole.
+//! - Fields that were not requested are read but not kept: values are checked in whole.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -185,7 +185,7 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Tagged fields. Kafka accepts them in any order, and twice: such values are refused here, to be read one by one.
+    /// Tagged fields. Kafka accepts them in any order, and twice: those values are refused here, to be read one by one.
     fn tags(&mut self, walk: &Walk, count: i32, cursor: &mut Cursor<'_>, row: usize) -> Read<()> {
         let count = usize::try_from(count).map_err(|_| Refused)?;
         if count > cursor.left().min(MAX_TAGS) {

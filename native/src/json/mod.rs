@@ -1,5 +1,5 @@
 //! Messages as JSON text, straight from their bytes: what `msgspec.json.encode` writes of `to_json`, without making the
-//! message. Refused is all that needs Python's answer; `kafkawire.wire.json_text` says what is done then.
+//! message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
 
 mod frame;
 mod sink;

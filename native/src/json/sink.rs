@@ -64,7 +64,7 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
         }
     }
 
-    /// Puts the fields of a struct, as they stand in `out` from `start` on, in the order of the schema.
+    /// Puts the fields of a struct, which are in `out` from `start` on, in the order of the schema.
     fn in_order(&mut self, start: usize, mark: usize) {
         if self.pieces.len() > mark {
             let pieces = &self.pieces[mark..];

@@ -46,8 +46,8 @@ fn encoded(out: &mut Vec<u8>, data: &[u8], size: usize, engine: &impl Engine) {
     out.push(b'"');
 }
 
-/// NaN and the infinities are strings. Refused: what is no whole number, or a large one; they are rare, and how many
-/// digits they take is for Python to say.
+/// NaN and the infinities are strings. Refused: what is no whole number, or a large one; they are rare, and Python
+/// decides how many digits they take.
 pub fn float(out: &mut Vec<u8>, value: f64) -> Read<()> {
     if value.is_nan() {
         out.extend_from_slice(b"\"NaN\"");

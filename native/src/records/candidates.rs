@@ -3,7 +3,7 @@
 use super::header::{self, Header};
 
 const MAGIC_AT: usize = 16;
-/// Bits of the attributes that mean something, and the codecs that there are: of magic 2; of magic 0 and 1.
+/// Bits of the attributes that mean something, and the number of codecs: of magic 2; of magic 0 and 1.
 const ATTRIBUTES: i16 = 0x7F;
 const CODECS: usize = 5;
 const LEGACY_ATTRIBUTES: u8 = 0x0F;
@@ -71,7 +71,7 @@ fn is_message(head: &[u8], magic: usize, size: usize, window: &[u8], at: usize) 
     if codec != 0 && key != -1 {
         return false; // wrappers have no key
     }
-    // Key and value fill the message, as far as the window tells.
+    // Key and value fill the message, as far as the window shows.
     match int32(window, at + value_at) {
         Some(value) => value >= -1 && value_at + 4 + value.max(0) as usize == size,
         None => true,

@@ -1,5 +1,5 @@
 //! Decompressing a batch's records, capped. What is not exactly one well-formed stream of the usual kind, or holds more
-//! than the limit, is refused: `kafkawire.records.compression` then decides, and says what is wrong.
+//! than the limit, is refused: `kafkawire.records.compression` then decides, and its error states what is wrong.
 
 use std::io::Read as _;
 

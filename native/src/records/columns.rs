@@ -62,7 +62,7 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> 
 
 /// Records that are read before the columns take their fields: few, so that they lie in the nearest cache.
 const BLOCK: usize = 64;
-/// Compressed records are expected to become so many times as long.
+/// The factor by which compressed records are expected to grow.
 const USUAL_RATIO: usize = 4;
 
 /// Column by column what `kafkawire.records.columns.Records` has, in its order, and where that ends.

@@ -6,12 +6,12 @@ use crate::cursor::{Read, Refused};
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Version 1, independent blocks.
 const FLAGS: u8 = 0x60;
-/// The byte that says how large blocks may be, the checksum (of xxHash32) of a header with it, and that size.
+/// The byte with the code of the largest block, the checksum (of xxHash32) of a header with it, and that block's size.
 const SIZES: [(u8, u8, usize); 4] =
     [(0x40, 0x82, 64 << 10), (0x50, 0xfb, 256 << 10), (0x60, 0x51, 1 << 20), (0x70, 0x73, 4 << 20)];
 const UNCOMPRESSED: u32 = 1 << 31;
 
-/// The most bytes of a block, and the blocks, where `data` is such a frame.
+/// The most bytes of a block, and the blocks, where `data` is a frame with one of these headers.
 pub fn blocks(data: &[u8]) -> Option<(usize, &[u8])> {
     let (&[a, b, c, d, flags, size, checksum], blocks) = data.split_first_chunk()?;
     if [a, b, c, d] != MAGIC || flags != FLAGS {

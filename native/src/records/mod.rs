@@ -1,5 +1,5 @@
 //! Record batches of magic 2: their headers and records as columns, and records as objects. Safe code; what is not a
-//! batch, or not a record, is not explained here: `kafkawire.records.reader` says what it is.
+//! batch, or not a record, is not explained here: `kafkawire.records.reader` describes it.
 
 pub mod batch;
 mod candidates;

@@ -185,8 +185,8 @@ impl<'a, 'py> Instance<'a, 'py> {
         let pointer = class.pointer();
         let object = match class.plain_size {
             // SAFETY: the type is alive and its allocator is there, which `offset` saw. It returns an instance in which
-            // all slots are null: what the class's own `__new__` begins with. That nothing but filling them is left to do
-            // is what `Class::new` asked of the class.
+            // all slots are null: what the class's own `__new__` begins with. `Class::new` has checked that nothing but
+            // filling them is left to do.
             None => unsafe { ((*pointer).tp_alloc.ok_or(Stop)?)(pointer, 0) },
             // SAFETY: what the allocator of all classes does for one that is not looked into by the garbage collector:
             // memory of the instance's size, empty behind the header that is filled.
@@ -213,7 +213,7 @@ impl<'a, 'py> Instance<'a, 'py> {
     #[inline]
     pub fn set(&mut self, slot: usize, value: Object<'py>) {
         let place = self.place(slot);
-        // SAFETY: nobody else has seen the instance. The slot is a reference or null; the reference goes over to it, and
+        // SAFETY: the instance is not shared yet. The slot is a reference or null; the reference is moved into it, and
         // what it held before is released after that.
         unsafe {
             let before = place.replace(value.into_ptr());

@@ -44,8 +44,8 @@ pub fn raise(py: Python<'_>, error: PyErr) -> Stop {
     Stop
 }
 
-/// What a wrong value raises when it is asked to be a number or compared is a refusal (`kafkawire.wire.write.FAILURES`);
-/// any other exception goes on.
+/// What a wrong value raises when it is converted to a number or compared is a refusal
+/// (`kafkawire.wire.write.FAILURES`); any other exception is raised.
 #[cold]
 pub fn refuse_or_raise(py: Python<'_>, error: PyErr) -> Stop {
     let refusals = error.is_instance_of::<PyTypeError>(py)
@@ -119,9 +119,9 @@ pub fn tuple<'py>(py: Python<'py>, length: usize, mut item: impl FnMut() -> Made
     let tuple = made(py, unsafe { ffi::PyTuple_New(length as ffi::Py_ssize_t) })?;
     for index in 0..length {
         let value = item()?.into_ptr();
-        // SAFETY: the tuple is new and seen by nobody, the index lies within it, and its place is still null. The
-        // reference goes over to the tuple. Where an item fails, the tuple is dropped with places that are null, for
-        // which its deallocation is prepared.
+        // SAFETY: the tuple is new and not shared, the index is within it, and its place is still null. The reference
+        // is moved into the tuple. Where an item fails, the tuple is dropped with places that are null, which its
+        // deallocation allows.
         unsafe { ffi::PyTuple_SET_ITEM(tuple.as_ptr(), index as ffi::Py_ssize_t, value) };
     }
     if length > 0 {
@@ -148,7 +148,7 @@ pub fn view<'py>(object: &Object<'py>) -> Made<'py> {
 
 /// The elements that a list holds now.
 pub fn elements<'py>(list: &Bound<'py, PyList>) -> Result<Bound<'py, PyTuple>, Stop> {
-    // SAFETY: the object is a list, as its type says; a new reference or null.
+    // SAFETY: the object is a list, by its type; a new reference or null.
     let tuple = made(list.py(), unsafe { ffi::PyList_AsTuple(list.as_ptr()) })?;
     tuple.cast_into::<PyTuple>().map_err(|_| Stop)
 }
@@ -159,7 +159,7 @@ pub fn elements<'py>(list: &Bound<'py, PyList>) -> Result<Bound<'py, PyTuple>, S
 #[inline]
 pub fn with_utf8<T>(value: &Bound<'_, PyString>, use_it: impl FnOnce(&[u8]) -> T) -> Result<T, Stop> {
     let object = value.as_ptr();
-    // SAFETY: the object is a str, as its type says.
+    // SAFETY: the object is a str, by its type.
     #[cfg(not(Py_3_14))]
     let narrow = unsafe { ffi::PyUnicode_IS_COMPACT_ASCII(object) } != 0;
     // From 3.14 on that flag is behind no function. A str of one byte a character is Latin-1, of which ASCII is a part.

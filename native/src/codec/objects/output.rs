@@ -68,7 +68,7 @@ impl<'a, 'py> Output<'a, 'py> {
         self.used = self.used.saturating_sub(count);
     }
 
-    /// Makes room for so many more bytes.
+    /// Makes room for `more` bytes.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> Result<(), Stop> {
         if self.room - self.used < more {
