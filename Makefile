@@ -71,7 +71,7 @@ endif
 docs: $(VENV)/.dev
 	$(BIN)/python -m mkdocs build --strict
 
-generate: $(VENV)/.dev
+generate: $(VENV)/.compiler
 	$(BIN)/python -m kafkawire.codegen
 
 # Speed and memory side by side with Kafka's Java, kio and kafka-python (Java 17, Maven; who is missing is left out);
@@ -121,6 +121,12 @@ constraints: $(VENV)/bin/python
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(PIP_INSTALL) --upgrade pip
+
+# The compiler runs from the checkout: it needs what the package depends on, and neither engine nor tests.
+$(VENV)/.compiler: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP_INSTALL) $$($(BIN)/python -c 'import tomllib; \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")')
+	@touch $@
 
 # An engine that no longer compiles must not leave the one before it behind.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py constraints.txt $(NATIVE)

@@ -21,6 +21,8 @@ from kafkawire.codegen.versions import VersionRange
 from kafkawire.wire.layout import RECORDS
 from kafkawire.wire.lowering import op_code
 
+#: Changes that are whole messages.
+ADDED, REMOVED = "message added", "message removed"
 #: Changes that explain why the bytes of a version differ.
 _OF_BYTES = ("field added", "field removed", "field retyped", "nullable", "tag", "flexible versions")
 #: Kinds whose version is agreed on between two peers before they use it: low versions may go.
@@ -71,11 +73,9 @@ def compare(
         one, other = pairs[name]
         if one is None:
             assert other is not None
-            yield SchemaChange(name, "message added", str(other.valid))
+            yield SchemaChange(name, ADDED, str(other.valid))
         elif other is None:
-            yield SchemaChange(
-                name, "message removed", str(one.valid), compatible=False, why="the new schemas do not have it"
-            )
+            yield SchemaChange(name, REMOVED, str(one.valid), compatible=False, why="the new schemas do not have it")
         else:
             yield from _message(one, other)
 

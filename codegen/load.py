@@ -1,6 +1,7 @@
-"""Schema files -> raw schemas: JSON with comments, nothing looked at yet but that it is one JSON object a file.
+"""Schema files -> raw schemas: JSON with comments, one object a file, named as its message.
 
-Every problem names the file and, where the text is no JSON, the line and column in it.
+Every problem has the file and the place in it: line and column in text that is not JSON; the path of the key in JSON,
+whose line and column `positions` finds.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kafkawire.codegen.positions import find_positions
 from kafkawire.errors import Problem, SchemaError
 
 # Strings are matched so that the comment marks in them are none; one without an end goes to the end of the text, which
@@ -25,18 +28,26 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class RawSchema:
-    """One schema as its file has it: `data` is the JSON object, `file` the path relative to the loaded folder."""
+    """One schema as its file has it.
+
+    Attributes:
+        file: its path, relative to the loaded folder.
+        family: the folder that it lies in; `resolve` decides whether that is the message's family.
+        data: the JSON object.
+        text: the text of the file, comments blanked out; "" where there is none to point into.
+    """
 
     file: str
     family: str
     data: dict[str, Any]
+    text: str = field(default="", repr=False, compare=False)
 
 
 def load_folder(path: str | Path) -> list[RawSchema]:
     """Every `*.json` under the folder `path`, sorted by file; SchemaError with the problems of all of them.
 
-    A schema's family is the folder it lies in, relative to `path` (`rpc/FetchRequest.json` -> "rpc"), and the name of
-    `path` itself for the files directly in it. Hidden files and folders are left out.
+    The `family` of a raw schema is the name of the folder that it lies in: that of `path` itself for the files
+    directly in it. A file has the name of its message. Hidden files and folders are left out.
     """
     root = Path(path)
     if not root.is_dir():
@@ -47,9 +58,8 @@ def load_folder(path: str | Path) -> list[RawSchema]:
         relative = file.relative_to(root)
         if file.is_dir() or any(part.startswith(".") for part in relative.parts):
             continue
-        family = relative.parent.as_posix() if relative.parent.parts else root.resolve().name
         try:
-            schemas.append(_read(file, relative.as_posix(), family))
+            schemas.append(_read(file, relative.as_posix(), (root.resolve() / relative).parent.name))
         except SchemaError as error:
             problems += error.problems
     if not schemas and not problems:
@@ -86,7 +96,21 @@ def load_text(text: str, *, file: str = "<text>", family: str = "", lenient: boo
         problems.append(Problem(file, "", f"{place}: there is more after the end of the schema"))
     if problems:
         raise SchemaError(problems)
-    return RawSchema(file, family, value)
+    return RawSchema(file, family, value, blanked[:end])
+
+
+def located(schemas: Iterable[RawSchema], problems: Iterable[Problem]) -> list[Problem]:
+    """The problems with line and column, where their file is one of `schemas` and has their path."""
+    texts = {schema.file: schema.text for schema in schemas}
+    paths: dict[str, list[str]] = {}
+    problems = list(problems)
+    for problem in problems:
+        paths.setdefault(problem.file, []).append(problem.path)
+    found = {file: find_positions(texts.get(file, ""), wanted) for file, wanted in paths.items()}
+    return [
+        Problem(problem.file, problem.path, problem.reason, *found[problem.file].get(problem.path, (0, 0)))
+        for problem in problems
+    ]
 
 
 def describe(value: object) -> str:
@@ -105,7 +129,8 @@ def quote(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
-def _read(file: Path, name: str, family: str) -> RawSchema:
+def read_text(file: Path, name: str) -> str:
+    """The text of a schema file, which problems call `name`; SchemaError where it cannot be read."""
     if not file.is_file():  # a folder, a pipe, a link to nowhere
         raise SchemaError([Problem(name, "", "is no file" if file.exists() else "the file does not exist")])
     try:
@@ -113,12 +138,25 @@ def _read(file: Path, name: str, family: str) -> RawSchema:
             content = stream.read(MAX_SCHEMA + 1)
         if len(content) > MAX_SCHEMA:
             raise SchemaError([Problem(name, "", f"is longer than {MAX_SCHEMA >> 20} MiB")])
-        text = content.decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SchemaError([Problem(name, "", f"is not UTF-8 (byte {error.start})")]) from None
     except OSError as error:
         raise SchemaError([Problem(name, "", f"cannot be read: {error.strerror}")]) from None
-    return load_text(text, file=name, family=family)
+
+
+def first_comment(text: str, start: int = 0) -> int | None:
+    """The offset of the first comment from `start` on; None where there is none."""
+    return next((match.start() for match in _STRING_OR_COMMENT.finditer(text, start) if match[0][0] != '"'), None)
+
+
+def _read(file: Path, name: str, family: str) -> RawSchema:
+    schema = load_text(read_text(file, name), file=name, family=family)
+    message = schema.data.get("name")
+    if isinstance(message, str) and message != file.stem:
+        reason = f"the file of {quote(message)} is named {quote(file.stem)}: a file has the name of its message"
+        raise SchemaError(located([schema], [Problem(name, "name", reason)]))
+    return schema
 
 
 def _next_token(text: str, start: int) -> int:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import keyword
 
-#: Attributes that every message has; a field with one of these names gets an underscore appended.
+#: Attributes that every message has, and names that annotations of fields use; a field with one of these names gets an
+#: underscore appended.
 RESERVED_ATTRIBUTES = frozenset(
     {
+        "bool",
+        "bytes",
         "codec",
         "decode",
         "decode_from",
         "decode_prefixed",
         "encode",
         "encode_prefixed",
+        "float",
         "mro",
         "spec",
+        "str",
+        "tuple",
         "unknown_tagged_fields",
+        "uuid",
     }
 )
 

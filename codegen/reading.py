@@ -21,17 +21,29 @@ class SchemaNode:
     these, the problem is noted and the answer is that of an absent key.
     """
 
-    __slots__ = ("data", "file", "path", "problems")
+    __slots__ = ("data", "file", "path", "problems", "warnings")
 
-    def __init__(self, data: dict[str, Any], file: str, path: str, problems: list[Problem]) -> None:
+    def __init__(
+        self,
+        data: dict[str, Any],
+        file: str,
+        path: str,
+        problems: list[Problem],
+        warnings: list[Problem],
+    ) -> None:
         self.data = data
         self.file = file
         self.path = path
         self.problems = problems
+        self.warnings = warnings
 
     def problem(self, reason: str, key: str = "") -> None:
         """Note what is wrong with the object, or with the value of `key`."""
         self.problems.append(Problem(self.file, self.place(key), reason))
+
+    def warn(self, reason: str, key: str = "") -> None:
+        """Note what is allowed and has no effect."""
+        self.warnings.append(Problem(self.file, self.place(key), reason))
 
     def place(self, key: str = "") -> str:
         return f"{self.path}.{key}" if self.path and key else self.path or key
@@ -112,7 +124,7 @@ class SchemaNode:
         nodes = []
         for index, item in enumerate(value):
             if isinstance(item, dict):
-                nodes.append(SchemaNode(item, self.file, f"{self.place(key)}[{index}]", self.problems))
+                nodes.append(SchemaNode(item, self.file, f"{self.place(key)}[{index}]", self.problems, self.warnings))
             else:
                 self.problem(f"must be an object, not {describe(item)}", f"{key}[{index}]")
         return nodes

@@ -7,8 +7,9 @@ fields of a struct are in `rules`, those for the structs of a message in `struct
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from kafkawire.codegen.load import RawSchema, quote
+from kafkawire.codegen.load import RawSchema, located, quote
 from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.reading import SchemaNode, nearest
 from kafkawire.codegen.rules import class_name, is_class_name
@@ -24,25 +25,62 @@ KINDS = ("request", "response", "header", "metadata", "data", "coordinator-key",
 #: Kinds whose messages are identified by their api key.
 KEYED_KINDS = ("request", "response", "metadata", "coordinator-key", "coordinator-value")
 LISTENERS = ("zkBroker", "broker", "controller")
+#: The families of Kafka's messages other than `rpc`.
+FAMILIES = ("common", "group", "metadata", "raft", "share", "storage", "transaction")
 _SUFFIXES = {"request": "Request", "response": "Response"}
 
 
+class Resolved(NamedTuple):
+    """The messages of a namespace, sorted by name, and what is allowed in their schemas and has no effect."""
+
+    messages: list[MessageModel]
+    warnings: list[Problem]
+
+
 def resolve(raws: Iterable[RawSchema], *, drafts: bool = False) -> list[MessageModel]:
-    """The messages of one namespace, sorted by name; SchemaError with every problem of every schema.
+    """The messages of `resolve_with_warnings`."""
+    return resolve_with_warnings(raws, drafts=drafts).messages
+
+
+def resolve_with_warnings(raws: Iterable[RawSchema], *, drafts: bool = False) -> Resolved:
+    """The messages of one namespace; SchemaError with every problem of every schema.
 
     Schemas whose `validVersions` is "none" (messages that Kafka removed) give no message. In a namespace of `drafts`,
     layouts that are never sent, messages of all kinds may lack an apiKey.
     """
+    raws = list(raws)
     problems: list[Problem] = []
-    nodes = [(SchemaNode(raw.data, raw.file, "", problems), raw.family) for raw in raws]
-    messages = [message for node, family in nodes if (message := _read_message(node, family, drafts)) is not None]
+    warnings: list[Problem] = []
+    nodes = [(SchemaNode(raw.data, raw.file, "", problems, warnings), raw.family) for raw in raws]
+    messages = [message for node, folder in nodes if (message := _read_message(node, folder, drafts)) is not None]
     _check_namespace(messages)
     if problems:
-        raise SchemaError(sorted(problems, key=lambda problem: problem.file))
-    return sorted((message for _, message in messages), key=lambda message: message.name)
+        raise SchemaError(_by_place(located(raws, problems)))
+    return Resolved(
+        sorted((message for _, message in messages), key=lambda message: message.name),
+        _by_place(located(raws, warnings)),
+    )
 
 
-def _read_message(node: SchemaNode, family: str, drafts: bool) -> tuple[SchemaNode, MessageModel] | None:
+def family_of(kind: str, folder: str) -> str:
+    """The family of a message: the set of messages within which its api key is unique.
+
+    Requests, responses and headers are `rpc`. Records and coordinators' keys and values are those of the topic that
+    `folder` is named after, as in `schemas/kafka`; in other folders metadata records are `metadata`, structs `common`,
+    and keys and values those of a topic of their own, named as the folder.
+    """
+    if kind in ("request", "response", "header"):
+        return "rpc"
+    if folder in FAMILIES or kind.startswith("coordinator-"):
+        return folder
+    return "metadata" if kind == "metadata" else "common"
+
+
+def _by_place(problems: list[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: problem.file)
+
+
+def _read_message(node: SchemaNode, folder: str, drafts: bool) -> tuple[SchemaNode, MessageModel] | None:
     """The message, of use only if no problem was noted; None for one that was removed."""
     node.check_keys(MESSAGE_KEYS)
     name = class_name(node)
@@ -62,7 +100,7 @@ def _read_message(node: SchemaNode, family: str, drafts: bool) -> tuple[SchemaNo
     return node, MessageModel(
         name=name,
         kind=kind,
-        family=family,
+        family=folder if drafts else family_of(kind, folder),
         valid=valid,
         flexible=flexible & valid,
         root=root,

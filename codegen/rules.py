@@ -58,20 +58,12 @@ def class_name(node: SchemaNode) -> str:
     return ""
 
 
-def read_fields(
-    node: SchemaNode, flexible: VersionRange, *, depth: int, within: VersionRange = ALL_VERSIONS, common: bool = False
-) -> tuple[FieldSpec, ...]:
+def read_fields(node: SchemaNode, flexible: VersionRange, *, depth: int, common: bool = False) -> tuple[FieldSpec, ...]:
     """The fields of one struct, and those of the structs defined in them.
 
-    `depth` is 1 for the message itself, `within` are the versions of the struct, `common`: whether it is one of the
-    commonStructs.
+    `depth` is 1 for the message itself, `common`: whether the struct is one of the commonStructs.
     """
     specs = tuple(_read_field(inner, flexible, depth, common) for inner in node.nodes("fields"))
-    for spec in specs:
-        if not spec.field.versions & within:
-            # Kafka: the class has a field that is never read or written.
-            versions = spec.field.versions
-            spec.node.problem(f"{versions} has no version in common with those of its struct, {within}", "versions")
     _check_names(specs)
     _check_tags(specs)
     return specs
@@ -119,7 +111,7 @@ def _read_field(node: SchemaNode, flexible: VersionRange, depth: int, common: bo
         about=node.text("about") or "",
         aliases=node.texts("aliases"),
     )
-    return FieldSpec(node, field, _read_inline(node, of, versions, flexible, depth, common))
+    return FieldSpec(node, field, _read_inline(node, of, flexible, depth, common))
 
 
 def _read_type(node: SchemaNode) -> FieldType | None:
@@ -217,7 +209,7 @@ def _read_entity_type(node: SchemaNode, of: FieldType | None) -> str | None:
 
 
 def _read_inline(
-    node: SchemaNode, of: FieldType | None, versions: VersionRange, flexible: VersionRange, depth: int, common: bool
+    node: SchemaNode, of: FieldType | None, flexible: VersionRange, depth: int, common: bool
 ) -> tuple[FieldSpec, ...] | None:
     if node.data.get("fields") is None:
         return None
@@ -232,7 +224,7 @@ def _read_inline(
     if depth == MAX_DEPTH:
         node.problem(f"structs are nested more than {MAX_DEPTH} deep", "fields")
         return None
-    return read_fields(node, flexible, depth=depth + 1, within=versions)
+    return read_fields(node, flexible, depth=depth + 1)
 
 
 def _check_names(specs: tuple[FieldSpec, ...]) -> None:

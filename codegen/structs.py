@@ -43,6 +43,9 @@ def resolve_structs(
     if order.broken:
         return StructModel(name, (), valid), ()
     versions = _versions_of_use(root, valid, registry, order.users_last)
+    for struct in order.users_last:
+        for spec in struct.fields:
+            _check_sent(spec, versions[struct.name] or struct.limit & valid, valid)
     cut = {spec.name: _cut(spec, versions[spec.name]) for spec in order.users_last if versions[spec.name]}
     own = cut.pop(root.name)
     return own, tuple(cut.values())
@@ -55,7 +58,7 @@ def _read_common(node: SchemaNode, flexible: VersionRange) -> UncutStruct:
         node.problem("the key 'versions' is missing")
     limit = node.versions("versions") or ALL_VERSIONS
     node.versions("deprecatedVersions")
-    fields = read_fields(node, flexible, depth=1, within=limit, common=True)
+    fields = read_fields(node, flexible, depth=1, common=True)
     if node.data.get("fields") in (None, []):
         node.problem(f"the struct {name} has no fields")
     return UncutStruct(node, name, fields, limit, node.text("about") or "")
@@ -179,6 +182,24 @@ def _versions_of_use(
 def _cut(struct: UncutStruct, versions: VersionRange) -> StructModel:
     fields = tuple(_cut_field(spec.field, versions) for spec in struct.fields if spec.field.versions & versions)
     return StructModel(struct.name, fields, versions, struct.about)
+
+
+def _check_sent(spec: FieldSpec, versions: VersionRange, valid: VersionRange) -> None:
+    """A problem where no version of the struct, which has `versions`, carries the field; a warning where a stated one
+    above them does not exist. Versions below the `valid` ones are those that the message has dropped."""
+    stated = spec.field.versions
+    if stated.high < valid.low:
+        return
+    key = "versions" if "versions" in spec.node.data else "taggedVersions"
+    if not stated & versions:
+        # Kafka: the class has a field that is never read or written.
+        spec.node.problem(f"{stated} has no version in common with those of its struct, {versions}", key)
+    elif stated.high > versions.high and not stated.open_ended:
+        never = VersionRange(max(stated.low, versions.high + 1), stated.high)
+        spec.node.warn(f"the field is never sent in {never}: its struct ends with version {versions.high}", key)
+    for key, part in (("nullableVersions", spec.field.nullable), ("taggedVersions", spec.field.tagged)):
+        if part.low > versions.high and part & stated:
+            spec.node.warn(f"{part} has no effect: its struct ends with version {versions.high}", key)
 
 
 def _cut_field(field: FieldModel, to: VersionRange) -> FieldModel:

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions
+    from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions, versions
     from kafkawire._loading import load_schemas
     from kafkawire._lookup import lookup
     from kafkawire.wire import columns
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions")
+_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions")
 _NAMES = {
     "backend": "kafkawire.wire.backend",
     "from_json": "kafkawire.wire.json_form",
@@ -42,6 +42,7 @@ __all__ = [
     "records",
     "to_json",
     "transactions",
+    "versions",
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -60,15 +61,23 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
     """Compiles the message schemas of a folder. The classes equal generated ones.
 
     Raises:
-        SchemaError: the schemas have mistakes; it lists all of them, each with file, path and reason.
+        SchemaError: the schemas have mistakes; it lists all of them, each with file, line, path and reason.
+
+    Warns:
+        UserWarning: a schema states what has no effect, such as versions that its message does not have.
     """
-    from kafkawire.codegen import generate, names, render
+    from kafkawire.codegen import names, render
+    from kafkawire.codegen.load import load_folder
+    from kafkawire.codegen.resolve import resolve_with_warnings
 
     package = f"kafkawire_loaded_{next(_numbers)}"
     parent = sys.modules[package] = ModuleType(package)
     parent.__path__ = []  # a package, so that its modules can be imported by name
     loaded: dict[str, type[Message]] = {}
-    for message in generate.load(Path(folder)):
+    messages, notes = resolve_with_warnings(load_folder(Path(folder)))
+    for note in notes:
+        warnings.warn(str(note), stacklevel=2)
+    for message in messages:
         module = ModuleType(f"{package}.{names.module_name(message.name)}")
         # Registered, so that the classes can be found by their module's name (pickling, typing.get_type_hints).
         sys.modules[module.__name__] = module

@@ -127,26 +127,40 @@ class SchemaError(KafkaWireError, ValueError):
 
 
 class Problem:
-    """One mistake in a schema: `file`, `path` inside its JSON (`fields[2].type`), `reason`."""
+    """One mistake in a schema.
 
-    __slots__ = ("file", "path", "reason")
+    Attributes:
+        file: the file, relative to the loaded folder.
+        path: place inside its JSON (`fields[2].type`). Empty for the message as a whole.
+        reason: what is wrong there.
+        line, column: the same place in the text, from 1; 0 where it is unknown. Two problems that differ only in these
+            are equal.
+    """
 
-    def __init__(self, file: str, path: str, reason: str) -> None:
+    __slots__ = ("column", "file", "line", "path", "reason")
+
+    def __init__(self, file: str, path: str, reason: str, line: int = 0, column: int = 0) -> None:
         self.file = file
         self.path = path
         self.reason = reason
+        self.line = line
+        self.column = column
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.file, self.path, self.reason) if part)
+        position = f"line {self.line}, column {self.column}" if self.line else ""
+        return ": ".join(part for part in (self.file, position, self.path, self.reason) if part)
 
     def __repr__(self) -> str:
         return f"Problem({self.file!r}, {self.path!r}, {self.reason!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and str(self) == str(other)
+        return isinstance(other, Problem) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        return hash(self._key())
+
+    def _key(self) -> tuple[str, str, str]:
+        return self.file, self.path, self.reason
 
 
 class ForeignFileError(KafkaWireError):

@@ -20,8 +20,8 @@ def schema(name: str) -> str:
 
 
 def test_loaded_messages_are_found_by_name(tmp_path: Path) -> None:
-    (tmp_path / "B.json").write_text(schema("Second"))
-    (tmp_path / "A.json").write_text(schema("First"))
+    (tmp_path / "Second.json").write_text(schema("Second"))
+    (tmp_path / "First.json").write_text(schema("First"))
     loaded = kafkawire.load_schemas(tmp_path)
     assert list(loaded) == loaded.__all__ == ["First", "Second"]
     assert len(loaded) == 2
@@ -36,7 +36,7 @@ def test_loaded_messages_are_found_by_name(tmp_path: Path) -> None:
 
 
 def test_each_call_makes_separate_classes_that_can_be_pickled(tmp_path: Path) -> None:
-    (tmp_path / "A.json").write_text(schema("First"))
+    (tmp_path / "First.json").write_text(schema("First"))
     one, other = kafkawire.load_schemas(str(tmp_path)), kafkawire.load_schemas(tmp_path)
     assert one.First is not other.First
     assert one.First(id=5) != other.First(id=5)
@@ -50,3 +50,11 @@ def test_schema_error_lists_the_mistakes_of_all_files(tmp_path: Path) -> None:
     with pytest.raises(SchemaError) as caught:
         kafkawire.load_schemas(tmp_path)
     assert [problem.file for problem in caught.value.problems] == ["A.json", "B.json"]
+
+
+def test_warns_of_versions_that_no_message_has(tmp_path: Path) -> None:
+    schema = {"name": "Foo", "type": "data", "validVersions": "0-1", "flexibleVersions": "none"}
+    schema["fields"] = [{"name": "One", "type": "int32", "versions": "0-3"}]  # type: ignore[assignment]
+    (tmp_path / "Foo.json").write_text(json.dumps(schema))
+    with pytest.warns(UserWarning, match=r"Foo\.json: line 1, .* never sent in 2-3"):
+        kafkawire.load_schemas(tmp_path)

@@ -1,24 +1,14 @@
-"""The text of a schema file of Kafka's -> its facts, in one spelling."""
+"""A schema as Kafka writes it -> its facts, in one spelling."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from kafkawire.codegen.load import load_text
 
 Schema = dict[str, Any]
 """A message, struct or field: the JSON object as Kafka writes it."""
 
 _RANGES = ("validVersions", "flexibleVersions", "deprecatedVersions", "versions", "nullableVersions", "taggedVersions")
 _LISTS = ("aliases", "listeners")
-
-
-def loads(text: str, *, file: str = "<text>", prose: bool = False) -> Schema:
-    """The schema in `text`, read as Kafka's own reader reads it (`load_text(lenient=True)`); `facts` of it.
-
-    Raises SchemaError, which names `file`, when there is no JSON object at the start.
-    """
-    return facts(load_text(text, file=file, lenient=True).data, prose=prose)
 
 
 def facts(schema: Schema, *, prose: bool = False) -> Schema:

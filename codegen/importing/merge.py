@@ -14,6 +14,20 @@ from kafkawire.codegen.names import json_name
 from kafkawire.codegen.versions import VersionRange
 
 
+class VersionGapError(ValueError):
+    """Two schemas of a message leave versions out between theirs, which one schema cannot express.
+
+    Attributes:
+        message: its name.
+        versions: those that no schema has, in order.
+    """
+
+    def __init__(self, message: str, versions: list[int]) -> None:
+        named = f"version {versions[0]}" if len(versions) == 1 else f"versions {versions[0]} to {versions[-1]}"
+        super().__init__(f"{message}: no input has {named}")
+        self.message, self.versions = message, versions
+
+
 def union(newest: Schema, older: Schema) -> Schema:
     """One schema for all versions of both; `newest` decides wherever the two differ.
 
@@ -27,9 +41,12 @@ def union(newest: Schema, older: Schema) -> Schema:
         return older
     valid, before = set(VersionRange.parse(newest["validVersions"])), set(VersionRange.parse(older["validVersions"]))
     dropped = before - valid
-    lacks = _Lacks(valid | before, dropped)
+    both = valid | before
+    if both and (missing := sorted(set(range(min(both), max(both))) - both)):
+        raise VersionGapError(newest["name"], missing)
+    lacks = _Lacks(both, dropped)
     try:
-        out = newest | {"validVersions": str(VersionRange.of(valid | before))}
+        out = newest | {"validVersions": str(VersionRange.of(both))}
         out["fields"] = merge_fields(newest["fields"], older["fields"], lacks, structs_of(newest), structs_of(older))
         if "commonStructs" in newest:
             shared = structs_of(older)

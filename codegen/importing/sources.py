@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kafkawire.codegen.importing.facts import Schema, loads
-from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, quote
+from kafkawire.codegen.importing.facts import Schema, facts
+from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, load_text, quote
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import Problem, SchemaError
 
@@ -173,10 +173,11 @@ def _decoded(content: bytes, file: str) -> str:
 
 def _schema(text: str, file: str, prose: bool) -> Schema:
     """The schema in `text`, which the compiler has found no mistake in."""
-    schema = loads(text, file=file, prose=prose)
+    raw = load_text(text, file=file, lenient=True)
+    schema = facts(raw.data, prose=prose)
     if "validVersions" in schema and schema["validVersions"] != "none":
         schema.setdefault("flexibleVersions", "none")  # the key exists since KIP-482 (2.4)
-    resolve([RawSchema(file, "", schema)], drafts=True)
+    resolve([RawSchema(file, "", schema, raw.text)], drafts=True)
     if len(schema["name"]) > 200:
         raise SchemaError([Problem(file, "name", f"{quote(schema['name'])} is too long for the name of a file")])
     return schema

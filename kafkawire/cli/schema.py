@@ -19,6 +19,7 @@ from kafkawire.cli import (
     output_file,
     schema_diff,
     schema_emit,
+    schema_fmt,
     schema_import,
 )
 from kafkawire.cli.arguments import InputError
@@ -65,6 +66,7 @@ def register(app: typer.Typer) -> None:
     group.command("import", short_help="Import message schemas from Kafka's jars.")(schema_import.import_schemas)
     group.command("generate")(generate)
     group.command("check")(check)
+    group.command("fmt", short_help="Write schema files in the canonical form.")(schema_fmt.fmt)
     group.command("diff", short_help="Compare two sets of schemas: would old readers survive?")(schema_diff.diff)
     group.command("emit", short_help="Make a Wireshark plugin of schemas.")(schema_emit.emit)
     app.add_typer(group, name="schema", short_help="Show and compare message schemas; make codecs of your own.")
@@ -264,7 +266,11 @@ def check(
 def _package(schemas: Path, package_doc: str, drafts: bool) -> tuple[list[MessageModel], dict[str, str]]:
     """The messages of a folder, and the package's files: name -> text."""
     from kafkawire.codegen import generate
+    from kafkawire.codegen.load import load_folder
+    from kafkawire.codegen.resolve import resolve_with_warnings
     from kafkawire.codegen.text import doc, wrap
 
-    messages = generate.load(schemas, drafts=drafts)
+    messages, warnings = resolve_with_warnings(load_folder(schemas), drafts=drafts)
+    for warning in warnings:
+        typer.echo(f"warning: {printable(str(warning))}", err=True)
     return messages, generate.package_files(messages, wrap(doc(package_doc), 0))

@@ -10,6 +10,7 @@ import typer
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import FOUND
+from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.table import View
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def diff(
     incompatible: Annotated[
         bool, typer.Option("--incompatible", help="Only the changes that old readers or writers do not survive.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Messages that only A or only B has, too: A and B are whole sets.")
+    ] = False,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -51,18 +55,24 @@ def diff(
     """Compare the schemas of A with those of B, message by message and version by version.
 
     The rules are those of Kafka's own checker; and beyond them the bytes of each version that both have are compared.
-    The exit code is 3 when a change is not compatible.
+    Messages that only one side has are counted on standard error; with --all they are changes, too. The exit code is 3
+    when a change is not compatible.
 
     \b
-    Between two releases; a KIP's text and what was shipped:
-      kafkawire schema diff kafka-clients-3.9.1.jar kafka-clients-4.4.0.jar
+    Two releases; edited schemas and Kafka's; a KIP's text and what was shipped:
+      kafkawire schema diff kafka-clients-3.9.1.jar kafka-clients-4.4.0.jar --all
+      kafkawire schema diff kafka my/
       kafkawire schema diff kip-664-draft kafka --incompatible
     """
-    from kafkawire.codegen.diff import compare
+    from kafkawire.codegen.diff import ADDED, REMOVED, compare
     from kafkawire.codegen.importing.decisions import new_name
 
     output_file.check_output(to, [old, new])
     changes = list(compare(_messages(old), _messages(new), new_name))
+    if not everything:
+        for side, what in ((old, REMOVED), (new, ADDED)):
+            _note_others(side, [change.message for change in changes if change.what == what])
+        changes = [change for change in changes if change.what not in (ADDED, REMOVED)]
     rows = (
         ChangeRow(
             message=change.message,
@@ -80,6 +90,14 @@ def diff(
     output.print_rows(rows, [ChangeRow], format=format, output=to, views={ChangeRow: VIEW}, wide=wide, no_cut=no_cut)
     if not all(change.compatible for change in changes):
         raise typer.Exit(FOUND)
+
+
+def _note_others(side: str, names: list[str]) -> None:
+    """A line for the messages that only one side has."""
+    if names:
+        more = ", ..." if len(names) > 3 else ""
+        text = f"only in {side}: {counted(len(names), 'message')} ({', '.join(names[:3])}{more}); --all compares them"
+        typer.echo(f"note: {printable(text)}", err=True)
 
 
 def _messages(side: str) -> list[MessageModel]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkawire import versions
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import counted, printable
 from kafkawire.cli.output_file import check_output, save
+
+if TYPE_CHECKING:
+    from kafkawire.codegen.importing.merge import VersionGapError
 
 
 def import_schemas(
@@ -37,12 +41,15 @@ def import_schemas(
       kafkawire schema import kafka-clients-4.4.0.jar kafka-clients-3.9.1.jar -o my/
     """
     from kafkawire.codegen.importing import catalogue, render, sources
+    from kafkawire.codegen.importing.merge import VersionGapError
 
     if family is not None and not sources.is_family(family):
         raise typer.BadParameter(f"{family!r} will not do as a folder's name", param_hint="--family")
     releases = sources.releases([sources.read(path, family=family) for path in inputs])
     try:
         built = catalogue.build(releases)
+    except VersionGapError as gap:
+        raise InputError(f"{gap}{_closing(gap)}") from None
     except ValueError as error:
         raise InputError(str(error)) from None
     if built.undecided and not newest_wins:
@@ -69,6 +76,16 @@ def import_schemas(
     versions = catalogue.count_versions(built.messages)
     labels = printable(", ".join(release.label for release in releases))
     typer.echo(f"{counted(len(built.messages), 'message')} ({families}), {versions} message-versions, of {labels}")
+
+
+def _closing(gap: VersionGapError) -> str:
+    """Which release closes a gap, where one does that is known here."""
+    having = [versions.releases_with(gap.message, version) for version in gap.versions]
+    closing = [release for release in having[0] if all(release in others for others in having)]
+    if closing:
+        several = f"{closing[0]} to {closing[-1]}" if len(closing) > 1 else closing[0]
+        return f". Kafka {several} has {'it' if len(having) == 1 else 'them'}: give one such release, too"
+    return ": give a release between those that were given, too"
 
 
 def _write(texts: dict[Path, str], force: bool) -> dict[Path, str]:

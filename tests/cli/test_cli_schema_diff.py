@@ -33,7 +33,9 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_prints_changes_in_every_format(run: Run, sides: tuple[Path, Path]) -> None:
-    results = {name: run("schema", "diff", *sides, "--format", name) for name in ("table", "json", "jsonl", "csv")}
+    results = {
+        name: run("schema", "diff", *sides, "--all", "--format", name) for name in ("table", "json", "jsonl", "csv")
+    }
     assert {result.code for result in results.values()} == {3}
     golden.check("cli/schema-diff.txt", results["table"].text)
     golden.check("cli/schema-diff.csv", results["csv"].text)
@@ -43,8 +45,18 @@ def test_prints_changes_in_every_format(run: Run, sides: tuple[Path, Path]) -> N
 
 
 def test_incompatible_prints_incompatible_changes_alone(run: Run, sides: tuple[Path, Path]) -> None:
-    rows = [json.loads(line) for line in run("schema", "diff", *sides, "--incompatible").out.splitlines()]
+    rows = [json.loads(line) for line in run("schema", "diff", *sides, "--all", "--incompatible").out.splitlines()]
     assert [(row["message"], row["change"]) for row in rows] == [("A", "nullable"), ("Gone", "message removed")]
+
+
+def test_counts_messages_of_one_side_and_compares_them_with_all(run: Run, sides: tuple[Path, Path]) -> None:
+    result = run("schema", "diff", *sides)
+    assert {json.loads(line)["message"] for line in result.out.splitlines()} == {"A"}
+    assert result.err == f"note: only in {sides[0]}: 1 message (Gone); --all compares them\n"
+    edited = run("schema", "diff", "kafka", "kip-664-draft")
+    assert edited.err.startswith("note: only in kafka: ")
+    assert b"message removed" not in edited.out
+    assert b"message removed" in run("schema", "diff", "kafka", "kip-664-draft", "--all").out
 
 
 def test_exits_with_0_for_compatible_changes(run: Run, sides: tuple[Path, Path]) -> None:

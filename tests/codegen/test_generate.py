@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -102,6 +103,10 @@ def test_generated_package_is_imported_and_type_checks(tmp_path: Path) -> None:
     imports = {line.split()[1] for line in re.findall(r"^from kafkawire\S* import|^import kafkawire\S*", text, re.M)}
     assert imports
     assert all(name.startswith("kafkawire.wire") for name in imports)
+    type_checks(tmp_path)
+
+
+def type_checks(tmp_path: Path) -> None:
     checked = subprocess.run(
         [
             sys.executable,
@@ -120,6 +125,48 @@ def test_generated_package_is_imported_and_type_checks(tmp_path: Path) -> None:
         text=True,
     )
     assert checked.returncode == 0, checked.stdout
+
+
+#: Names that annotations, decoders and modules use.
+NAMES = (
+    "Bool Bytes Classic Copy Data Elements Field Flexible Float Id Int Kafkawire Len List Message Mro None Object Out"
+)
+NAMES += " Partial Property Range Run Self Spec Str Strided Struct Tuple Type Typing Unknown Uuid Values Version Wire"
+
+
+@pytest.mark.slow
+def test_fields_named_as_types_modules_and_builtins_generate_sound_code(tmp_path: Path) -> None:
+    types = ("string", "bytes", "uuid", "[]string", "bool", "float64")
+    named: list[dict[str, object]] = [
+        {"name": name, "type": types[index % 3], "versions": f"{index % 2}+"}
+        for index, name in enumerate(NAMES.split())
+    ]
+    last = [{"name": f"Last{index}", "type": kind, "versions": "0+"} for index, kind in enumerate(types)]
+    structs = [
+        {"name": f"Of{name}", "type": f"[]{name}", "versions": "0+", "fields": [{**one, "versions": "0+"}]}
+        for name, one in zip(NAMES.split(), named, strict=True)
+        if name != "None"
+    ]
+    message = {"type": "data", "validVersions": "0-1", "flexibleVersions": "1+"}
+    folder = folder_of(
+        tmp_path, message | {"name": "Fields", "fields": named + last}, message | {"name": "Structs", "fields": structs}
+    )
+    generate.write(generate.package_files(generate.load(folder), "Mine."), tmp_path / "my_codecs")
+    program = (
+        "from my_codecs import Fields, Structs\n"
+        "for message in (Fields(), Structs()):\n"
+        "    for version in (0, 1):\n"
+        "        assert message.decode(message.encode(version), version) == message\n"
+    )
+    for backend in ("python", "native"):
+        environment = os.environ | {"KAFKAWIRE_BACKEND": backend}
+        if backend in kafkawire_backends():
+            subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, env=environment)
+    type_checks(tmp_path)
+
+
+def kafkawire_backends() -> tuple[str, ...]:
+    return ("python", "native") if importlib.util.find_spec("kafkawire._native") else ("python",)
 
 
 def test_generating_twice_gives_the_same_bytes(tmp_path: Path) -> None:

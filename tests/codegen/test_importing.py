@@ -9,7 +9,7 @@ from kafkawire.codegen import shape
 from kafkawire.codegen.importing import annotate, catalogue, decisions, facts, merge, render
 from kafkawire.codegen.importing.facts import Schema
 from kafkawire.codegen.importing.sources import Release
-from kafkawire.codegen.load import RawSchema
+from kafkawire.codegen.load import RawSchema, load_text
 from kafkawire.codegen.model import MessageModel
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import SchemaError
@@ -38,17 +38,20 @@ def test_comments_and_text_after_the_first_value_are_skipped() -> None:
       "fields": [ { "name": "F", "default": "http://x /* kept */" } ] } // the end
     ] }
     """
-    assert facts.loads(text) == {"name": "A", "fields": [{"name": "F", "default": "http://x /* kept */"}]}
+    assert load_text(text, lenient=True).data == {
+        "name": "A",
+        "fields": [{"name": "F", "default": "http://x /* kept */"}],
+    }
 
 
 def test_an_escaped_quote_does_not_end_a_string() -> None:
-    assert facts.loads(r'{"name": "a\"// no comment"} // comment') == {"name": 'a"// no comment'}
+    assert load_text(r'{"name": "a\"// no comment"} // comment').data == {"name": 'a"// no comment'}
 
 
 @pytest.mark.parametrize("text", ["", "// nothing", "[1]", '{"name": ', '{"name": 1 /* open'])
 def test_what_is_no_schema_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        facts.loads(text)
+        load_text(text, lenient=True)
 
 
 def test_only_facts_come_along() -> None:
@@ -168,7 +171,7 @@ def test_an_inline_struct_that_became_common_is_not_guessed_at() -> None:
 
 
 def test_a_gap_between_releases_is_refused() -> None:
-    with pytest.raises(ValueError, match="gap"):
+    with pytest.raises(ValueError, match="no input has version 4"):
         merge.union(schema("5"), schema("0-3"))
 
 
@@ -315,7 +318,9 @@ class TestCatalogue:
         two = schema("0", name="BRequest", kind="request", apiKey=1)
         with pytest.raises(SchemaError, match=r"rpc/BRequest\.json: apiKey: 1 is the key .* rpc/ARequest\.json"):
             catalogue.build([release("1", ARequest=("rpc", one), BRequest=("rpc", two))])
-        assert len(catalogue.build([release("1", ARequest=("rpc", one), BRequest=("group", two))]).messages) == 2
+        keys = [schema("0", name=name, kind="coordinator-key", apiKey=1) for name in ("A", "B")]
+        both = release("1", A=("group", keys[0]), B=("transaction", keys[1]))
+        assert len(catalogue.build([both]).messages) == 2
 
     def test_a_message_that_no_release_lays_out_is_left_out(self) -> None:
         gone = {"name": "MRequest", "type": "request", "apiKey": 1, "validVersions": "none"}
@@ -324,7 +329,7 @@ class TestCatalogue:
         assert list(out.messages) == ["A"]
 
     def test_versions_that_leave_a_gap_name_the_message(self) -> None:
-        with pytest.raises(ValueError, match=r"^M: versions 0, 1, 5 have a gap$"):
+        with pytest.raises(ValueError, match=r"^M: no input has versions 2 to 4$"):
             catalogue.build([release("2", M=("rpc", schema("5"))), release("1", M=("rpc", schema("0-1")))])
 
 

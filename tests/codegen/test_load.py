@@ -92,12 +92,12 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
-def test_families_are_the_folders(tmp_path: Path) -> None:
+def test_raw_schemas_have_the_name_of_their_folder(tmp_path: Path) -> None:
     root = write(
         tmp_path / "mine", {"B.json": "{}", "A.json": "{}", "rpc/C.json": "{}", "a/b/D.json": "{}", "readme.txt": "no"}
     )
     loaded = [(raw.file, raw.family) for raw in load_folder(root)]
-    assert loaded == [("A.json", "mine"), ("B.json", "mine"), ("a/b/D.json", "a/b"), ("rpc/C.json", "rpc")]
+    assert loaded == [("A.json", "mine"), ("B.json", "mine"), ("a/b/D.json", "b"), ("rpc/C.json", "rpc")]
     assert load_folder(str(root)) == load_folder(root)
 
 
@@ -109,6 +109,16 @@ def test_family_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.Mon
 def test_hidden_files_and_folders_are_left_out(tmp_path: Path) -> None:
     root = write(tmp_path, {"A.json": "{}", "._A.json": b"\xff", ".git/B.json": "no", "dir.json/C.json": "{}"})
     assert [raw.file for raw in load_folder(root)] == ["A.json", "dir.json/C.json"]
+
+
+def test_a_file_has_the_name_of_its_message(tmp_path: Path) -> None:
+    root = write(tmp_path, {"PongRequest.json": '{\n  "name": "PingRequest"}', "A.json": '{"name": 5}'})
+    with pytest.raises(SchemaError) as caught:
+        load_folder(root)
+    assert str(caught.value) == (
+        "PongRequest.json: line 2, column 11: name: the file of 'PingRequest' is named 'PongRequest': "
+        "a file has the name of its message"
+    )
 
 
 def test_problems_of_all_files_at_once(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from kafkawire.codegen.importing import annotate, catalogue, decisions, render
 from kafkawire.codegen.importing.catalogue import Catalogue, CatalogueMessage
 from kafkawire.codegen.importing.sources import newest_first
 from kafkawire.errors import SchemaError
-from tools.import_schemas import about, enums, jars
+from tools.import_schemas import about, enums, jars, release_versions
 
 CACHE = Path.home() / ".cache" / "kafkawire" / "jars"
 SCHEMAS = Path(__file__).parents[2] / "schemas" / "kafka"
@@ -40,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         built = catalogue.build(jars.load(options.jars or options.cache, wanted))
         messages = with_sentences(built.messages, about.load(about.FOLDER))
         check(built)
-        tables = enums.texts(releases) if ours else {}
+        tables = (
+            enums.texts(releases) | {release_versions.FILE.name: release_versions.text(options.cache)} if ours else {}
+        )
         stale = write(messages, options.output)
         for file, text in tables.items():
             (SCHEMAS.parent / file).write_text(text, encoding="utf-8", newline="\n")
