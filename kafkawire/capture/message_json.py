@@ -150,12 +150,12 @@ def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
         try:
             control = item.control
             for record in item.records:
-                row = _without_file(rows.Record.of(record, item, control, payload=True))
+                row = _without_file(rows.RecordRow.of(record, item, control, payload=True))
                 found = decode_value(CLUSTER_METADATA, record.key, record.value) if hidden and control is None else None
                 listed.append(row if found is None or not found.secret else row | {"value": REDACTED})
         except RecordError as error:
             listed.append(_without_file(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
-        shown.append(_without_file(rows.Batch.of(item, control)) | {"records": listed})
+        shown.append(_without_file(rows.BatchRow.of(item, control)) | {"records": listed})
     return shown
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from kafkawire import records
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.named_entities import NamedEntities
-from kafkawire.rows import Step
+from kafkawire.rows import TimelineStep
 
 
 class Timeline:
@@ -27,7 +27,7 @@ class Timeline:
         self._ids = {who}
         self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
-    def step(self, matched: CapturedExchange) -> Step | None:
+    def step(self, matched: CapturedExchange) -> TimelineStep | None:
         """The step of an exchange; None for one that does not belong to the producer.
 
         Call it for all exchanges, in their order. They need their messages (`keep` of `capture.read`).
@@ -46,7 +46,7 @@ class Timeline:
         if len(found.transactional_ids) == 1 and len(found.producer_ids) <= 2:
             self._ids |= found.transactional_ids
             self._producer_ids |= found.producer_ids
-        return Step(
+        return TimelineStep(
             time=row.time,
             time_ns=row.time_ns,
             file=row.file,
@@ -151,7 +151,7 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
 }
 
 
-def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[Step]:
+def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[TimelineStep]:
     """The steps of one transactional producer.
 
     Args:

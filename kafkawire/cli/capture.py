@@ -153,7 +153,7 @@ def capture(
             return export(written(), version=__version__, live=live)
         return _rows(written(), kind, timeline or "", notes)
 
-    kind: type[Row] = rows.ExchangeStatistics if stats else rows.Step if timeline is not None else rows.Exchange
+    kind: type[Row] = rows.ExchangeStatistics if stats else rows.TimelineStep if timeline is not None else rows.Exchange
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
         ending_input(wanted=live) as ended,
@@ -195,7 +195,7 @@ def _views() -> Views:
             primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
             minor=("request_bytes", "response_bytes", "latency_p50_ms"),
         ),
-        rows.Step: View(
+        rows.TimelineStep: View(
             columns=(
                 "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
                 "problem",
@@ -219,7 +219,7 @@ def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, note
 
     if kind is rows.ExchangeStatistics:
         return _statistics(exchanges)
-    if kind is rows.Step:
+    if kind is rows.TimelineStep:
         return _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
     return (matched.row for matched in exchanges)
 

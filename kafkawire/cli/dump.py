@@ -150,9 +150,9 @@ def _views() -> Views:
     """What a table shows of each kind."""
     from kafkawire import rows
 
-    of_a_file = (rows.Epoch, rows.Index, rows.Metadata, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
+    of_a_file = (rows.Epoch, rows.Index, rows.PropertyRow, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
     return {
-        rows.Batch: View(
+        rows.BatchRow: View(
             columns=(
                 "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
                 "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
@@ -160,7 +160,7 @@ def _views() -> Views:
             primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
             minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
         ),
-        rows.Record: View(
+        rows.RecordRow: View(
             columns=(
                 "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
                 "value_size", *_PAYLOAD,
@@ -199,7 +199,7 @@ def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
         return (rows.Stats, rows.Damage)
     if options.indexes != "show":
         return (rows.Check, rows.Damage)
-    without = {rows.Stats, rows.Check, *(() if options.deep else (rows.Record,))}
+    without = {rows.Stats, rows.Check, *(() if options.deep else (rows.RecordRow,))}
     return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
 
 

@@ -44,8 +44,8 @@ def fields_of(file: LocatedFile, options: Options) -> Fields | None:
     shown = record_options(file, options)
     if options.payloads and (shown["decode_as"] or shown["topic"]) in INTERNAL_TOPICS:
         return None
-    record = rows.Record.fields(payload=options.payloads, metadata=options.metadata) if options.deep else ()
-    return Fields(rows.field_names(rows.Batch), record)
+    record = rows.RecordRow.fields(payload=options.payloads, metadata=options.metadata) if options.deep else ()
+    return Fields(rows.field_names(rows.BatchRow), record)
 
 
 def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:

@@ -71,7 +71,7 @@ def _checkpoint(entry: CheckpointLine, file: LocatedFile) -> rows.Row:
 
 
 def _property(entry: Property, file: LocatedFile) -> rows.Row:
-    return rows.Metadata(**_place(entry, file), name=entry.name, value=entry.value)
+    return rows.PropertyRow(**_place(entry, file), name=entry.name, value=entry.value)
 
 
 #: kind of file -> row of what its reader yields

@@ -85,7 +85,7 @@ def selected_batches(file: LocatedFile, options: Options = DEFAULT) -> Iterator[
 
 
 def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
-    """The arguments of `rows.Record.of` for all records of a file."""
+    """The arguments of `rows.RecordRow.of` for all records of a file."""
     return {
         "payload": options.payloads,
         "metadata": options.metadata,
@@ -116,14 +116,14 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
             control = item.control
         except RecordError as error:
             control, problem = Control(MALFORMED), error
-        yield rows.Batch.of(item, control, **place)
+        yield rows.BatchRow.of(item, control, **place)
         try:
             if problem:
                 raise problem
             if options.deep and (options.metadata or control is None):
                 for record in item.records:
                     if everything or selection.record(record):
-                        yield rows.Record.of(record, item, control, **shown)
+                        yield rows.RecordRow.of(record, item, control, **shown)
         except RecordError as error:
             damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
             yield rows.Damage.of(damage, **place)

@@ -77,7 +77,7 @@ def writer_of(
         return native.LogRows(
             listed("batch", fields.batch),
             listed("record", fields.record),
-            list(rows.field_names(rows.Header)),
+            list(rows.field_names(rows.HeaderRow)),
             list(map(encode, CODECS)),
             (encode(TIMESTAMP_TYPES[0]), encode(TIMESTAMP_TYPES[1])),
             (encode(CONTROL_TYPES[ABORT]), encode(CONTROL_TYPES[COMMIT])),

@@ -26,8 +26,8 @@ from kafkawire.wire.backend import native
 #: Writes a value that has no Arrow type.
 Encode = Callable[[Any], bytes]
 
-_HEADER = pa.struct(list(arrow.schema([rows.Header])))
-_TYPES = {field.name: field.type for field in arrow.schema([rows.Batch, rows.Record])}
+_HEADER = pa.struct(list(arrow.schema([rows.HeaderRow])))
+_TYPES = {field.name: field.type for field in arrow.schema([rows.BatchRow, rows.RecordRow])}
 
 
 class Piece:

@@ -7,26 +7,26 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
-from kafkawire.rows.captures import Exchange, ExchangeStatistics, Step
+from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
 from kafkawire.rows.logs import (
     LOG_ROWS,
     Check,
     Checkpoint,
     Epoch,
     Index,
-    Metadata,
+    PropertyRow,
     Snapshot,
     Stats,
     TimeIndex,
     TxnIndex,
 )
-from kafkawire.rows.segments import Batch, Damage, Header, Record
+from kafkawire.rows.segments import BatchRow, Damage, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
 
 __all__ = [
     "LOG_ROWS",
     "Audit",
-    "Batch",
+    "BatchRow",
     "Change",
     "Check",
     "CheckAnswer",
@@ -38,22 +38,22 @@ __all__ = [
     "Exchange",
     "ExchangeStatistics",
     "Finding",
-    "Header",
+    "HeaderRow",
     "Index",
     "Json",
     "Lines",
     "LogRow",
-    "Metadata",
     "Outcome",
     "Poll",
-    "Record",
+    "PropertyRow",
+    "RecordRow",
     "Row",
     "RowOrigin",
     "Setting",
     "Snapshot",
     "Stats",
-    "Step",
     "TimeIndex",
+    "TimelineStep",
     "TxnIndex",
     "Unread",
     "Violation",

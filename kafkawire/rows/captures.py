@@ -80,7 +80,7 @@ class ExchangeStatistics(Row, frozen=True, kw_only=True):
     problems: int = 0
 
 
-class Step(Row, frozen=True, kw_only=True):
+class TimelineStep(Row, frozen=True, kw_only=True):
     """An action of a transactional producer (`kafkawire capture --timeline`).
 
     Fields of the same name mean the same as in `Exchange`.

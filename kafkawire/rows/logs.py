@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.rows.base import LogRow, Row
-from kafkawire.rows.segments import Batch, Damage, Record
+from kafkawire.rows.segments import BatchRow, Damage, RecordRow
 
 
 class Index(LogRow, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class Checkpoint(LogRow, frozen=True, kw_only=True):
     offset: int
 
 
-class Metadata(LogRow, frozen=True, kw_only=True):
+class PropertyRow(LogRow, frozen=True, kw_only=True):
     """A property of `meta.properties`, `partition.metadata`, `quorum-state` or `.kafka_cleanshutdown`."""
 
     kind: str = "metadata"
@@ -143,15 +143,15 @@ class Stats(LogRow, frozen=True, kw_only=True):
 
 #: The rows of log directories, by kind.
 LOG_ROWS: dict[str, type[Row]] = {
-    "batch": Batch,
-    "record": Record,
+    "batch": BatchRow,
+    "record": RecordRow,
     "index": Index,
     "timeindex": TimeIndex,
     "txnindex": TxnIndex,
     "snapshot": Snapshot,
     "epoch": Epoch,
     "checkpoint": Checkpoint,
-    "metadata": Metadata,
+    "metadata": PropertyRow,
     "check": Check,
     "stats": Stats,
     "damage": Damage,

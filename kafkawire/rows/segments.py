@@ -13,7 +13,7 @@ from kafkawire.records.secrets import REDACTED
 from kafkawire.rows.base import Json, LogRow, Row, RowOrigin, field_names, text_or_base64
 
 
-class Batch(LogRow, frozen=True, kw_only=True):
+class BatchRow(LogRow, frozen=True, kw_only=True):
     """A record batch.
 
     Attributes:
@@ -56,7 +56,7 @@ class Batch(LogRow, frozen=True, kw_only=True):
         batch: _records.Batch,
         control: _records.Control | None,
         **origin: Unpack[RowOrigin],
-    ) -> Batch:
+    ) -> BatchRow:
         """The row of a batch.
 
         Args:
@@ -87,7 +87,7 @@ class Batch(LogRow, frozen=True, kw_only=True):
         )
 
 
-class Header(Row, frozen=True, kw_only=True):
+class HeaderRow(Row, frozen=True, kw_only=True):
     """A record's header. A value that is no UTF-8 is in `value_base64`. Both are None for null."""
 
     key: str
@@ -95,18 +95,18 @@ class Header(Row, frozen=True, kw_only=True):
     value_base64: str | None = None
 
 
-#: Optional fields of `Record`: its metadata, and its payload.
+#: Optional fields of `RecordRow`: its metadata, and its payload.
 _METADATA = ("timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
              "coordinator_epoch", "key_size", "value_size")  # fmt: skip
 _PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
 
 
-class Record(LogRow, frozen=True, kw_only=True):
+class RecordRow(LogRow, frozen=True, kw_only=True):
     """A record. Metadata and payload are optional.
 
     Attributes:
         position: byte offset of its batch in the file.
-        control, coordinator_epoch: as in `Batch`.
+        control, coordinator_epoch: as in `BatchRow`.
         key_size, value_size: sizes in bytes; None for null.
         key, value: the bytes as text, if they are UTF-8.
         key_base64, value_base64: the bytes, if they are no UTF-8.
@@ -132,7 +132,7 @@ class Record(LogRow, frozen=True, kw_only=True):
     key_base64: str | UnsetType | None = UNSET
     value: str | UnsetType | None = UNSET
     value_base64: str | UnsetType | None = UNSET
-    headers: tuple[Header, ...] | UnsetType = UNSET
+    headers: tuple[HeaderRow, ...] | UnsetType = UNSET
     decoded: Json | UnsetType | None = UNSET
 
     @classmethod
@@ -153,7 +153,7 @@ class Record(LogRow, frozen=True, kw_only=True):
         decode_as: str | None = None,
         show_secrets: bool = False,
         **origin: Unpack[RowOrigin],
-    ) -> Record:
+    ) -> RecordRow:
         """The row of a record.
 
         Args:
@@ -194,10 +194,10 @@ class Record(LogRow, frozen=True, kw_only=True):
 def _content(record: _records.Record) -> dict[str, Any]:
     key, key_base64 = text_or_base64(record.key)
     value, value_base64 = text_or_base64(record.value)
-    headers: list[Header] = []
+    headers: list[HeaderRow] = []
     for header in record.headers:
         header_value, header_base64 = text_or_base64(header.value)
-        headers.append(Header(key=header.key, value=header_value, value_base64=header_base64))
+        headers.append(HeaderRow(key=header.key, value=header_value, value_base64=header_base64))
     return {
         "key": key,
         "key_base64": key_base64,

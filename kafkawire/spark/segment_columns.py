@@ -117,7 +117,7 @@ def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.R
 def row_of(batch: Batch, place: Row) -> Row:
     """The row of a batch of magic 0 or 1, which is no control batch."""
     of_type = TIMESTAMP_TYPES.index(batch.timestamp_type) if batch.magic else -1
-    return rows.to_dict(rows.Batch.of(batch, None)) | place | {"timestampType": of_type}
+    return rows.to_dict(rows.BatchRow.of(batch, None)) | place | {"timestampType": of_type}
 
 
 def record_rows(records: Iterable[Record], row: Row, *, null_headers: bool = False) -> Iterable[Row]:

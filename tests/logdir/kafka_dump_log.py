@@ -128,10 +128,10 @@ def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:
     magic = 2
     for row in found:
         assert not (isinstance(row, rows.Damage) and not row.harmless), row
-        if isinstance(row, rows.Batch):
+        if isinstance(row, rows.BatchRow):
             magic = row.magic
             said.append(_batch(row))
-        elif isinstance(row, rows.Record):
+        elif isinstance(row, rows.RecordRow):
             said.append(_record(row, magic, decoder))
         elif isinstance(row, rows.Index):
             said.append({"offset": row.offset, "log_position": row.log_position})
@@ -153,14 +153,14 @@ _BATCH_FIELDS = (
 _LEGACY_FIELDS = ("last_offset", "position", "timestamp_type", "timestamp", "size", "magic", "codec", "crc")
 
 
-def _batch(row: rows.Batch) -> Said:
+def _batch(row: rows.BatchRow) -> Said:
     if row.magic < 2:
         return {"kind": "batch", **{name: getattr(row, name) for name in _LEGACY_FIELDS}, "valid": True}
     said = {name: getattr(row, name) for name in _BATCH_FIELDS}
     return {"kind": "batch", **said, "control": row.control is not None, "valid": True}
 
 
-def _record(row: rows.Record, magic: int, decoder: str | None) -> Said:
+def _record(row: rows.RecordRow, magic: int, decoder: str | None) -> Said:
     plain = rows.to_dict(row)
     said = {name: plain[name] for name in ("offset", "timestamp_type", "timestamp")}
     said |= {name: -1 if plain[name] is None else plain[name] for name in ("key_size", "value_size")}

@@ -122,7 +122,7 @@ def test_unreadable_batches_are_rows_between_columns(tmp_path: Path) -> None:
             encode=json_bytes,
         )
     )
-    assert [type(item).__name__ for item in items] == ["Columns", "Batch", "Damage", "Columns"]
+    assert [type(item).__name__ for item in items] == ["Columns", "BatchRow", "Damage", "Columns"]
     assert isinstance(items[-1], rows.Columns)
     assert items[-1].position == len(b"".join(data) + broken)
     (record,) = [row for row in of_columns(items[-1]) if row["kind"] == "record"]
@@ -136,7 +136,7 @@ def test_large_batches_are_rows(tmp_path: Path) -> None:
     for codec in ("zstd", "none"):
         large = build([Record(value=bytes(1 << 20))] * 20, codec=codec)
         found = arrow_columns.columns_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes)
-        assert {type(item).__name__ for item in found} == {"Batch", "Record"}
+        assert {type(item).__name__ for item in found} == {"BatchRow", "RecordRow"}
 
 
 @pytest.mark.parametrize(

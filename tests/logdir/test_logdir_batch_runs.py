@@ -45,7 +45,7 @@ def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, i
         if isinstance(item, Taken):
             out += [("batch", position) for position in item.positions]
         else:
-            assert isinstance(item, rows.Batch | rows.Damage)
+            assert isinstance(item, rows.BatchRow | rows.Damage)
             out.append((item.kind, item.position))
     return out
 
@@ -67,7 +67,7 @@ def test_yields_every_batch_and_all_damage_in_order(
 def test_refused_batches_come_as_rows(tmp_path: Any) -> None:
     data = [build([Record(b"k")], base_offset=number) for number in range(4)]
     found = list(runs_of(segment(tmp_path, b"".join(data)), logdir.Options(), Writer(9, [False, True])))
-    assert [type(item).__name__ for item in found] == ["Batch", "Taken"]
+    assert [type(item).__name__ for item in found] == ["BatchRow", "Taken"]
     assert found[1] == Taken([len(data[0]), 2 * len(data[0]), 3 * len(data[0])])
 
 
@@ -88,5 +88,5 @@ def test_only_plain_log_files_come_in_runs(tmp_path: Any, name: str, options: lo
     fields = fields_of(segment(tmp_path, b"", name), options)
     assert (fields is not None) == in_runs
     if fields is not None:
-        assert fields.batch == rows.field_names(rows.Batch)
+        assert fields.batch == rows.field_names(rows.BatchRow)
         assert ("value" in fields.record) == options.payloads

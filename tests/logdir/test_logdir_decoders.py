@@ -168,7 +168,7 @@ def test_decodes_remote_log_metadata(tmp_path: Path) -> None:
     path = written(tmp_path, topic, [record for _, record in named])
     theirs, _ = compared(path, topic)
     (file,) = logdir.open(path).files
-    found = [row.decoded for row in logdir.rows_of(file, SHOWN) if isinstance(row, rows.Record)]
+    found = [row.decoded for row in logdir.rows_of(file, SHOWN) if isinstance(row, rows.RecordRow)]
     for said, decoded in zip(theirs[:-1], found[:-1], strict=True):
         assert isinstance(decoded, dict)
         assert said["payload"] == as_java_says(decoded["value"])

@@ -35,7 +35,7 @@ def test_every_example_file_decodes(cluster: tuple[LogDirectory, dict[str, Any]]
     directory, _ = cluster
     found = [row for file in directory.files for row in logdir.rows_of(file, logdir.Options(deep=True, payloads=True))]
     assert [row for row in found if isinstance(row, rows.Damage) and not row.harmless] == []
-    decoded = [row.decoded for row in found if isinstance(row, rows.Record) and isinstance(row.decoded, dict)]
+    decoded = [row.decoded for row in found if isinstance(row, rows.RecordRow) and isinstance(row.decoded, dict)]
     assert len(decoded) > 100
     assert [part for both in decoded for part in both.values() if part and "problem" in part] == []
     assert {file.name for file in directory.files if file.kind == "unknown"} <= {"README.md"}

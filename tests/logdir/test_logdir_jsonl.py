@@ -175,7 +175,7 @@ def test_plain_batches_are_written_as_lines(tmp_path: Path) -> None:
         )
     )
     kinds = [type(item).__name__ for item in found]
-    assert kinds == ["Lines", "Batch", "Record", "Lines"]
+    assert kinds == ["Lines", "BatchRow", "RecordRow", "Lines"]
     assert bytes(found[0].data).count(b"\n") == 5 * 4  # type: ignore[union-attr]
     assert found[3].position == found[1].position + len(odd)  # type: ignore[union-attr, operator]
 
@@ -191,7 +191,7 @@ def test_large_batches_are_rows(tmp_path: Path) -> None:
     """Their lines are made one by one: never all of them at once."""
     large = build([Record(value=bytes(1 << 20))] * 20, codec="zstd")
     found = lines_of(segment(tmp_path, large), WAYS[-1], encode=json_bytes, printable=printable_characters)
-    assert {type(item).__name__ for item in found} == {"Batch", "Record"}
+    assert {type(item).__name__ for item in found} == {"BatchRow", "RecordRow"}
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_reads_a_growing_log(partition: Path) -> None:
     with path.open("ab") as growing:
         growing.write(data[:100])
     read += found
-    assert [type(row) for row in read] == [rows.Batch] * 1000
+    assert [type(row) for row in read] == [rows.BatchRow] * 1000
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_memory_is_bounded(partition: Path, codec: str, options: Options) -> Non
         pass  # imports are no part of it
     tracemalloc.start()
     try:
-        read = sum(isinstance(row, rows.Batch) for row in logdir.rows_of(file, options))
+        read = sum(isinstance(row, rows.BatchRow) for row in logdir.rows_of(file, options))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -243,7 +243,7 @@ def test_headers_are_read_without_payloads(partition: Path, monkeypatch: pytest.
     (file,) = logdir.open(partition).files
     found = list(logdir.rows_of(file))
     assert len(found) == 20
-    assert all(isinstance(row, rows.Batch) and row.size > HEADER.size for row in found)
+    assert all(isinstance(row, rows.BatchRow) and row.size > HEADER.size for row in found)
 
 
 @pytest.mark.slow
@@ -253,7 +253,7 @@ def test_reads_a_preallocated_log(partition: Path) -> None:
     os.truncate(path, 100 << 20)
     (file,) = logdir.open(path).files
     *batches, tail = logdir.rows_of(file)
-    assert [type(row) for row in batches] == [rows.Batch] * 3
+    assert [type(row) for row in batches] == [rows.BatchRow] * 3
     assert isinstance(tail, rows.Damage)
     assert (tail.position, tail.reason, tail.harmless) == (size, "preallocated", True)
 

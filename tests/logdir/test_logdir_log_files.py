@@ -63,5 +63,5 @@ def test_directory_is_a_partition_by_its_name_and_its_files() -> None:
 def test_iterating_over_a_file_yields_its_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "orders-3" / f"{NAME}.log", build([Record(b"k", b"v")] * 2))
     (row,) = log_file(str(path), ORDERS)
-    assert isinstance(row, rows.Batch)
+    assert isinstance(row, rows.BatchRow)
     assert (row.file, row.topic, row.partition, row.records) == (str(path), "orders", 3, 2)

@@ -49,7 +49,7 @@ def test_wrong_index_is_ignored(indexed: Path, tmp_path: Path, entry: tuple[int,
     (file,) = logdir.open(log).files
     selection = Selection(offsets=(86, 88))
     found = list(logdir.rows_of(file, Options(deep=True, selection=selection)))
-    assert [row.offset for row in found if isinstance(row, rows.Record)] == [86, 87]
+    assert [row.offset for row in found if isinstance(row, rows.RecordRow)] == [86, 87]
 
 
 def test_files_without_an_offset_are_always_selected(indexed: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_selects_exactly_the_matching_records(indexed: Path, selection: Selectio
     expected = [
         row.offset
         for row in everything
-        if isinstance(row, rows.Record)
+        if isinstance(row, rows.RecordRow)
         and within(selection.offsets, row.offset)
         and within(selection.times, row.timestamp)
         and selection.producer_id in (None, row.producer_id)
@@ -48,10 +48,10 @@ def test_selects_exactly_the_matching_records(indexed: Path, selection: Selectio
     found: list[rows.Row] = []
     for file in wanted_files(logdir.open(indexed).files, selection):
         found += logdir.rows_of(file, Options(deep=True, payloads=True, selection=selection))
-    assert [row.offset for row in found if isinstance(row, rows.Record)] == expected
+    assert [row.offset for row in found if isinstance(row, rows.RecordRow)] == expected
     if selection.offsets is None:  # a batch may cover offsets of which compaction left no record
-        batches = {row.position for row in found if isinstance(row, rows.Batch)}
-        assert {row.position for row in found if isinstance(row, rows.Record)} == batches
+        batches = {row.position for row in found if isinstance(row, rows.BatchRow)}
+        assert {row.position for row in found if isinstance(row, rows.RecordRow)} == batches
 
 
 def test_selects_entries_by_the_fields_that_they_have(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_selects_entries_by_the_fields_that_they_have(tmp_path: Path) -> None:
 
 def test_max_bytes_limits_reading(indexed: Path) -> None:
     (file, *_) = [file for file in logdir.open(indexed).files if file.kind == "log"]
-    first, second, *_ = [row for row in logdir.rows_of(file) if isinstance(row, rows.Batch)]
+    first, second, *_ = [row for row in logdir.rows_of(file) if isinstance(row, rows.BatchRow)]
     for most, expected in ((0, []), (first.size - 1, []), (first.size, [0]), (second.position + second.size, [0, 5])):
         found = list(logdir.rows_of(file, Options(max_bytes=most)))
         assert [getattr(row, "base_offset", row.kind) for row in found] == expected  # type: ignore[attr-defined]
@@ -92,4 +92,4 @@ def test_unreadable_records_are_selected(tmp_path: Path) -> None:
     path.write_bytes(bytes(torn))
     (file,) = logdir.open(path).files
     options = Options(check_crc=False, deep=True, selection=Selection(key=b"other"))
-    assert [type(row) for row in logdir.rows_of(file, options)] == [rows.Batch, rows.Damage]
+    assert [type(row) for row in logdir.rows_of(file, options)] == [rows.BatchRow, rows.Damage]

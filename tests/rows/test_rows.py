@@ -12,9 +12,9 @@ from kafkawire import rows
 PROMISED = {
     rows.Exchange: "time time_ns response_time_ns file connection client broker api api_key version correlation_id "
     "client_id latency_ms request_bytes response_bytes packet response_packet errors problem request response",
-    rows.Batch: "kind file topic partition position base_offset last_offset records magic codec crc size timestamp "
+    rows.BatchRow: "kind file topic partition position base_offset last_offset records magic codec crc size timestamp "
     "timestamp_type producer_id producer_epoch sequence leader_epoch transactional control",
-    rows.Record: "kind file topic partition position offset timestamp timestamp_type producer_id producer_epoch "
+    rows.RecordRow: "kind file topic partition position offset timestamp timestamp_type producer_id producer_epoch "
     "sequence transactional control key value key_base64 value_base64 headers decoded",
     rows.TxnIndex: "kind file topic partition position producer_id first_offset last_offset last_stable_offset",
     rows.Damage: "kind file topic partition position reason resumed_at",

@@ -19,17 +19,17 @@ def batch_of(data: bytes) -> records.Batch:
     return batch
 
 
-def row_of(record: records.Record, topic: str = "orders", **options: Any) -> rows.Record:
+def row_of(record: records.Record, topic: str = "orders", **options: Any) -> rows.RecordRow:
     batch = batch_of(records.build([record]))
     (read,) = batch.records
-    return rows.Record.of(read, batch, None, file="0.log", topic=topic, partition=3, **options)
+    return rows.RecordRow.of(read, batch, None, file="0.log", topic=topic, partition=3, **options)
 
 
 def test_batch_row_has_the_fields_of_its_batch() -> None:
     options: dict[str, Any] = {"base_offset": 7, "producer_id": 5, "producer_epoch": 2, "base_sequence": 9}
     data = records.build([records.Record(b"k", timestamp=50)] * 2, codec="gzip", delete_horizon=40, **options)
     batch = batch_of(data)
-    row = rows.Batch.of(batch, None, file="0.log", topic="orders", partition=3)
+    row = rows.BatchRow.of(batch, None, file="0.log", topic="orders", partition=3)
     assert rows.to_dict(row) == PLACE | {
         "kind": "batch",
         "position": 0,
@@ -62,9 +62,9 @@ def marker() -> records.Batch:
 def test_marker_rows_have_control_type_and_coordinator_epoch() -> None:
     batch = marker()
     (record,) = batch.records
-    row = rows.Batch.of(batch, batch.control)
+    row = rows.BatchRow.of(batch, batch.control)
     assert (row.control, row.coordinator_epoch, row.transactional) == ("ABORT", 9, True)
-    shown = rows.Record.of(record, batch, batch.control, payload=True)
+    shown = rows.RecordRow.of(record, batch, batch.control, payload=True)
     assert (shown.control, shown.coordinator_epoch) == ("ABORT", 9)
     assert isinstance(shown.decoded, dict)
     assert shown.decoded["key"]["data"] == {"type": 0}
@@ -153,5 +153,5 @@ def test_damage_row_has_the_fields_of_its_damage() -> None:
 @pytest.mark.parametrize("metadata", [False, True])
 def test_fields_lists_the_set_fields_of_a_row(payload: bool, metadata: bool) -> None:
     row = row_of(records.Record(b"k", b"v"), payload=payload, metadata=metadata)
-    there = [name for name in rows.field_names(rows.Record) if getattr(row, name) is not UNSET]
-    assert list(rows.Record.fields(payload=payload, metadata=metadata)) == there
+    there = [name for name in rows.field_names(rows.RecordRow) if getattr(row, name) is not UNSET]
+    assert list(rows.RecordRow.fields(payload=payload, metadata=metadata)) == there

@@ -33,7 +33,7 @@ class LostRecords(msgspec.Struct, frozen=True, gc=False):
     time_ns: int
 
 
-class Record(NamedTuple):
+class TlsRecord(NamedTuple):
     kind: int
     fragment: bytes
     packet: int
@@ -54,7 +54,7 @@ class Direction:
         self.buffer = bytearray()  # bytes that are in no record yet
         self.places: deque[tuple[int, int, int]] = deque()  # offset in the direction, packet, time of its chunks
         self.position = 0  # in the direction, of the buffer's first byte
-        self.records: deque[Record | Hole] = deque()
+        self.records: deque[TlsRecord | Hole] = deque()
         self.waiting = 0  # bytes of those
         self.messages = HandshakeMessages()
         self.protected = False  # ChangeCipherSpec, or ServerHello in TLS 1.3
@@ -75,7 +75,7 @@ class Direction:
     def held_since(self) -> int | None:
         """Number of the packet of the first byte in memory; None where there is none."""
         first = self.records[0] if self.records else None
-        if isinstance(first, Record):
+        if isinstance(first, TlsRecord):
             return first.packet
         return self.place(self.position)[0] if self.buffer else None
 
@@ -102,7 +102,7 @@ class Direction:
                 return
             packet, time_ns = self.place(self.position)
             data = self.cut(HEADER_BYTES + size)
-            self.records.append(Record(data[0], data[HEADER_BYTES:], packet, time_ns))
+            self.records.append(TlsRecord(data[0], data[HEADER_BYTES:], packet, time_ns))
             self.waiting += size
 
     def break_off(self, missing: int, packet: int, time_ns: int) -> None:

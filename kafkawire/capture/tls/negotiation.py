@@ -22,7 +22,7 @@ from kafkawire.capture.tls.protection import (
 _MOST_TRANSCRIPT_BYTES = 64 << 10
 
 
-class Waits(Exception):
+class MustWait(Exception):
     """A record needs what has not come yet: a message of the other direction, or a secret."""
 
 
@@ -142,7 +142,7 @@ class Negotiation:
     def traffic_keys(self, index: int, stage: int) -> Keys | None:
         """The first keys of a direction in a stage of TLS 1.3; None if the key log has only those of the other stage.
 
-        Raises Waits, Failed: it has neither.
+        Raises MustWait, Failed: it has neither.
         """
         labels = (
             (key_log.CLIENT_HANDSHAKE, key_log.CLIENT_TRAFFIC)
@@ -173,7 +173,7 @@ class Negotiation:
         return self._keys_of(key_schedule.next_traffic_secret(self._suite.hash, keys.secret))
 
     def keys_after_change(self, index: int) -> Keys:
-        """The first keys of a direction of TLS 1.2, of the last handshake. Raises Waits, Failed."""
+        """The first keys of a direction of TLS 1.2, of the last handshake. Raises MustWait, Failed."""
         if self._pair is None:
             self._pair = self._derived()
         return Keys(self._pair[0 if index == self.client else 1], 0)
@@ -228,10 +228,10 @@ class Negotiation:
 
     @property
     def random(self) -> bytes:
-        """The client random, by which a key log names the connection. Raises Waits before the ClientHello."""
+        """The client random, by which a key log names the connection. Raises MustWait before the ClientHello."""
         if self.hello is None:
-            raise Waits
+            raise MustWait
         return self.hello.random
 
     def _without_secret(self) -> Exception:
-        return Waits() if self._secrets.grows else Failed(self.missing)
+        return MustWait() if self._secrets.grows else Failed(self.missing)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.capture.tls import handshake
-from kafkawire.capture.tls.direction import HEADER_BYTES, MAX_FRAGMENT_BYTES, Direction, Hole, LostRecords, Record
+from kafkawire.capture.tls.direction import HEADER_BYTES, MAX_FRAGMENT_BYTES, Direction, Hole, LostRecords, TlsRecord
 from kafkawire.capture.tls.handshake import TLS_1_2, TLS_1_3, MalformedHandshake
 from kafkawire.capture.tls.key_log import Secrets
-from kafkawire.capture.tls.negotiation import Failed, Keys, Negotiation, Waits
+from kafkawire.capture.tls.negotiation import Failed, Keys, MustWait, Negotiation
 from kafkawire.capture.tls.protection import (
     ALERT,
     APPLICATION_DATA,
@@ -156,16 +156,16 @@ class TlsSession:
                 direction.waiting -= len(record.fragment)
                 yield from events
                 yield None
-        except Waits:
+        except MustWait:
             return
 
-    def _record(self, index: int, direction: Direction, record: Record) -> list[Chunk | LostRecords]:
-        """Processes a record. Raises Waits (then nothing has changed), Failed and MalformedHandshake."""
+    def _record(self, index: int, direction: Direction, record: TlsRecord) -> list[Chunk | LostRecords]:
+        """Processes a record. Raises MustWait (then nothing has changed), Failed and MalformedHandshake."""
         events: list[Chunk | LostRecords] = []
         kind, content = record.kind, record.fragment
         if kind == CHANGE_CIPHER_SPEC and not (direction.protected and self._negotiation.version == TLS_1_2):
             if self._negotiation.version is None:
-                raise Waits
+                raise MustWait
             if self._negotiation.version == TLS_1_2:
                 self._protect(index, direction)
             return events  # TLS 1.3 sends them for middleboxes only
@@ -200,7 +200,7 @@ class TlsSession:
     def _opened(self, index: int, direction: Direction, kind: int, fragment: bytes) -> tuple[int, bytes] | None:
         """A protected record decrypted; None if it was not written with any of the keys that are possible here.
 
-        Raises Waits, Failed.
+        Raises MustWait, Failed.
         """
         certain = False
         for keys, first, last, stage in self._candidates(index, direction):
@@ -236,7 +236,7 @@ class TlsSession:
     def _candidates(self, index: int, direction: Direction) -> Iterator[tuple[Keys, int, int, int]]:
         """Keys with which the next record may be written, the sequence numbers from and before which, and the stage."""
         if self._negotiation.version not in (TLS_1_2, TLS_1_3):
-            raise Waits
+            raise MustWait
         tried = _TRIED_NUMBERS if direction.seeking else 1
         keys = direction.keys
         if keys is None and self._negotiation.version == TLS_1_2:
@@ -258,7 +258,7 @@ class TlsSession:
     def _resynchronized(self, index: int, direction: Direction) -> bool:
         """Searches the bytes behind a hole for a record; returns whether records are known from there.
 
-        Raises Waits: its keys are unknown. Its bytes are kept then.
+        Raises MustWait: its keys are unknown. Its bytes are kept then.
         """
         at = 0
         while found := _PROTECTED_RECORD.search(direction.buffer, at):
@@ -303,7 +303,7 @@ class TlsSession:
                 direction.keys = self._negotiation.updated(direction.keys)
 
     def _protect(self, index: int, direction: Direction) -> None:
-        """Sets the keys of a direction of TLS 1.2 after its ChangeCipherSpec. Raises Waits, Failed."""
+        """Sets the keys of a direction of TLS 1.2 after its ChangeCipherSpec. Raises MustWait, Failed."""
         direction.keys = self._negotiation.keys_after_change(index)
         direction.protected = True
         direction.messages.clear()

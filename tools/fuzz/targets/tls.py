@@ -78,7 +78,7 @@ def _hello(server: bool, suite: int) -> bytes:
     return _record(22, _message(2 if server else 1, body))
 
 
-class _Writer:
+class _RecordWriter:
     """Writes the protected records of one direction."""
 
     def __init__(self, suite: int, side: int) -> None:
@@ -157,12 +157,12 @@ def _run(steps: list[tuple[int, int, bytes]], most: int) -> tuple[list[bytes], l
 
 def _connections() -> Iterator[bytes]:
     for suite in _SUITES:
-        client, server = _Writer(suite, 0), _Writer(suite, 1)
+        client, server = _RecordWriter(suite, 0), _RecordWriter(suite, 1)
         steps = [(0, _hello(False, suite)), (1, _hello(True, suite))]
         if suite >> 8 == 0x13:
             steps.append((1, _record(20, b"\1") + server.record(22, _message(8, b"\0\0") + _message(20, bytes(32)))))
             steps.append((0, client.record(22, _message(20, bytes(32)))))
-            client, server = _Writer(suite, 0), _Writer(suite, 1)
+            client, server = _RecordWriter(suite, 0), _RecordWriter(suite, 1)
         else:
             steps.append((0, _record(20, b"\1") + client.record(22, _message(20, bytes(12)))))
             steps.append((1, _record(20, b"\1") + server.record(22, _message(20, bytes(12)))))
