@@ -61,7 +61,12 @@ def chromium(width: int, height: int) -> Iterator[Any]:
 
 
 def resize(browser: Any, width: int, height: int, *, scale: float = 1, phone: bool = False) -> None:
-    """Makes the page that wide and high, in CSS pixels; `scale` real ones for each."""
+    """Sets the size of the page.
+
+    Args:
+        width, height: CSS pixels. `scale`: device pixels for each CSS pixel.
+        phone: as on a mobile device.
+    """
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": phone},
@@ -69,13 +74,21 @@ def resize(browser: Any, width: int, height: int, *, scale: float = 1, phone: bo
 
 
 def look(browser: Any, *, dark: bool = False, medium: str = "screen") -> None:
-    """Shows the page as in dark mode, or as on paper (`medium="print"`)."""
+    """Shows the page in a colour scheme and medium.
+
+    Args:
+        dark: `prefers-color-scheme`. `medium`: "screen" or "print".
+    """
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": [scheme]})
 
 
 def screenshot(browser: Any, path: Path, *, whole: bool = False) -> None:
-    """A PNG of what is visible, or of the whole page."""
+    """A PNG of what is visible, or of the whole page.
+
+    Args:
+        whole: the whole page, also what is not visible.
+    """
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
     path.write_bytes(base64.b64decode(shot["data"]))
 

@@ -61,9 +61,14 @@ def keep_sections(page: str, before: str) -> str:
 
 
 def write_section(page: Path, name: str, text: str) -> None:
-    """Writes the section `name` of a page: Markdown, which should begin with a heading. The rest stays as it is.
+    """Writes one section of a page. The rest stays as it is.
 
-    ValueError: the name or the text would break the markers, or the page's own are broken.
+    Args:
+        page: a file that exists. `name`: of the section, in lower case.
+        text: Markdown, which should begin with a heading.
+
+    Raises:
+        ValueError: the name or the text would break the markers, or the page's own are broken.
     """
     section = f"<!-- {name} -->\n{text.strip()}\n<!-- /{name} -->"
     if list(sections(section)) != [name]:

@@ -18,7 +18,7 @@ import typer
 from kafkawire.cli.formatting import counted, printable
 
 if TYPE_CHECKING:
-    from kafkawire.client.cluster.current_waits import Wait, Waits
+    from kafkawire.client.cluster.current_waits import CurrentWaits, Wait
 
 #: A wait that lasts as long is reported.
 AFTER_S = 1.5
@@ -41,7 +41,7 @@ class Counting:
 class Reporter:
     """Reports waits on a stream, by default standard error."""
 
-    def __init__(self, waits: Waits, counting: Counting | None = None, stream: TextIO | None = None) -> None:
+    def __init__(self, waits: CurrentWaits, counting: Counting | None = None, stream: TextIO | None = None) -> None:
         self._waits = waits
         self._counting = counting or Counting()
         self._stream = stream or sys.stderr
@@ -105,7 +105,7 @@ def note_of(wait: Wait) -> str:
 
 
 @asynccontextmanager
-async def reported(waits: Waits, counting: Counting | None = None) -> AsyncIterator[None]:
+async def reported(waits: CurrentWaits, counting: Counting | None = None) -> AsyncIterator[None]:
     """Reports what the body waits for."""
     reporter = Reporter(waits, counting)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kafkawire.cli import wait_reports
-from kafkawire.client.cluster.current_waits import Waits
+from kafkawire.client.cluster.current_waits import CurrentWaits
 from kafkawire.messages import ApiVersionsRequest, DescribeProducersRequest, ListTransactionsRequest, MetadataRequest
 from tests.cli.runner import Run
 from tests.client.answers import listing, producers
@@ -39,7 +39,7 @@ def err(monkeypatch: pytest.MonkeyPatch) -> Stream:
 
 
 def test_a_pipe_gets_one_line_for_each_wait(err: Stream) -> None:
-    waits = Waits()
+    waits = CurrentWaits()
     reporter = wait_reports.Reporter(waits, stream=err)
     for _ in range(3):
         with waits.on("a", "broker 2 (h:1): no answer to \x1b[2JFetch", 30), waits.on("b", "something else", 2.5):
@@ -53,7 +53,7 @@ def test_a_pipe_gets_one_line_for_each_wait(err: Stream) -> None:
 
 
 def test_what_is_fast_again_is_reported_when_it_is_slow_again(err: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits = Waits()
+    waits = CurrentWaits()
     reporter = wait_reports.Reporter(waits, stream=err)
 
     def slow() -> None:
@@ -75,7 +75,7 @@ def test_what_is_fast_is_not_reported(err: Stream, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(wait_reports, "AFTER_S", 1000.0)
     for terminal in (False, True):
         err.terminal = terminal
-        waits = Waits()
+        waits = CurrentWaits()
         reporter = wait_reports.Reporter(waits, stream=err)
         with waits.on("a", "it", 30):
             reporter.look()
@@ -85,7 +85,7 @@ def test_what_is_fast_is_not_reported(err: Stream, monkeypatch: pytest.MonkeyPat
 
 def test_a_terminal_has_a_line_that_goes_when_the_wait_ends(err: Stream) -> None:
     err.terminal = True
-    waits, counting = Waits(), wait_reports.Counting()
+    waits, counting = CurrentWaits(), wait_reports.Counting()
     reporter = wait_reports.Reporter(waits, counting, err)
     counting.advance(2, 3)
     with waits.on("a", "broker 2 (h:1): no answer to \x1b[2J" + "x" * 200, 30), waits.on("b", "other", 30):
@@ -103,7 +103,7 @@ def test_a_terminal_has_a_line_that_goes_when_the_wait_ends(err: Stream) -> None
 def test_a_terminal_that_cannot_draw_gets_lines(err: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     err.terminal = True
     monkeypatch.setenv("TERM", "dumb")
-    waits = Waits()
+    waits = CurrentWaits()
     reporter = wait_reports.Reporter(waits, stream=err)
     with waits.on("a", "it", 30):
         reporter.look()

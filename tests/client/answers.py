@@ -12,7 +12,7 @@ from kafkawire.client import (
     Admin,
     TopicPartition,
 )
-from kafkawire.client.cluster.current_waits import Wait, Waits
+from kafkawire.client.cluster.current_waits import CurrentWaits, Wait
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -56,7 +56,7 @@ def admin(*addresses: str, **properties: str) -> Admin:
     return Admin.connect(",".join(addresses), given)
 
 
-def requests_at_once(waits: Waits) -> set[frozenset[str]]:
+def requests_at_once(waits: CurrentWaits) -> set[frozenset[str]]:
     """The names of requests that wait for answers at the same time: filled while the client works."""
     found: set[frozenset[str]] = set()
 

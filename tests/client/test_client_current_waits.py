@@ -11,7 +11,7 @@ import pytest
 
 from kafkawire.client import RequestTimeoutError, TopicPartition
 from kafkawire.client.cluster import cluster
-from kafkawire.client.cluster.current_waits import Waits
+from kafkawire.client.cluster.current_waits import CurrentWaits
 from kafkawire.messages import (
     ApiVersionsRequest,
     DescribeProducersRequest,
@@ -40,7 +40,7 @@ def join(first: ScriptedBroker, second: ScriptedBroker) -> None:
 
 
 def test_what_is_waited_for_is_there_from_its_beginning_to_its_end() -> None:
-    waits, ended = Waits(), []
+    waits, ended = CurrentWaits(), []
     waits.ended = lambda wait: ended.append(wait.subject)
     with waits.on("a", "first", 30) as first, waits.on("b", "second", 2):
         assert [(wait.subject, wait.text, wait.limit_s) for wait in waits.now] == [

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from kafkawire import capture
 from tests.wireshark import tshark
-from tools.bench.dissectors import HEADERS, KEY, OWN, PLUGIN, dissectors, repeated
+from tools.bench.dissectors import HEADERS, KEY, OWN, PLUGIN, dissectors
+from tools.bench.sample_captures import EXAMPLE, write_capture
 
 pytestmark = pytest.mark.slow
 
-SOURCE = Path(tshark.PCAP).read_bytes()
 
-
-def test_repeated_capture_has_distinct_connections() -> None:
-    data, packets = repeated(SOURCE, 3)
-    once, thrice = (list(capture.read(BytesIO(part))) for part in (SOURCE, data))
+def test_repeated_capture_has_distinct_connections(tmp_path: Path) -> None:
+    packets = write_capture(tmp_path / "capture.pcap", 3)
+    once, thrice = (list(capture.read(path)) for path in (EXAMPLE, tmp_path / "capture.pcap"))
     assert packets == 3 * 997
     assert len(thrice) == 3 * len(once)
     assert {exchange.problem for exchange in thrice} == {exchange.problem for exchange in once}

@@ -144,5 +144,5 @@ def test_missing_run_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_page_contains_no_local_path() -> None:
     words = ["--only", "dump/deep", "--rounds", "7", "--json", "/home/me/run.json", "--large", "--write"]
-    said = "--only dump/deep --rounds 7 --seconds 0.02 --budget 6 --large --write"
-    assert " ".join(command.stated(command.parse_arguments(words))) == said
+    shown = "--only dump/deep --rounds 7 --seconds 0.02 --budget 6 --large --write"
+    assert " ".join(command.stated(command.parse_arguments(words))) == shown

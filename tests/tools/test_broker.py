@@ -121,6 +121,10 @@ def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         jars.java()
 
 
+#: Of a script in the place of Maven: writes a jar into the requested folder.
+_WRITE_JAR = 'for word; do case $word in -DoutputDirectory=*) : > "${word#*=}/kafka.jar";; esac; done\n'
+
+
 def fake_maven(folder: Path, script: str) -> None:
     (folder / "mvn").write_text("#!/bin/sh\n" + script)
     (folder / "mvn").chmod(0o755)
@@ -133,7 +137,7 @@ def test_missing_maven_makes_jars_unavailable(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_failing_maven_leaves_no_jars(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake_maven(tmp_path, "mkdir jars; : > jars/half.jar; echo '[ERROR] the registry is away'; exit 1\n")
+    fake_maven(tmp_path, f"{_WRITE_JAR}echo '[ERROR] the registry is away'; exit 1\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     with pytest.raises(BrokerUnavailableError, match="the registry is away"):
         jars.broker_jars(cache=tmp_path / "cache")
@@ -141,7 +145,7 @@ def test_failing_maven_leaves_no_jars(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fake_maven(tmp_path, 'echo "$@" > "$(dirname "$0")/asked"; mkdir jars; : > jars/kafka.jar\n')
+    fake_maven(tmp_path, f'echo "$@" > "$(dirname "$0")/asked"; {_WRITE_JAR}')
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     folder = jars.broker_jars("9.9.9", cache=tmp_path / "cache")
     assert [p.name for p in folder.iterdir()] == ["kafka.jar"]

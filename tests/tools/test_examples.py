@@ -64,21 +64,21 @@ def replicas(name: str) -> list[Path]:
     return sorted((EXAMPLES / "kafka-logs" / name).glob("broker-*"))
 
 
-def test_they_are_small_and_none_is_ignored() -> None:
+def test_files_are_small_and_none_is_ignored() -> None:
     files = [path for path in EXAMPLES.rglob("*") if path.is_file() and path.parent.name != "__pycache__"]
     assert sum(path.stat().st_size for path in files) < examples.MAX_BYTES
-    told = subprocess.run(
+    ignored = subprocess.run(
         ["git", "check-ignore", "--no-index", *map(str, files)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert told.stdout == "", "a file that .gitignore hides is not in the repository"
+    assert ignored.stdout == "", "a file that .gitignore hides is not in the repository"
 
 
-def test_each_folder_says_how_it_was_made() -> None:
+def test_each_folder_states_how_it_was_made() -> None:
     for folder in ["", "capture", *(f"kafka-logs/{name}" for name in LOGS)]:
         assert "python -m tools.recordings examples" in (EXAMPLES / folder / "README.md").read_text()
 
 
-def test_the_kinds_that_are_there() -> None:
+def test_each_reason_of_a_verdict_is_present() -> None:
     kinds = {name: {o["reason"] for o in EXPECTED["kafka-logs"][name]["open"]} for name in LOGS}
     assert kinds["one-node"] == {"no_transactional_id", "transaction_ended", "live", "young"}
     more = {"partition_not_in_transaction", "epoch_bumped", "stuck_prepare"}
@@ -89,9 +89,9 @@ def test_the_kinds_that_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_what_is_open_in_the_bytes_is_what_the_brokers_said(name: str) -> None:
+def test_open_transactions_in_the_logs_equal_the_brokers_answers(name: str) -> None:
     expected = EXPECTED["kafka-logs"][name]
-    said = {(o["topic"], o["partition"], o["producer_id"]): o for o in expected["open"]}
+    described = {(o["topic"], o["partition"], o["producer_id"]): o for o in expected["open"]}
     for broker in replicas(name):
         found = {}
         for offsets in expected["offsets"]:
@@ -112,12 +112,12 @@ def test_what_is_open_in_the_bytes_is_what_the_brokers_said(name: str) -> None:
                 last = latest[producer]
                 found[topic, partition, producer] = offset, last.producer_epoch, last.max_timestamp
         assert found == {
-            place: (o["start_offset"], o["producer_epoch"], o["last_timestamp"]) for place, o in said.items()
+            place: (o["start_offset"], o["producer_epoch"], o["last_timestamp"]) for place, o in described.items()
         }
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_what_blocks_is_the_first_that_is_open(name: str) -> None:
+def test_first_open_transaction_holds_the_last_stable_offset(name: str) -> None:
     expected = EXPECTED["kafka-logs"][name]
     stable = {(o["topic"], o["partition"]): o["last_stable_offset"] for o in expected["offsets"]}
     for found in expected["open"]:
@@ -125,7 +125,7 @@ def test_what_blocks_is_the_first_that_is_open(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_the_coordinators_log_is_what_the_coordinators_said(name: str) -> None:
+def test_log_of_coordinators_equals_their_answers(name: str) -> None:
     for broker in replicas(name):
         states: dict[str, tuple[int, int, str, set[tuple[str, int]]]] = {}
         for partition in broker.glob("__transaction_state-*"):
@@ -155,7 +155,7 @@ def test_the_coordinators_log_is_what_the_coordinators_said(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_the_directories_are_whole_and_closed(name: str) -> None:
+def test_directories_are_complete_and_closed_cleanly(name: str) -> None:
     expected = EXPECTED["kafka-logs"][name]
     for number, broker in enumerate(replicas(name), 1):
         assert f"node.id={number}\n" in (broker / "meta.properties").read_text()
@@ -218,7 +218,7 @@ def frames(stream: bytes) -> list[bytes]:
     return found
 
 
-def test_the_capture_holds_each_exchange_that_was_made_by_hand() -> None:
+def test_capture_contains_each_exchange_that_was_made_by_hand() -> None:
     expected = EXPECTED["capture"][examples.CAPTURE]
     by_port: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for exchange in expected["exchanges_by_hand"]:
@@ -234,7 +234,7 @@ def test_the_capture_holds_each_exchange_that_was_made_by_hand() -> None:
         ]
 
 
-def test_the_capture_holds_what_transactions_need() -> None:
+def test_capture_contains_the_requests_of_transactions() -> None:
     port = EXPECTED["capture"][examples.CAPTURE]["port"]
     keys = {int.from_bytes(f[:2], "big") for (_, to), data in streams().items() if to == port for f in frames(data)}
     # Produce, Fetch, FindCoordinator, ApiVersions, InitProducerId to TxnOffsetCommit, DescribeProducers,
@@ -242,7 +242,7 @@ def test_the_capture_holds_what_transactions_need() -> None:
     assert keys >= {0, 1, 10, 18, 22, 24, 25, 26, 27, 28, 61, 65, 66}
 
 
-def test_the_captures_hanging_transactions_were_aborted() -> None:
+def test_hanging_transactions_of_the_capture_were_aborted() -> None:
     expected = EXPECTED["capture"][examples.CAPTURE]
     assert [abort["by"] for abort in expected["aborts"]] == ["kafka-transactions.sh abort", "WriteTxnMarkers v1"]
     for abort in expected["aborts"]:
@@ -265,8 +265,8 @@ def test_trimming_keeps_entries_and_cuts_zeros(tmp_path: Path) -> None:
     assert (tmp_path / "0.timeindex").read_bytes() == struct.pack(">qi", 1 << 40, 7)
 
 
-def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
-    def said(start: int, state: str) -> broker_answers.Truth:
+def test_brokers_are_queried_until_the_last_marker_has_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(start: int, state: str) -> broker_answers.Truth:
         producer = broker_answers.DescribedProducer(
             topic="orders", partition=0, leader=1, producer_id=0, producer_epoch=1, last_sequence=2,
             last_timestamp=0, coordinator_epoch=0, current_txn_start_offset=start,
@@ -277,7 +277,12 @@ def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: py
         )  # fmt: skip
         return broker_answers.Truth(asked_at=0, producers=[producer], transactions=[transaction], offsets=[])
 
-    answers = [said(18, "PrepareCommit"), said(-1, "PrepareCommit"), said(-1, "CompleteCommit"), said(18, "never")]
+    answers = [
+        answer(18, "PrepareCommit"),
+        answer(-1, "PrepareCommit"),
+        answer(-1, "CompleteCommit"),
+        answer(18, "never"),
+    ]
     left = iter(answers)
     monkeypatch.setattr(broker_answers, "ask", lambda wire, topics: next(left))
     settled = transaction_recipes.settled_answers(
@@ -286,7 +291,7 @@ def test_the_brokers_are_asked_until_the_last_marker_has_arrived(monkeypatch: py
     assert settled is answers[2]
 
 
-def test_without_tcpdump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_tcpdump_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RecordingError, match="no tcpdump in PATH: install it"), tcpdump.recorded(tmp_path / "x", 9092):
         pass
@@ -303,7 +308,7 @@ def test_without_tcpdump_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch, tm
         ),
     ],
 )
-def test_a_capture_that_fails_is_an_error(
+def test_failing_capture_is_an_error(
     script: str, message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "tcpdump").write_text(f"#!/bin/sh\n{script}\n")
@@ -317,12 +322,12 @@ def test_a_capture_that_fails_is_an_error(
 def test_paths_of_the_machine_are_refused(tmp_path: Path) -> None:
     (tmp_path / "fine").write_text("nothing to see")
     examples.refuse_paths(tmp_path)
-    (tmp_path / "told").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
-    with pytest.raises(RecordingError, match="told contains the path"):
+    (tmp_path / "local").write_bytes(b"\0" + str(Path.cwd()).encode() + b"/x")
+    with pytest.raises(RecordingError, match="local contains the path"):
         examples.refuse_paths(tmp_path)
 
 
-def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:
+def test_missing_program_is_one_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tools.recordings", "examples", "--output", str(tmp_path / "out")],
         cwd=ROOT, env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
@@ -334,27 +339,29 @@ def test_the_command_says_what_is_missing_in_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.broker
-def test_questions_that_cannot_be_answered_are_errors(broker: RunningCluster) -> None:
+def test_requests_that_are_refused_are_errors(broker: RunningCluster) -> None:
     with RawCluster(broker.bootstrap) as wire:
         producer = wire.init_producer("test-examples")
         assert wire.end(producer, committed=True) == 48
         with pytest.raises(RecordingError, match="AddPartitionsToTxn answers error 29"):
             wire.add_partitions(producer, {"__transaction_state": [0]})
-        nobody = wire.init_producer(None)
-        with pytest.raises(RecordingError, match=f"producer id {nobody.producer_id} has no transactional id"):
-            wire.end(nobody, committed=True)
+        without_id = wire.init_producer(None)
+        with pytest.raises(RecordingError, match=f"producer id {without_id.producer_id} has no transactional id"):
+            wire.end(without_id, committed=True)
 
 
 @pytest.mark.broker
-def test_log_directories_are_made_again(start_cluster: StartCluster, broker: RunningCluster, tmp_path: Path) -> None:
+def test_recipe_makes_equal_log_directories(
+    start_cluster: StartCluster, broker: RunningCluster, tmp_path: Path
+) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
     (recipe,) = (r for r in transaction_recipes.RECIPES if r.name == "one-node")
     made = transaction_recipes.make(recipe, tmp_path / "made")
     committed = EXPECTED["kafka-logs"]["one-node"]
 
-    def shape(told: dict[str, Any]) -> list[tuple[Any, ...]]:
+    def shape(truth: dict[str, Any]) -> list[tuple[Any, ...]]:
         names = ("topic", "partition", "verdict", "reason", "blocked", "transactional_id", "coordinator_state", "story")
-        return [tuple(found[name] for name in names) for found in told["open"]]
+        return [tuple(found[name] for name in names) for found in truth["open"]]
 
     assert shape(made) == shape(committed)
     assert made.keys() == committed.keys()

@@ -54,10 +54,10 @@ def test_one_command_adds_a_release(
     monkeypatch.setattr(command, "RELEASES_FILE", tmp_path / "releases.json")
     monkeypatch.setattr(command, "generate", lambda check: generated.append(check))
     code = command.main(["--add", "4.3.1", "--cache", str(kafka_jars)])
-    said = capsys.readouterr()
-    if code and ("Maven" in said.err or "java" in said.err):
-        pytest.skip(said.err)
-    assert (code, [line for line in said.err.splitlines() if not line.startswith("fetching ")]) == (0, [])
+    printed = capsys.readouterr()
+    if code and ("Maven" in printed.err or "java" in printed.err):
+        pytest.skip(printed.err)
+    assert (code, [line for line in printed.err.splitlines() if not line.startswith("fetching ")]) == (0, [])
     assert files(tmp_path / "schemas" / "kafka") == before
     assert {path.name for path in (tmp_path / "schemas").glob("*.json")} == {"errors.json", "api_keys.json"}
     assert json.loads((tmp_path / "releases.json").read_text()) == ["4.4.0", "4.3.1", "3.9.1"]

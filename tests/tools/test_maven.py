@@ -23,7 +23,7 @@ REST = "\n[ERROR] \n[ERROR] To see the full stack trace of the errors, re-run Ma
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("printed", "meant"),
     [
         (
             f"{PROJECT}Could not find artifact org.apache.kafka:kafka_2.13:jar:9.9.9 in central ({MIRROR}) -> [Help 1]",
@@ -50,8 +50,8 @@ REST = "\n[ERROR] \n[ERROR] To see the full stack trace of the errors, re-run Ma
         (f"the registry is away -> [Help 1]{REST}", "the registry is away"),
     ],
 )
-def test_failure_is_one_sentence_without_markup(said: str, meant: str) -> None:
-    assert maven.reason(f"\x1b[0m[ERROR] {said}{REST}", "\x1b[0m\x1b[0m") == meant
+def test_failure_is_one_sentence_without_markup(printed: str, meant: str) -> None:
+    assert maven.reason(f"\x1b[0m[ERROR] {printed}{REST}", "\x1b[0m\x1b[0m") == meant
 
 
 def test_first_line_is_the_reason_without_an_error_line() -> None:
@@ -69,14 +69,14 @@ def test_endless_maven_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     fake(tmp_path, monkeypatch, "exec sleep 600\n")
     monkeypatch.setattr(maven, "TIMEOUT_S", 0.2)
     with pytest.raises(maven.MavenError, match=r"Maven has not fetched Kafka 9 in 0\.2 s"):
-        maven.run(["goal"], tmp_path, "Kafka 9")
+        maven.run(["goal"], "Kafka 9")
 
 
 def test_maven_that_cannot_be_run_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(tmp_path, monkeypatch, "")
     (tmp_path / "mvn").write_bytes(b"\0\0")
     with pytest.raises(maven.MavenError, match="cannot run mvn to fetch Kafka 9: Exec format error"):
-        maven.run(["goal"], tmp_path, "Kafka 9")
+        maven.run(["goal"], "Kafka 9")
 
 
 TOOLS = [

@@ -16,14 +16,14 @@ ROOMS = sorted(HERE.glob("*.toml"))
 
 @pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
 def test_sources_tests_and_equivalent_lines_exist(room: Path) -> None:
-    told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
-    for source, tests in told["tests"].items():
+    settings: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
+    for source, tests in settings["tests"].items():
         assert (ROOT / source).is_file()
         for test in tests:
             file, _, name = test.partition("::")
             assert (f"def {name}(" if name else "def test_") in (ROOT / file).read_text("utf-8")
-    for each in told.get("equivalent", ()):
-        assert each["file"] in told["tests"]
+    for each in settings.get("equivalent", ()):
+        assert each["file"] in settings["tests"]
         assert each["why"]
         lines = {line.strip() for line in (ROOT / each["file"]).read_text("utf-8").splitlines()}
         assert set(each["old"].splitlines()) <= lines, each

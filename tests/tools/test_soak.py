@@ -24,6 +24,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from tools.broker import RunningCluster
+from tools.polling import until
 from tools.recordings.errors import RecordingError
 from tools.recordings.tcpdump import recording
 from tools.soak import __main__ as command
@@ -34,7 +35,6 @@ from tools.soak.errors import SoakError
 from tools.soak.hanging_transactions import HangingTransaction, HangingTransactions
 from tools.soak.librdkafka_statistics import RequestTotals
 from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_of, state_of
-from tools.soak.polling import until
 from tools.soak.producer_load import KEY, ProducerTotals
 from tools.soak.report import markdown
 from tools.soak.run import SoakPlan, SoakState, recording_failures, soak
@@ -269,41 +269,43 @@ def exchange(api: str, client: str, *, answered: bool = True, problem: str | Non
     }
 
 
-SAID = [
+CAPTURED = [
     exchange("ApiVersions", "soak-0"),
     exchange("ApiVersions", "soak-0"),
     exchange("Produce", "soak-0"),
     exchange("Produce", "soak-1", answered=False, problem="no response was captured"),
-    exchange("Fetch", "someone"),
+    exchange("Fetch", "another-client"),
     exchange("InitProducerId", "kafkawire-examples"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("said", "dropped", "differ"),
+    ("captured", "dropped", "differ"),
     [
-        (SAID, 0, set()),
-        (SAID, 3, {"packets dropped by the kernel"}),
-        (SAID[1:], 0, set()),
-        (SAID[2:], 0, {"ApiVersions requests of the producers", "responses to the producers"}),
+        (CAPTURED, 0, set()),
+        (CAPTURED, 3, {"packets dropped by the kernel"}),
+        (CAPTURED[1:], 0, set()),
+        (CAPTURED[2:], 0, {"ApiVersions requests of the producers", "responses to the producers"}),
         (
-            SAID[:2] + SAID[3:],
+            CAPTURED[:2] + CAPTURED[3:],
             0,
             {"Produce requests of the producers", "producers and APIs of these whose requests differ"},
         ),
         # As many in all, and yet not the same.
         (
-            [*SAID[:3], exchange("Produce", "soak-0"), *SAID[4:]],
+            [*CAPTURED[:3], exchange("Produce", "soak-0"), *CAPTURED[4:]],
             0,
             {"producers and APIs of these whose requests differ"},
         ),
-        (SAID[:-1], 0, {"exchanges of the client that made hangs"}),
+        (CAPTURED[:-1], 0, {"exchanges of the client that made hangs"}),
     ],
 )
-def test_counts_losses_of_a_capture(tmp_path: Path, said: list[dict[str, Any]], dropped: int, differ: set[str]) -> None:
+def test_counts_losses_of_a_capture(
+    tmp_path: Path, captured: list[dict[str, Any]], dropped: int, differ: set[str]
+) -> None:
     found = CaptureProcess(tmp_path / "traffic.pcap")
     found.dropped = dropped
-    for line in said:
+    for line in captured:
         found.take(json.dumps(line).encode())
     sent = ProducerTotals(
         requests=Counter({("soak-0", "ApiVersions"): 1, ("soak-0", "Produce"): 1, ("soak-1", "Produce"): 1}),
@@ -320,19 +322,19 @@ def ends_badly(folder: Path, script: str) -> str:
     """The error for a process that runs this."""
     lines: list[Any] = []
     with child("a reader", [sys.executable, "-c", script], folder, lambda line: lines.append(json.loads(line))) as one:
-        with pytest.raises(SoakError) as said:
+        with pytest.raises(SoakError) as captured:
             until(one.check, "the end", seconds=60)
-        return str(said.value)
+        return str(captured.value)
 
 
 def test_process_that_exits_early_is_an_error(tmp_path: Path) -> None:
-    said = ends_badly(tmp_path / "x", "import sys; print(1); sys.exit('no more disk')")
-    assert said == "a reader has ended with 1: no more disk"
+    captured = ends_badly(tmp_path / "x", "import sys; print(1); sys.exit('no more disk')")
+    assert captured == "a reader has ended with 1: no more disk"
 
 
 def test_unexpected_output_of_a_process_is_an_error(tmp_path: Path) -> None:
-    said = ends_badly(tmp_path / "x", "print('Traceback', flush=True); input()")
-    assert said.startswith("a reader printed what cannot be read: Expecting value")
+    captured = ends_badly(tmp_path / "x", "print('Traceback', flush=True); input()")
+    assert captured.startswith("a reader printed what cannot be read: Expecting value")
 
 
 def test_block_ends_the_process_and_its_children(tmp_path: Path) -> None:
@@ -462,8 +464,8 @@ def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> N
     except RecordingError as error:
         pytest.skip(str(error))
     plan = SoakPlan(seconds=0.1, producers=2, rate=20, partitions=2, watch_every_s=1, sample_every_s=0.2, spark=False)
-    said: list[str] = []
-    found = soak(broker, plan, tmp_path / "run", command="a test", say=said.append)
+    captured: list[str] = []
+    found = soak(broker, plan, tmp_path / "run", command="a test", say=captured.append)
     assert found.failures == ()
     assert wrong(list(found.counts)) == set()
     assert found.whole
@@ -472,4 +474,4 @@ def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> N
     assert counts["txn watch: hangs whose end was reported once"] == 1
     assert counts["capture: Produce requests of the producers"] > 0
     assert {series.name for series in found.series} >= {"txn watch", "capture --follow"}
-    assert len(said) == 2
+    assert len(captured) == 2

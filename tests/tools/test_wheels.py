@@ -25,7 +25,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def says(path: Path, implementation: str, version: tuple[int, int], free_threaded: bool = False) -> Path:
+def fake_python(path: Path, implementation: str, version: tuple[int, int], free_threaded: bool = False) -> Path:
     """An executable that answers as an interpreter does."""
     return script(path, f"echo '{json.dumps([implementation, version, free_threaded])}'")
 
@@ -72,11 +72,11 @@ def test_tag_has_the_version_and_free_threading() -> None:
 
 
 def test_takes_the_first_of_every_supported_version(tmp_path: Path) -> None:
-    first = says(tmp_path / "a" / "python3.12", "cpython", (3, 12))
-    second = says(tmp_path / "b" / "python3.12", "cpython", (3, 12))
-    threaded = says(tmp_path / "b" / "python3.14t", "cpython", (3, 14), True)
-    old = says(tmp_path / "b" / "python3.10", "cpython", (3, 10))
-    new = says(tmp_path / "b" / "python3.99", "cpython", (3, 99))
+    first = fake_python(tmp_path / "a" / "python3.12", "cpython", (3, 12))
+    second = fake_python(tmp_path / "b" / "python3.12", "cpython", (3, 12))
+    threaded = fake_python(tmp_path / "b" / "python3.14t", "cpython", (3, 14), True)
+    old = fake_python(tmp_path / "b" / "python3.10", "cpython", (3, 10))
+    new = fake_python(tmp_path / "b" / "python3.99", "cpython", (3, 99))
     found = interpreters.found([threaded, first, second, old, new])
     assert found == [Interpreter((3, 12), False, first), Interpreter((3, 14), True, threaded)]
 
@@ -84,8 +84,10 @@ def test_takes_the_first_of_every_supported_version(tmp_path: Path) -> None:
 def test_finds_interpreters_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, listed = tmp_path / "home", tmp_path / "listed"
     for name in ("python3.13", "python3.14t", "python3", "python3.12-config", "pip3.12"):
-        says(listed / name, "cpython", (3, 13))
-    managed = [says(home / ".pyenv" / "versions" / v / "bin" / "python3.12", "cpython", (3, 12)) for v in ("1", "2")]
+        fake_python(listed / name, "cpython", (3, 13))
+    managed = [
+        fake_python(home / ".pyenv" / "versions" / v / "bin" / "python3.12", "cpython", (3, 12)) for v in ("1", "2")
+    ]
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", f"{listed}:{tmp_path / 'absent'}:")
     found = [path for path in interpreters.candidates(interpreters.places()) if path.is_relative_to(tmp_path)]

@@ -110,7 +110,12 @@ class Inputs:
         return path, times * sample_captures.frames()
 
     def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
-        """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has."""
+        """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has.
+
+        Args:
+            codec: "none", "gzip", "snappy", "lz4" or "zstd".
+            size: bytes, divided by `scale`. `name`: of its folder in `folder`.
+        """
         count = 8000
         times = max(1, size // sample_data.RECORD_BYTES // count // self.scale)
         folder = self.folder / f"{name}-{codec}-{self.scale}" / "orders-0"
@@ -235,10 +240,10 @@ def _values(inputs: Inputs) -> BenchCase:
 #: What is dumped -> its title, kafkawire's options, kafka-dump-log's options.
 _DEEP = "--deep-iteration --print-data-log"
 _DUMPS = {
-    "deep": ("records with payloads to jsonl", f"{_DEEP} --format jsonl", _DEEP.split()),
+    "deep": ("records with payloads to jsonl", _DEEP, _DEEP.split()),
     "arrow": ("records with payloads to Arrow columns (kafka-dump-log: text)", "", _DEEP.split()),
     "parquet": ("records with payloads to Parquet (kafka-dump-log: text)", _DEEP, _DEEP.split()),
-    "headers": ("batches only to jsonl", "--format jsonl", []),
+    "headers": ("batches only to jsonl", "", []),
 }
 
 
@@ -247,14 +252,10 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> BenchCase:
     small, _ = inputs.segment(codec, 0, "small")
     title, ours, theirs = _DUMPS[shape]
     options = {"file": str(path), "small": str(small)}
-    if shape == "arrow":
-        job = "dump_arrow"
-    elif shape == "parquet":
-        job = "dump_parquet"
-        options |= {"options": ours, "output": str(inputs.folder / "dump.parquet")}
-    else:
-        job = "dump"
+    if shape != "arrow":
         options["options"] = ours
+    if shape == "parquet":
+        options["output"] = str(inputs.folder / "dump.parquet")
     return BenchCase(
         key=f"dump/{shape}/{codec}",
         table="dump",
@@ -264,7 +265,11 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> BenchCase:
         size=path.stat().st_size,
         entrants=(
             # Pure Python has rows, and no arrays, before they go into a file.
-            *(kafkawire(engine, job, **options) for engine in ENGINES if shape != "arrow" or engine == "native"),
+            *(
+                kafkawire(engine, "dump_arrow" if shape == "arrow" else "dump", **options)
+                for engine in ENGINES
+                if shape != "arrow" or engine == "native"
+            ),
             dump_log(str(path), str(small), *theirs),
         ),
     )

@@ -21,7 +21,12 @@ _INCOMPLETE = 4
 
 
 def capture(engine: str, path: str, options: str) -> Job:
-    """`kafkawire capture`."""
+    """`kafkawire capture`.
+
+    Args:
+        engine: "native" or "python". `path`: of the capture.
+        options: of the command line, separated by blanks.
+    """
     # As for users: compiled modules are cached, and output is buffered.
     set_here = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
     environment = {name: value for name, value in os.environ.items() if name not in set_here}

@@ -47,7 +47,12 @@ class Entrant:
 
 
 def kafkawire(engine: str, job: str, /, variant: str = "", **options: str) -> Entrant:
-    """One of our engines; `job` is a function of `tools.bench.kafkawire_jobs`."""
+    """One of our engines; `job` is a function of `tools.bench.kafkawire_jobs`.
+
+    Args:
+        engine: "native" or "python". `variant`: distinguishes two contestants of one engine.
+        options: arguments of the job, as text.
+    """
     return Entrant(
         f"kafkawire {engine}" + (f", {variant}" if variant else ""),
         _python,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,32 +12,11 @@ from pathlib import Path
 from kafkawire.cli.schema_emit import with_kafkas_own, words
 from kafkawire.codegen.wireshark import render_wireshark
 from tools.bench.results import AbsentContestant, Result, Timing
-from tools.bench.sample_data import ROOT
+from tools.bench.sample_captures import write_capture
 
 KEY = "wireshark/fields"
 PLUGIN, HEADERS, OWN = "plugin", "plugin, headers only", "Wireshark's own"
-_CAPTURE = ROOT / "examples" / "capture" / "transactions.pcap"
 _TIMES = 20
-#: Where an Ethernet packet with IPv4 has the last two bytes of its addresses.
-_ADDRESSES = (28, 32)
-
-
-def repeated(source: bytes, times: int) -> tuple[bytes, int]:
-    """A little-endian pcap file several times over, each with other addresses, so that they are other connections; and
-    how many packets it has."""
-    out, packets = [source[:24]], []
-    position = 24
-    while position < len(source):
-        size = 16 + struct.unpack_from("<I", source, position + 8)[0]
-        packets.append(source[position : position + size])
-        position += size
-    for number in range(times):
-        for packet in packets:
-            copy = bytearray(packet)
-            for place in _ADDRESSES:
-                struct.pack_into(">H", copy, 16 + place, number + 1)
-            out.append(bytes(copy))
-    return b"".join(out), times * len(packets)
 
 
 def _once(command: list[str]) -> float | str:
@@ -61,8 +39,8 @@ def dissectors(rounds: int) -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         plugin, capture = Path(folder) / "kafkawire.lua", Path(folder) / "capture.pcap"
         plugin.write_text(render_wireshark(with_kafkas_own(None), words()), "utf-8")
-        data, packets = repeated(_CAPTURE.read_bytes(), _TIMES)
-        capture.write_bytes(data)
+        packets = write_capture(capture, _TIMES)
+        size = capture.stat().st_size
         os.chmod(folder, 0o755)  # tshark may give up rights
         read = [tshark or "", "-r", str(capture), "-T", "fields"]
         ours = [
@@ -95,7 +73,7 @@ def dissectors(rounds: int) -> Iterator[Result]:
         title=f"API key and correlation id, {packets:,} packets",
         unit="packet",
         items=packets,
-        size=len(data),
+        size=size,
         timings=tuple(
             Timing(contestant=name, ours=name != OWN, seconds=tuple(found), process=sorted(found)[len(found) // 2])
             for name, found in times.items()

@@ -36,7 +36,11 @@ class Judged:
 
 
 def ratios(run: BenchRun, table: str, ours: str, other: str) -> Ratios:
-    """How many times as long `other` takes as `ours`, for each case of a table in which both took part."""
+    """How many times as long `other` takes as `ours`, for each case of a table in which both took part.
+
+    Args:
+        table: `Result.table`. `ours`, `other`: names of contestants.
+    """
     found = []
     for result in run.table(table):
         mine, theirs = result.timing(ours), result.timing(other)
@@ -46,7 +50,7 @@ def ratios(run: BenchRun, table: str, ours: str, other: str) -> Ratios:
 
 
 def mean(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
-    """Geometric mean of the ratios of a table."""
+    """Geometric mean of the ratios of a table. Args: as of `ratios`."""
 
     def measure(run: BenchRun) -> float | None:
         found = ratios(run, table, ours, other)
@@ -56,7 +60,7 @@ def mean(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None
 
 
 def least(table: str, ours: str, other: str) -> Callable[[BenchRun], float | None]:
-    """The smallest ratio of a table."""
+    """The smallest ratio of a table. Args: as of `ratios`."""
 
     def measure(run: BenchRun) -> float | None:
         return min((ratio for _, ratio in ratios(run, table, ours, other)), default=None)
@@ -65,7 +69,12 @@ def least(table: str, ours: str, other: str) -> Callable[[BenchRun], float | Non
 
 
 def quotient(key: str, ours: str, other: str, other_key: str = "") -> Callable[[BenchRun], float | None]:
-    """The ratio in one case (or of `other` in another case to `ours` in this)."""
+    """The ratio in one case (or of `other` in another case to `ours` in this).
+
+    Args:
+        key: of the case. `ours`, `other`: names of contestants.
+        other_key: of the case in which `other` is measured; the same one by default.
+    """
 
     def measure(run: BenchRun) -> float | None:
         mine = _time(run.result(key), ours)

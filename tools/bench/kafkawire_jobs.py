@@ -1,4 +1,4 @@
-"""Jobs of kafkawire itself. The engine is the one that `KAFKAWIRE_BACKEND` chose for the process."""
+"""Jobs of kafkawire itself. `engine` is the one that `KAFKAWIRE_BACKEND` chose for the process: native or python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,13 @@ def _require(engine: str) -> None:
 def codec(
     engine: str, operation: str, message: str, version: str, path: str, copy: str = "yes", strict: str = "no"
 ) -> Job:
-    """One message: bytes to objects, or objects to bytes."""
+    """One message: bytes to objects, or objects to bytes.
+
+    Args:
+        operation: "decode" or "encode". `message`: the class's name. `version`: a number.
+        path: of the file with the message's bytes.
+        copy: "yes", or "no" for views of the input. `strict`: "yes" for `strict=True`.
+    """
     _require(engine)
     from kafkawire import messages
 
@@ -52,7 +58,11 @@ def codec(
 
 
 def records(engine: str, path: str, shape: str) -> Job:
-    """A record set: every record as an object, or every batch's header. Checksums are compared."""
+    """A record set: every record as an object, or every batch's header. Checksums are compared.
+
+    Args:
+        path: of the record set. `shape`: "objects" for records, "headers" for batches.
+    """
     _require(engine)
     from kafkawire.records import Batch, read
 
@@ -79,7 +89,11 @@ def records(engine: str, path: str, shape: str) -> Job:
 
 
 def record_columns(engine: str, path: str, shape: str) -> Job:
-    """The same as NumPy columns: of records, or of batches' headers."""
+    """The same as NumPy columns: of records, or of batches' headers.
+
+    Args:
+        path: of the record set. `shape`: "columns" for records, "headers" for batches.
+    """
     _require(engine)
     from kafkawire.records import columns
 
@@ -133,7 +147,11 @@ def records_check(rows: Iterable[Any]) -> str:
 
 
 def values(engine: str, path: str, ends: str) -> Job:
-    """Many TransactionLogValues, all fields of them as Arrow columns."""
+    """Many TransactionLogValues, all fields of them as Arrow columns.
+
+    Args:
+        path: of the values, one after the other. `ends`: of a file with the end of each, as big-endian int32.
+    """
     _require(engine)
     import numpy as np
 
@@ -161,23 +179,40 @@ def _value_rows(rows: Iterable[dict[str, Any]]) -> Iterable[bytes]:
                 yield _TWO.pack(partition, 0)
 
 
-def dump(engine: str, file: str, small: str, options: str) -> Job:
-    """`kafkawire dump`, called as the command is; `small` is a file whose rows are compared with kafka-dump-log's."""
+def dump(engine: str, file: str, small: str, options: str, output: str = "") -> Job:
+    """`kafkawire dump`, called as the command is.
+
+    Args:
+        file: the segment that is measured. `small`: one whose rows are compared with kafka-dump-log's.
+        options: of the command line, separated by blanks. `output`: a Parquet file that every run writes anew; by
+            default jsonl on standard output.
+    """
     _require(engine)
     from kafkawire.cli import main
 
-    words = options.split()
+    words = options.split() + (["--format", "parquet", "--output", output] if output else ["--format", "jsonl"])
 
     def run(path: str = file) -> None:
         code = main(["dump", path, *words])
         if code:
             raise RuntimeError(f"kafkawire dump {path} ended with {code}")
 
-    return Job(run, digest_all(_row(row) for row in _printed(lambda: run(small))), Path(file).stat().st_size)
+    def written() -> Iterable[dict[str, Any]]:
+        import pyarrow.parquet as pq
+
+        run(small)
+        return pq.read_table(output).to_pylist()
+
+    rows = written() if output else _printed(lambda: run(small))
+    return Job(run, digest_all(map(_row, rows)), Path(file).stat().st_size)
 
 
 def dump_arrow(engine: str, file: str, small: str) -> Job:
-    """The rows of `kafkawire dump --print-data-log` as Arrow arrays, before they go into any file."""
+    """The rows of `kafkawire dump --print-data-log` as Arrow arrays, before they go into any file.
+
+    Args:
+        file: the segment that is measured. `small`: the one whose rows are compared.
+    """
     _require(engine)
     from kafkawire import logdir, rows
     from kafkawire.cli.formatting import json_bytes
@@ -200,24 +235,6 @@ def dump_arrow(engine: str, file: str, small: str) -> Job:
 
     check = digest_all(_row(row) for item in found(small) for row in listed(item))
     return Job(lambda: sum(item.length for item in found(file)), check, Path(file).stat().st_size)
-
-
-def dump_parquet(engine: str, file: str, small: str, output: str, options: str) -> Job:
-    """`kafkawire dump` into a Parquet file, which every run writes anew."""
-    _require(engine)
-    from kafkawire.cli import main
-
-    words = [*options.split(), "--format", "parquet", "--output", output]
-
-    def run(path: str = file) -> None:
-        code = main(["dump", path, *words])
-        if code:
-            raise RuntimeError(f"kafkawire dump {path} ended with {code}")
-
-    import pyarrow.parquet as pq
-
-    run(small)
-    return Job(run, digest_all(_row(row) for row in pq.read_table(output).to_pylist()), Path(file).stat().st_size)
 
 
 def _printed(run: Callable[[], None]) -> Iterable[dict[str, Any]]:

@@ -21,10 +21,12 @@ Codec = tuple[Callable[[], Any], Callable[[], bytes]]
 
 
 def kio(operation: str, message: str, version: str, path: str) -> Job:
+    """kio's codec of one message. Args: as of `kafkawire_jobs.codec`."""
     return _job(operation, Path(path).read_bytes(), _kio(message, int(version), Path(path).read_bytes()))
 
 
 def kafka_python(operation: str, message: str, version: str, path: str) -> Job:
+    """kafka-python's codec of one message. Args: as of `kafkawire_jobs.codec`."""
     return _job(operation, Path(path).read_bytes(), _kafka_python(message, int(version), Path(path).read_bytes()))
 
 

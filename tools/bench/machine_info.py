@@ -19,7 +19,12 @@ _PACKAGES = ("msgspec", "numpy", "pyarrow", "kio", "kafka-python")
 
 
 def machine(command: str, load_before: float, minutes: float) -> Machine:
-    """The machine of this process."""
+    """The machine of this process.
+
+    Args:
+        command: the command line of the run. `load_before`: load average over a minute, before the run.
+        minutes: duration of the run.
+    """
     return Machine(
         processor=_processor(),
         cores=os.cpu_count() or 0,

@@ -26,10 +26,16 @@ _NUMBERS = 14 + 20 + 4
 Direction = tuple[object, object]
 
 
-def write_capture(path: Path, times: int, *, long: bool = False) -> None:
-    """Writes the example `times` times; with `long`, as connections that continue."""
+def write_capture(path: Path, times: int, *, long: bool = False) -> int:
+    """Writes the example several times; the number of packets.
+
+    Args:
+        path: of the file to write. `times`: how often.
+        long: as connections that continue, instead of new ones each time.
+    """
     with EXAMPLE.open("rb") as file:
         packets = list(capture.read_packets(file))
+    count = 0
     span = packets[-1].time_ns - packets[0].time_ns + 1_000_000_000
     with path.open("wb") as out:
         out.write(EXAMPLE.read_bytes()[:_FILE_HEADER])
@@ -38,6 +44,8 @@ def write_capture(path: Path, times: int, *, long: bool = False) -> None:
             for packet, data in made:
                 seconds, rest = divmod(packet.time_ns + turn * span, 1_000_000_000)
                 out.write(struct.pack("<IIII", seconds, rest // 1000, len(data), len(data)) + data)
+                count += 1
+    return count
 
 
 def _coming_again(packets: list[capture.Packet], turn: int) -> Iterator[tuple[capture.Packet, bytearray]]:

@@ -202,7 +202,12 @@ def record_set(codec: str, count: int) -> bytes:
 
 
 def write_segment(path: Path, codec: str, count: int, times: int) -> None:
-    """A segment with a record set `times` over, its offsets counted on (they are no part of a batch's checksum)."""
+    """A segment with a record set `times` over, its offsets counted on (they are no part of a batch's checksum).
+
+    Args:
+        codec: of the batches. `count`: records of the set.
+        times: how often the set is written.
+    """
     batches = record_set(codec, count)
     with path.open("wb") as file:
         for time in range(times):

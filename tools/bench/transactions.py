@@ -76,11 +76,11 @@ class _Contestant:
             seconds = time.monotonic() - begun
             child.returncode = os.waitstatus_to_exitcode(status)
             errors.seek(0)
-            said = errors.read().decode("utf-8", "replace").strip()
-            if "native engine is not installed" in said:
-                raise AbsentError(said)
+            output = errors.read().decode("utf-8", "replace").strip()
+            if "native engine is not installed" in output:
+                raise AbsentError(output)
             if child.returncode not in self.statuses:
-                raise RuntimeError(f"it ended with {child.returncode}: {said[-300:]}")
+                raise RuntimeError(f"it ended with {child.returncode}: {output[-300:]}")
             self.seconds.append(seconds)
             self.cpu.append(usage.ru_utime + usage.ru_stime)
             out.seek(0)
@@ -99,7 +99,12 @@ def transactions(rounds: int) -> Iterator[Result]:
 
 
 def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Result:
-    """The case on a cluster that runs. Raises BenchError where one of ours fails, or does not find what hangs."""
+    """The case on a cluster that runs. Raises BenchError where one of ours fails, or does not find what hangs.
+
+    Args:
+        running: brokers that do not verify transactions. `partitions`: of the topic that is created.
+        rounds: how often each contestant runs.
+    """
     hanging = _furnish(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
     ours = [sys.executable, "-c", _SCRIPT, "txn", arguments[2], *arguments[:2], *arguments[3:]]

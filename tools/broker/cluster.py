@@ -213,15 +213,20 @@ def cluster(
 
     Releases before 3.0 run with one ZooKeeper server beside the nodes.
 
-    config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
-    feature_levels: finalized features at the start, such as {"transaction.version": 0}; the others at their newest.
-    port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
-    listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port, "SSL": port}; what they need is in `config`.
-    java_options: of the brokers' virtual machines.
-    log_level, loggers: of the root logger, and of some others by name.
-    folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. keep: leave it behind.
-    Raises BrokerUnavailableError where Java, Maven or the jars are missing, BrokerStartError when Kafka does not become
-    ready (the folder is then kept, and the text has the tail of each node's log), FileExistsError if `folder` exists.
+    Args:
+        config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
+        feature_levels: finalized features at the start, {"transaction.version": 0}; the others at their newest.
+        port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
+        listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port}; what they need is in `config`.
+        folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. `keep`: leave it behind.
+        heap, java_options: of the brokers' virtual machines.
+        log_level, loggers: of the root logger, and of some others by name.
+        cache: folder of jars; by default `jars.cache_dir()`. `ready_timeout`: seconds.
+
+    Raises:
+        BrokerUnavailableError: Java, Maven or the jars are missing.
+        BrokerStartError: Kafka does not become ready. The folder is kept, and the text has the end of each node's log.
+        FileExistsError: `folder` exists.
     """
     if nodes < 1:
         raise ValueError(f"a cluster has at least 1 node, not {nodes}")

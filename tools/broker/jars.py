@@ -13,11 +13,10 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from tools import maven
+from tools.kept_folder import kept
 
 from .errors import BrokerUnavailableError
 
@@ -67,11 +66,11 @@ def java() -> str:
 
 @functools.cache
 def _java_version(path: str, _modified_ns: int) -> int:
-    """Asked once a process: every answer costs the start of a JVM."""
-    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
-    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if said.returncode != 0 or version is None:
-        raise BrokerUnavailableError(f"{path} -version fails: {(said.stderr or said.stdout).strip()[-200:]}")
+    """Determined once a process: it takes the start of a JVM."""
+    printed = subprocess.run([path, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
+    if printed.returncode != 0 or version is None:
+        raise BrokerUnavailableError(f"{path} -version fails: {(printed.stderr or printed.stdout).strip()[-200:]}")
     return int(version[1])
 
 
@@ -106,7 +105,7 @@ def spark_kafka_jars(*, cache: Path | None = None) -> Path:
     return _filled(
         (cache or cache_dir()) / "jars" / f"spark-kafka-{digest}",
         "Spark's Kafka source",
-        lambda jars: [["dependency:copy", f"-Dartifact={jar}", f"-DoutputDirectory={jars}"] for jar in _SPARK_KAFKA],
+        [_copied(jar) for jar in _SPARK_KAFKA],
     )
 
 
@@ -117,42 +116,35 @@ def key_log_agent(*, cache: Path | None = None) -> Path:
     folder = _filled(
         (cache or cache_dir()) / "jars" / f"{name}-{version}",
         "a key log agent",
-        lambda jars: [["dependency:copy", f"-Dartifact={_KEY_LOG_AGENT}", f"-DoutputDirectory={jars}"]],
+        [_copied(_KEY_LOG_AGENT)],
     )
     return folder / f"{name}-{version}.jar"
 
 
 def _fetch(kind: str, version: str, cache: Path) -> Path:
-    pom = _HERE / f"{kind}-pom.xml"
-    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:8]
+    pom = (_HERE / f"{kind}-pom.xml").read_bytes()
     return _filled(
-        cache / "jars" / f"kafka-{kind}-{version}-{digest}",
+        cache / "jars" / f"kafka-{kind}-{version}-{hashlib.sha256(pom).hexdigest()[:8]}",
         f"Kafka {version}",
-        lambda jars: [[f"-Dkafka.version={version}", f"-DoutputDirectory={jars}", "dependency:copy-dependencies"]],
-        pom,
+        [[f"-Dkafka.version={version}", "dependency:copy-dependencies"]],
+        pom.decode(),
     )
 
 
-def _filled(folder: Path, what: str, goals: Callable[[Path], list[list[str]]], pom: Path | None = None) -> Path:
+def _copied(artifact: str) -> list[str]:
+    return ["dependency:copy", f"-Dartifact={artifact}"]
+
+
+def _filled(folder: Path, what: str, goals: list[list[str]], pom: str | None = None) -> Path:
     """The folder; if it is not there, Maven fills it by those goals."""
-    if folder.is_dir():
-        return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        if pom is not None:
-            # A POM of its own folder: Maven looks for settings and a parent beside the file it is given.
-            shutil.copy(pom, Path(scratch) / "pom.xml")
-        jars = Path(scratch) / "jars"
-        for goal in goals(jars):
+
+    def fill(jars: Path) -> None:
+        for goal in goals:
             try:
-                maven.run(goal, Path(scratch), what)
+                maven.run([*goal, f"-DoutputDirectory={jars}"], what, pom)
             except maven.MavenError as error:
                 raise BrokerUnavailableError(str(error)) from None
         if not any(jars.glob("*.jar")):
             raise BrokerUnavailableError(f"Maven cannot fetch {what}: it fetched nothing")
-        try:
-            jars.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was faster: its jars are as good
-                raise
-    return folder
+
+    return kept(folder, fill)

@@ -38,7 +38,13 @@ def tool_command(
 ) -> list[str]:
     """The command that runs `org.apache.kafka.tools.<main>`.
 
-    Raises BrokerUnavailableError where Java or the jars are missing."""
+    Raises BrokerUnavailableError where Java or the jars are missing.
+
+    Args:
+        main: the class, "DumpLogSegments". `arguments`: its command line.
+        version: release of the jars. `cache`: folder of jars; by default `jars.cache_dir()`.
+        heap: of the JVM, as -Xmx has it. `flags`: of the JVM.
+    """
     libs = tools_jars(version, cache=cache)
     return [
         java(),
@@ -65,6 +71,10 @@ def run_tool(
 
     Raises BrokerUnavailableError where Java or the jars are missing, BrokerToolError when it takes longer than
     `timeout` seconds or ends with a status that is not among `statuses`.
+
+    Args:
+        main, arguments, version, cache, heap: as for `tool_command`.
+        timeout: seconds. `statuses`: exit codes of success.
     """
     command = tool_command(main, *arguments, version=version, cache=cache, heap=heap)
     try:
@@ -74,6 +84,6 @@ def run_tool(
     except subprocess.TimeoutExpired:
         raise BrokerToolError(f"{main} has not ended in {timeout:g} s") from None
     if done.returncode not in statuses:
-        said = (done.stderr.strip() or done.stdout.strip())[-1000:]
-        raise BrokerToolError(f"{main} {' '.join(arguments)}: status {done.returncode}: {said}")
+        output = (done.stderr.strip() or done.stdout.strip())[-1000:]
+        raise BrokerToolError(f"{main} {' '.join(arguments)}: status {done.returncode}: {output}")
     return done.stdout

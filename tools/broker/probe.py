@@ -20,7 +20,11 @@ class ProbeError(OSError):
 
 
 def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[int, int]]:
-    """The versions that a broker supports: {api key: (min, max)}."""
+    """The versions that a broker supports: {api key: (min, max)}.
+
+    Args:
+        timeout: seconds for the connection, and for each read.
+    """
     body = _ask(host, port, _API_VERSIONS, 0, b"", timeout)
     error, count = struct.unpack_from(">hi", body)
     if error:
@@ -30,7 +34,7 @@ def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tup
 
 
 def registered_brokers(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[str, int]]:
-    """The live brokers according to one broker: {node id: (host, port)}."""
+    """The live brokers according to one broker: {node id: (host, port)}. Args: as of `api_versions`."""
     body = _ask(host, port, _METADATA, 1, struct.pack(">i", 0), timeout)
     (count,) = struct.unpack_from(">i", body)
     brokers, at = {}, 4

@@ -58,7 +58,12 @@ class JavaProcess:
     def write_properties(
         self, properties: Mapping[str, str], *, log_level: str = "info", loggers: Mapping[str, str] | None = None
     ) -> None:
-        """`loggers`: levels of some loggers, by name (from Kafka 4.0 on)."""
+        """Makes the folder, and writes its properties and the configuration of its log.
+
+        Args:
+            properties: by name. `log_level`: of the root logger.
+            loggers: levels of further loggers, by name (from Kafka 4.0 on).
+        """
         self.folder.mkdir(parents=True)
         # Java reads these files as ISO 8859-1 with backslash escapes.
         lines = [f"{_escape(k)}={_escape(v)}\n" for k, v in properties.items()]
@@ -71,6 +76,12 @@ class JavaProcess:
         (self.folder / "log4j.properties").write_text(_LOG4J1.format(level=log_level), encoding="ascii")
 
     def java_command(self, java: str, jars: Path, heap: str, main: str, *arguments: str) -> list[str]:
+        """The command of a class of Kafka's, which logs to the process's folder.
+
+        Args:
+            java: path of the executable. `jars`: folder of the class path. `heap`: as -Xmx has it.
+            main: the class. `arguments`: its command line.
+        """
         return [
             java,
             f"-Xmx{heap}",

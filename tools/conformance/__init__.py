@@ -1,1 +1,1 @@
-"""Is it Kafka, byte for byte? Compares the codecs with Kafka's own classes: `python -m tools.conformance`."""
+"""Compares the codecs with Kafka's own classes, byte for byte: `python -m tools.conformance`."""

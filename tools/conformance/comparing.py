@@ -1,4 +1,4 @@
-"""Is what we hold what Java holds? Compares our values with the oracle's lossless form of its own."""
+"""Compares our values with those of Java, which the oracle sends in a lossless form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 def difference(ours: Any, theirs: dict[str, Any], version: int, *, older: bool = False) -> str | None:
     """The first place where a struct of ours is not the one of Java, or None.
 
-    `older`: the release may know fewer tagged fields than we do (they are unknown to it), and other names.
+    Args:
+        ours: a message or struct. `theirs`: the oracle's value of it, by JSON name.
+        version: of our schemas.
+        older: the release may know fewer tagged fields than we do, and other names.
     """
     spec = ours.spec
     left = {field.attribute: field for field in spec.fields if version in field.versions}

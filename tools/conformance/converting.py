@@ -1,6 +1,6 @@
-"""Values that meet a version: read in one, written in another; and what a message holds when nothing was set.
+"""Values that are read in one version and written in another, and the defaults of messages.
 
-Shows which fields a version may drop, which it must refuse, and the defaults, as Kafka's generated code has them.
+This compares which fields a version drops, which it refuses, and the defaults, with Kafka's generated code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Conversion(NamedTuple):
 
 
 class Differs(NamedTuple):
-    """A conversion that Java makes otherwise."""
+    """A conversion with another result in Java."""
 
     name: str
     versions: str
@@ -67,7 +67,7 @@ def _without_tags(value: Any) -> Any:
 
 
 def convert_both(oracle: Oracle, work: list[Conversion]) -> Iterator[Differs | None]:
-    """Has Java and us convert the same bytes; None where both refuse, or write the same bytes and JSON."""
+    """Converts the same bytes on both sides; None where both refuse, or write the same bytes and JSON."""
     questions = (
         {
             "op": "read",
@@ -105,7 +105,7 @@ def convert_both(oracle: Oracle, work: list[Conversion]) -> Iterator[Differs | N
 
 
 def prefixes(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
-    """Is the int16 before a coordinator's keys and values, and before other records, the one that Java writes?"""
+    """Compares the int16 before a coordinator's keys and values, and before other records, with Java's."""
     work = [pair for pair in pairs if pair.ours.spec.kind not in ("request", "response", "header")]
     values = [make(pair.ours, pair.our_version, "prefix") for pair in work]
     questions = (
@@ -130,7 +130,7 @@ def prefixes(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
 
 
 def defaults(oracle: Oracle, pairs: list[Pair]) -> Iterator[Differs | None]:
-    """Is a message of ours in which nothing is set the one that Java's constructor makes, in all its fields?"""
+    """Compares a message in which nothing is set with that of Java's constructor, in all fields."""
     newest = list({pair.name: pair for pair in pairs}.values())
     answers = oracle.ask({"op": "defaults", "name": pair.name} for pair in newest)
     for pair, answer in zip(newest, answers, strict=True):

@@ -41,7 +41,11 @@ def styles(count: int) -> list[ObjectStyle]:
 
 
 def java_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
-    """Java -> ours -> Java for each of `work`: None where all agree."""
+    """Java -> ours -> Java for each of `work`: None where all agree.
+
+    Args:
+        work: pairs of messages, and how each object is made. `newest`: whether the release is that of our schemas.
+    """
     questions = (
         {
             "op": "make",
@@ -84,7 +88,7 @@ def _read_java(pair: Pair, answer: Answer, newest: bool) -> str | None:
 
 
 def ours_first(oracle: Oracle, work: list[tuple[Pair, ObjectStyle]], *, newest: bool) -> Iterator[Failure | None]:
-    """Ours -> Java -> ours for each of `work`: None where all agree."""
+    """Ours -> Java -> ours for each of `work`: None where all agree. Args: as of `java_first`."""
     made = [_make(pair, style) for pair, style in work]
     questions = (
         {"op": "read", "name": pair.name, "version": pair.version, "bytes": data.hex()}

@@ -12,7 +12,12 @@ from tools.conformance.pairing import Pair
 
 
 def json_difference(pair: Pair, ours: Any, answer: dict[str, Any], newest: bool) -> str | None:
-    """Where our JSON form of `ours` is not Java's, or Java's JSON cannot be read."""
+    """Where our JSON form of `ours` is not Java's, or Java's JSON cannot be read.
+
+    Args:
+        ours: the value. `answer`: the oracle's answer, with its JSON form of the same value.
+        newest: whether the release is that of our schemas.
+    """
     if not pair.json:
         return None
     version = pair.our_version
@@ -37,7 +42,11 @@ def json_difference(pair: Pair, ours: Any, answer: dict[str, Any], newest: bool)
 
 
 def today(value: Struct, theirs: Any, ours: Any, version: int) -> Any:
-    """An older release's JSON under today's names, and with the tagged fields of ours that it did not know."""
+    """An older release's JSON under today's names, and with the tagged fields of ours that it did not know.
+
+    Args:
+        value: our message or struct. `theirs`, `ours`: its JSON forms. `version`: of our schemas.
+    """
     out = {}
     for field in value.spec.fields:
         if version not in field.versions:
@@ -83,7 +92,11 @@ def as_kafka(value: Struct, form: Any) -> Any:
 
 
 def first_difference(ours: Any, theirs: Any, path: str = "") -> str:
-    """The path of the first difference of two JSON values, and both sides."""
+    """The path of the first difference of two JSON values, and both sides.
+
+    Args:
+        ours, theirs: JSON values that differ. `path`: of both in the whole value.
+    """
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in [*theirs, *ours]:
             if key not in ours or key not in theirs:

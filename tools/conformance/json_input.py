@@ -46,7 +46,7 @@ Input = tuple[Pair, Json, str]
 
 
 class Reading(NamedTuple):
-    """How Java and we took one JSON value: alike (`kind` empty), a class of difference, or `wrong`: one not meant."""
+    """The results of one JSON value: equal (`kind` is empty), a class of difference, or `wrong`: one not meant."""
 
     pair: Pair
     what: str
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
 
 
 def read_both(oracle: Oracle, work: list[Input]) -> Iterator[Reading]:
-    """Has Java and us read the same JSON (with what was done to it)."""
+    """Reads the same JSON on both sides."""
     questions = ({"op": "json", "name": p.name, "version": p.version, "json": obj} for p, obj, _ in work)
     for (pair, obj, what), answer in zip(work, oracle.ask(questions), strict=True):
         accepted = "bytes" in answer
@@ -93,7 +93,11 @@ def _meant(ours: str, java: str, what: str) -> str:
 
 
 def java_made(oracle: Oracle, pairs: list[Pair], seeds: Iterable[int]) -> list[Input]:
-    """JSON that Java's converters wrote for random objects of its own, in the release's names."""
+    """JSON that Java's converters wrote for random objects of its own, in the release's names.
+
+    Args:
+        pairs: messages with a JSON converter. `seeds`: one object of each pair for each seed.
+    """
     work = [(pair, seed) for pair in pairs for seed in seeds]
     questions = (
         {"op": "make", "name": p.name, "version": p.version, "seed": seed, "firstTag": 100} for p, seed in work

@@ -47,7 +47,12 @@ BUDGET, EXTREME_BUDGET = 1_500, 40_000
 
 
 def make(cls: type[Message], version: int, seed: str, *, extreme: bool = False, budget: int = BUDGET) -> Any:
-    """A value that the version can carry; the same arguments give the same value."""
+    """A value that the version can carry; the same arguments give the same value.
+
+    Args:
+        version: of the class. `seed`: text; equal seeds give equal values.
+        extreme: lengths and numbers at their limits. `budget`: about how many bytes.
+    """
     random = Random(f"{cls.spec.name} {version} {seed}")
     flexible = version in cls.spec.flexible_versions
     return _Maker(random, version, flexible, extreme, EXTREME_BUDGET if extreme else budget).struct(cls)

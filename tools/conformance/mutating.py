@@ -75,7 +75,12 @@ def spots(pair: Pair, data: bytes) -> list[Spot]:
 
 
 def mutants(pair: Pair, seed: int, count: int, *, budget: int = BUDGET) -> list[Mutant]:
-    """`count` mutants of one random value of about `budget` bytes."""
+    """`count` mutants of one random value of about `budget` bytes.
+
+    Args:
+        pair: message and version. `seed`: equal seeds give equal mutants.
+        budget: about how many bytes the value has.
+    """
     random = Random(f"{pair} mutants {seed}")
     data = b""
     for attempt in range(3):  # not the empty message where there is another

@@ -19,7 +19,7 @@ REFUSED, ACCEPTED = "both refuse", "both accept"
 
 
 class Verdict(NamedTuple):
-    """How Java and we took one mutant: a class, or (`wrong`) what differs without being meant."""
+    """The results of one mutant: a class, or `wrong`: a difference that is not meant."""
 
     pair: Pair
     mutant: Mutant
@@ -32,7 +32,11 @@ class Verdict(NamedTuple):
 
 
 def judge(oracle: Oracle, work: list[tuple[Pair, Mutant]], *, newest: bool) -> Iterator[Verdict]:
-    """Reads every mutant on both sides. Releases before 4.4.0 do not look at the number of tagged fields."""
+    """Reads every mutant on both sides. Releases before 4.4.0 do not look at the number of tagged fields.
+
+    Args:
+        work: mutants of messages. `newest`: whether the release is that of our schemas.
+    """
     questions = (
         {"op": "read", "name": pair.name, "version": pair.version, "bytes": mutant.data.hex()} for pair, mutant in work
     )
@@ -64,7 +68,7 @@ def _judge(pair: Pair, mutant: Mutant, answer: dict[str, Any], newest: bool) -> 
 
 
 def _written(pair: Pair, ours: Any, read: bytes, answer: dict[str, Any]) -> tuple[str, str | None]:
-    """Does the value give the same bytes, and does `strict` accept what is canonical and nothing else?"""
+    """Compares the bytes that both sides write, and `strict`, which accepts canonical bytes only."""
     version = pair.our_version
     try:
         written: bytes | None = ours.encode(version)

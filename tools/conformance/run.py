@@ -44,6 +44,9 @@ def compare(release: str, amounts: Amounts, note: Callable[[str], None]) -> Rele
     """Runs the comparisons that a release supports. `note` is called with the name of each that begins.
 
     Raises OracleUnavailableError.
+
+    Args:
+        release: of Kafka, "4.4.0". `amounts`: how many objects and mutants.
     """
     with Oracle(release) as oracle:
         found = pairs(release, oracle.one(op="list")["messages"])

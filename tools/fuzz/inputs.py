@@ -40,7 +40,11 @@ def message_of(name: str) -> type[Message]:
 
 
 def message(name: str, version: int, body: bytes) -> bytes:
-    """The bytes that `split` takes apart."""
+    """The bytes that `split` takes apart.
+
+    Args:
+        name: of the message's class. `body`: bytes of any content.
+    """
     return bisect_left(versions(), (name, version)).to_bytes(HEAD, "big") + body
 
 

@@ -50,7 +50,12 @@ class FuzzOutcome:
 
 
 def fuzz(target: FuzzTarget, seconds: float, seed: int, output: Path, engine: Path | None) -> FuzzOutcome:
-    """Runs libFuzzer until the time is over. A run ends at its first finding."""
+    """Runs libFuzzer until the time is over. A run ends at its first finding.
+
+    Args:
+        seconds: of all runs together. `seed`: of the first run; each further one counts on.
+        output: folder of corpora and findings. `engine`: the native engine to load; None for the installed one.
+    """
     outcome = FuzzOutcome(target.name, "address" if engine else "installed")
     home = output.absolute() / target.name
     corpus, seeds, raw = (home / name for name in ("corpus", "seeds", "raw"))
@@ -92,7 +97,12 @@ def run(target: FuzzTarget, engine: Path | None, *options: str) -> subprocess.Co
 
 
 def saved(target: FuzzTarget, raw: Path, folder: Path, printed: str) -> list[Path]:
-    """libFuzzer's artifacts (crash-..., timeout-..., oom-...) as lines of text, one a file."""
+    """libFuzzer's artifacts (crash-..., timeout-..., oom-...) as lines of text, one a file.
+
+    Args:
+        raw: libFuzzer's folder of artifacts, which are deleted. `folder`: of the findings.
+        printed: standard error of the run, of which the end is kept.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for artifact in sorted(raw.iterdir()):

@@ -9,10 +9,10 @@ from typing import Any
 
 from tools.fuzz.libfuzzer_runs import ROOT, FuzzOutcome
 from tools.fuzz.targets import TARGETS
+from tools.pages import write_section
 
 _OUTCOMES = "outcomes.jsonl"
 _PAGE = ROOT / "SECURITY.md"
-_BEGIN, _END = "<!-- fuzz -->\n", "<!-- /fuzz -->\n"
 
 
 def add(outcome: FuzzOutcome, output: Path) -> None:
@@ -25,8 +25,7 @@ def add(outcome: FuzzOutcome, output: Path) -> None:
 def write(output: Path) -> None:
     """Writes the table of all kept outcomes into SECURITY.md."""
     outcomes = [json.loads(line) for line in (output / _OUTCOMES).read_text().splitlines()]
-    before, rest = _PAGE.read_text("utf-8").split(_BEGIN)
-    _PAGE.write_text(before + _BEGIN + table(outcomes) + _END + rest.split(_END)[1], "utf-8")
+    write_section(_PAGE, "fuzz", table(outcomes))
 
 
 def table(outcomes: Iterable[dict[str, Any]]) -> str:

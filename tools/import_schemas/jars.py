@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +35,11 @@ def wanted(release: str) -> list[Artifact]:
 
 
 def find(folder: Path, artifact: str, release: str) -> Path:
-    """The jar in `folder` or in its subfolder named for the release; it need not exist."""
+    """The jar in `folder` or in its subfolder named for the release; it need not exist.
+
+    Args:
+        artifact: Maven's artifact id. `release`: "4.4.0".
+    """
     name = f"{artifact}-{release}.jar"
     flat = folder / name
     return flat if flat.exists() else folder / release / name
@@ -65,12 +68,10 @@ def fetch(cache: Path, jars: Iterable[tuple[str, str]]) -> None:
         f"<configuration><artifactItems>{items}</artifactItems></configuration>"
         "</plugin></plugins></build></project>"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "pom.xml").write_text(project, encoding="utf-8")
-        try:
-            maven.run(["dependency:copy"], Path(folder), ", ".join("-".join(jar) for jar in missing))
-        except maven.MavenError as error:
-            raise JarError(str(error)) from None
+    try:
+        maven.run(["dependency:copy"], ", ".join("-".join(jar) for jar in missing), project)
+    except maven.MavenError as error:
+        raise JarError(str(error)) from None
 
 
 def load(folder: Path, wanted_jars: Iterable[tuple[str, str]]) -> list[Release]:

@@ -80,10 +80,10 @@ def main() -> int:
 
 def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
     """The selected targets of a room."""
-    told: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
-    for source, tests in told["tests"].items():
+    settings: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
+    for source, tests in settings["tests"].items():
         if not wanted or source in wanted or room.stem in wanted:
-            same = {(each["old"], each["new"]) for each in told.get("equivalent", ()) if each["file"] == source}
+            same = {(each["old"], each["new"]) for each in settings.get("equivalent", ()) if each["file"] == source}
             yield MutationTarget(source, tests, same)
 
 
@@ -99,7 +99,11 @@ def copy(folder: Path) -> None:
 
 
 def run(target: MutationTarget, sample: int, seed: int) -> int:
-    """Runs the mutants of one file, prints those that survive, and gives their number."""
+    """Runs the mutants of one file, prints those that survive, and gives their number.
+
+    Args:
+        sample: number of mutants; 0 for all. `seed`: of the sample.
+    """
     from cosmic_ray.commands import execute, init
     from cosmic_ray.config import ConfigDict
     from cosmic_ray.work_db import use_db
@@ -174,7 +178,11 @@ def unexecuted(tree: ast.Module) -> Iterator[ast.expr | ast.stmt | ast.keyword]:
 
 
 def draw(mutants: list[WorkItem], sample: int, seed: int) -> list[WorkItem]:
-    """A sample: one mutant of every line before a second one of any."""
+    """A sample: one mutant of every line before a second one of any.
+
+    Args:
+        mutants: all of a file. `sample`: number of mutants; 0 for all. `seed`: equal seeds give equal samples.
+    """
     shuffled = random.Random(seed).sample(mutants, len(mutants))
     taken: Counter[int] = Counter()
     rank = {}

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from tools import maven
 from tools.broker.jars import cache_dir
 from tools.import_schemas import jars
+from tools.kept_folder import kept
 
 _HERE = Path(__file__).parent
 _COMPILED_AGAINST = "4.4.0"
@@ -61,14 +60,11 @@ def _libraries() -> Path:
     pom = _HERE / "pom.xml"
 
     def fill(folder: Path) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            # A POM in a folder of its own: Maven looks for settings and a parent beside the file it is given.
-            shutil.copy(pom, Path(scratch) / "pom.xml")
-            goals = [f"-DoutputDirectory={folder}", "dependency:copy-dependencies"]
-            try:
-                maven.run(goals, Path(scratch), "the oracle's libraries")
-            except maven.MavenError as error:
-                raise OracleUnavailableError(str(error)) from None
+        goals = [f"-DoutputDirectory={folder}", "dependency:copy-dependencies"]
+        try:
+            maven.run(goals, "the oracle's libraries", pom.read_text("utf-8"))
+        except maven.MavenError as error:
+            raise OracleUnavailableError(str(error)) from None
 
     return _kept("libraries", [pom], fill)
 
@@ -82,6 +78,9 @@ def compiled(kind: str, sources: list[Path], against: list[Path]) -> Path:
     """The folder of classes that javac makes of these sources, kept under `kind` and their digest.
 
     Raises OracleUnavailableError.
+
+    Args:
+        kind: name of the folder. `sources`: Java files. `against`: jars and folders of the class path.
     """
     path = ":".join(map(str, against))
 
@@ -92,21 +91,9 @@ def compiled(kind: str, sources: list[Path], against: list[Path]) -> Path:
 
 
 def _kept(kind: str, sources: list[Path], fill: Callable[[Path], None]) -> Path:
-    """The folder that `fill` makes of these sources, named after their digest: complete, or absent."""
+    """The folder that `fill` makes of these sources, named after their digest."""
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
-    folder = cache_dir() / "oracle" / f"{kind}-{digest}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{kind}-", dir=folder.parent) as scratch:
-            part = Path(scratch) / kind
-            part.mkdir()
-            fill(part)
-            try:
-                part.rename(folder)
-            except OSError:
-                if not folder.is_dir():  # another process was faster: what it made is as good
-                    raise
-    return folder
+    return kept(cache_dir() / "oracle" / f"{kind}-{digest}", fill)
 
 
 def _javac(words: list[str]) -> None:
@@ -115,5 +102,5 @@ def _javac(words: list[str]) -> None:
     except OSError as error:
         raise OracleUnavailableError(f"cannot run javac: {error.strerror}") from error
     if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise OracleUnavailableError("javac failed: " + "\n".join(said[:20]))
+        output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise OracleUnavailableError("javac failed: " + "\n".join(output[:20]))

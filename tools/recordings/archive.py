@@ -6,9 +6,11 @@ import hashlib
 import lzma
 import shutil
 import tarfile
-import tempfile
+from functools import partial
 from io import BytesIO
 from pathlib import Path
+
+from tools.kept_folder import kept
 
 #: The end of an archive's name: a tar file, compressed with LZMA.
 SUFFIX = ".tar.xz"
@@ -64,17 +66,7 @@ def unpacked(name: str) -> Path:
     """
     archive = ARCHIVES / (name + SUFFIX)
     folder = _UNPACKED / hashlib.sha256(archive.read_bytes()).hexdigest()[:16] / name
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            made = Path(scratch) / name
-            unpack(archive, made)
-            try:
-                made.rename(folder)
-            except OSError:  # another process was faster
-                if not folder.is_dir():
-                    raise
-    return folder
+    return kept(folder, partial(unpack, archive))
 
 
 def replace(name: str, folder: Path) -> Path:

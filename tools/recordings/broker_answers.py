@@ -77,7 +77,7 @@ class LeaderOffsets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Truth(msgspec.Struct, frozen=True, kw_only=True):
-    """The brokers' words at one time (`asked_at`, epoch milliseconds)."""
+    """The brokers' answers at one time (`asked_at`, epoch milliseconds)."""
 
     asked_at: int
     producers: list[DescribedProducer]
@@ -85,6 +85,11 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     offsets: list[LeaderOffsets]
 
     def producer(self, topic: str, partition: int, producer_id: int) -> DescribedProducer:
+        """The state of a producer at the leader of a partition. Raises RecordingError where the leader has none.
+
+        Args:
+            partition: number. `producer_id`: of the producer.
+        """
         for state in self.producers:
             if (state.topic, state.partition, state.producer_id) == (topic, partition, producer_id):
                 return state
@@ -111,11 +116,16 @@ def ask(wire: RawCluster, topics: Iterable[str]) -> Truth:
 
 def ask_until(wire: RawCluster, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
     """Asks until the answer has `settled`, at most 20 s; the last answer. EndTxn is answered before the markers are
-    written: the brokers' answers directly after it are not yet final."""
+    written: the brokers' answers directly after it are not yet final.
+
+    Args:
+        topics: those whose producers and offsets are requested.
+        settled: whether an answer is final.
+    """
     deadline = time.monotonic() + _SETTLE_S
-    while not settled(said := ask(wire, topics)) and time.monotonic() < deadline:
+    while not settled(truth := ask(wire, topics)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return said
+    return truth
 
 
 def as_json(value: Any) -> Any:

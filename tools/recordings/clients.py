@@ -27,7 +27,12 @@ def order(number: int) -> bytes:
 def create_topics(
     bootstrap: str, topics: Mapping[str, int], *, replicas: int, config: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Creates topics: {name: partitions}; `config` has the properties of some of them."""
+    """Creates topics: {name: partitions}; `config` has the properties of some of them.
+
+    Args:
+        topics: name -> number of partitions. `replicas`: of each partition.
+        config: topic -> its properties; topics without an entry have the brokers' defaults.
+    """
     admin = AdminClient({"bootstrap.servers": bootstrap})
     new = [NewTopic(name, count, replicas, config=dict(config.get(name, {}))) for name, count in topics.items()]
     for name, created in admin.create_topics(new).items():
@@ -61,7 +66,11 @@ class Service:
         self.producer.begin_transaction()
 
     def send(self, topic: str, partition: int, numbers: Iterable[int], *, timestamp: int) -> None:
-        """Writes orders, the first at `timestamp` (epoch milliseconds), each further one a second later."""
+        """Writes orders, the first at `timestamp` (epoch milliseconds), each further one a second later.
+
+        Args:
+            numbers: of the orders, which are also the keys. `timestamp`: epoch milliseconds.
+        """
         for i, number in enumerate(numbers):
             self.producer.produce(
                 topic,
@@ -88,7 +97,12 @@ class Service:
     def transaction(
         self, writes: Mapping[tuple[str, int], Sequence[int]], *, timestamp: int, committed: bool = True
     ) -> None:
-        """One whole transaction: {(topic, partition): order numbers}."""
+        """One whole transaction: {(topic, partition): order numbers}.
+
+        Args:
+            writes: (topic, partition) -> order numbers. `timestamp`: of the first order of each partition, epoch
+                milliseconds. `committed`: commit or abort.
+        """
         self.begin()
         for (topic, partition), numbers in writes.items():
             self.send(topic, partition, numbers, timestamp=timestamp)
@@ -99,14 +113,18 @@ class Service:
             self._undelivered.append(f"{message.topic()}-{message.partition()}: {error}")
 
 
-def consumer(bootstrap: str, group: str) -> Consumer:
-    """A consumer that reads only what was committed and commits nothing by itself."""
+def consumer(bootstrap: str, group: str, isolation: str = "read_committed") -> Consumer:
+    """A consumer that commits nothing by itself.
+
+    Args:
+        group: its group, and its client id. `isolation`: "read_committed" or "read_uncommitted".
+    """
     return Consumer(
         {
             "bootstrap.servers": bootstrap,
             "client.id": group,
             "group.id": group,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -115,7 +133,12 @@ def consumer(bootstrap: str, group: str) -> Consumer:
 
 
 def consume(reader: Consumer, partitions: Sequence[tuple[str, int]], at_most: int | None = None) -> list[Message]:
-    """What can be read of the partitions now: up to the last stable offset, or `at_most` messages."""
+    """What can be read of the partitions now: up to the last stable offset, or `at_most` messages.
+
+    Args:
+        reader: assigned or subscribed already. `partitions`: (topic, partition).
+        at_most: messages after which reading stops; None for no limit.
+    """
     messages: list[Message] = []
     ended: set[tuple[str | None, int | None]] = set()
     while not ended.issuperset(partitions) and (at_most is None or len(messages) < at_most):
@@ -139,7 +162,13 @@ def copy_exactly_once(
     target: tuple[str, int],
     transform: Callable[[bytes], bytes],
 ) -> int:
-    """Consume, transform, produce, with the offsets in the same transaction; how many records."""
+    """Consume, transform, produce, with the offsets in the same transaction; how many records.
+
+    Args:
+        service: writes. `reader`: a consumer with a group; it is subscribed here.
+        partitions: (topic, partition) that are read to their ends. `target`: (topic, partition) that is written.
+        transform: of each record's value.
+    """
     reader.subscribe(sorted({topic for topic, _ in partitions}))
     messages = consume(reader, partitions)
     service.begin()
@@ -156,7 +185,11 @@ def copy_exactly_once(
 def java_transactions(
     bootstrap: str, topic: str, transactional_id: str, *, records: int, per_second: int, duration_ms: int
 ) -> None:
-    """Kafka's Java producer (ProducerPerformance): a new transaction every `duration_ms`."""
+    """Kafka's Java producer (ProducerPerformance): a new transaction every `duration_ms`.
+
+    Args:
+        records: in all. `per_second`: their rate. `duration_ms`: of each transaction, milliseconds.
+    """
     run_tool(
         "ProducerPerformance",
         "--topic", topic,
@@ -170,7 +203,11 @@ def java_transactions(
 
 
 def java_consumer(bootstrap: str, topic: str, group: str, *, records: int) -> None:
-    """Kafka's Java consumer (ConsoleConsumer), read_committed."""
+    """Kafka's Java consumer (ConsoleConsumer), read_committed.
+
+    Args:
+        records: the number after which it ends.
+    """
     run_tool(
         "consumer.ConsoleConsumer",
         "--bootstrap-server", bootstrap,

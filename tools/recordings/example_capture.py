@@ -57,15 +57,17 @@ def make(path: Path, *, cache: Path | None = None) -> dict[str, Any]:
             _applications(bootstrap, now)
             aborts = [_abort_with_kafka_transactions(wire, now), _abort_by_hand(wire, now)]
             _questions(wire)
-            said = broker_answers.ask_until(wire, TOPICS, lambda said: not any(state.open for state in said.producers))
-        if any(state.open for state in said.producers):
-            raise RecordingError(f"a transaction is still open: {said.producers}")
+            truth = broker_answers.ask_until(
+                wire, TOPICS, lambda truth: not any(state.open for state in truth.producers)
+            )
+        if any(state.open for state in truth.producers):
+            raise RecordingError(f"a transaction is still open: {truth.producers}")
     return {
         "port": PORT,
         "topics": dict(TOPICS),
         "aborts": broker_answers.as_json(aborts),
         "exchanges_by_hand": broker_answers.as_json(wire.exchanges),
-        **broker_answers.as_json(said),
+        **broker_answers.as_json(truth),
     }
 
 
@@ -115,11 +117,11 @@ def _blocked(wire: RawCluster, topic: str, partition: int, start: int) -> int:
 def _abort(
     wire: RawCluster, by: str, topic: str, partition: int, producer: RawProducer, start: int, before: int
 ) -> RecordedAbort:
-    said = broker_answers.ask_until(
-        wire, [topic], lambda said: said.offsets_of(topic, partition).last_stable_offset not in (before, start)
+    truth = broker_answers.ask_until(
+        wire, [topic], lambda truth: truth.offsets_of(topic, partition).last_stable_offset not in (before, start)
     )
-    state = said.producer(topic, partition, producer.producer_id)
-    after = said.offsets_of(topic, partition).last_stable_offset
+    state = truth.producer(topic, partition, producer.producer_id)
+    after = truth.offsets_of(topic, partition).last_stable_offset
     if state.open or not before == start < after:
         raise RecordingError(f"the abort has not freed {topic}-{partition}: {state}, {before} -> {after}")
     return RecordedAbort(

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
-import jinja2
 
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
+from tools.pages import templates
 
 from . import example_capture, transaction_recipes
 from .errors import RecordingError
@@ -53,12 +53,12 @@ def record(folder: Path, cache: Path | None = None) -> None:
 
 
 def _versions() -> dict[str, str]:
-    said = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
+    printed = subprocess.run([java(), "-version"], capture_output=True, text=True, check=True).stderr
     if (tcpdump := shutil.which("tcpdump")) is None:
         raise RecordingError("no tcpdump in PATH: install it (apt-get install tcpdump)")
     sniffer = subprocess.run([tcpdump, "--version"], capture_output=True, text=True, check=True)
     found = re.search(r"tcpdump version (\S+)", sniffer.stdout + sniffer.stderr)
-    runtime = re.search(r'version "([^"]+)"', said)
+    runtime = re.search(r'version "([^"]+)"', printed)
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "kafka": BROKER_VERSION,
@@ -71,12 +71,7 @@ def _versions() -> dict[str, str]:
 
 
 def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        keep_trailing_newline=True,
-        autoescape=False,  # Markdown, of our own values
-    )
+    environment = templates(Path(__file__).parent / "templates")
 
     def write(target: Path, template: str, **values: Any) -> None:
         target.write_text(environment.get_template(template).render(made=expected["made"], **values))
@@ -110,9 +105,9 @@ def refuse_paths(folder: Path) -> None:
     paths = (tempfile.gettempdir(), str(Path.home()), str(Path.cwd()))
     for path in folder.rglob("*"):
         data = path.read_bytes() if path.is_file() else b""
-        for told in paths:
-            if f"{told}/".encode() in data:
-                raise RecordingError(f"{path.relative_to(folder)} contains the path {told}")
+        for prefix in paths:
+            if f"{prefix}/".encode() in data:
+                raise RecordingError(f"{path.relative_to(folder)} contains the path {prefix}")
 
 
 def _topics(topics: dict[str, int]) -> str:

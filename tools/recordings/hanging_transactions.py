@@ -100,7 +100,7 @@ def visit(scene: TransactionScene) -> None:
         scene.never_added("unverified", partition, f"unverified-v{version}", hours=3, version=version)
     _added_by_the_broker(scene, "unverified", 5)
     _invented(scene)
-    scene.nobodys("nobodys", 0, hours=2.5)
+    scene.without_id("nobodys", 0, hours=2.5)
     scene.late_batch("late-batch", 0, "late-batch", hours=3)
     scene.one_partition_too_many(("half-added", 0), ("half-added", 2), "half-added", hours=2.5)
     scene.bumped("bumped", 0, "bumped", hours=4)
@@ -117,7 +117,7 @@ def visit(scene: TransactionScene) -> None:
     last = scene.service("last")
     for i in range(3):
         last.transaction({("ended", 0): [60 + i], ("ended", 1): [70 + i]}, timestamp=scene.now)
-    scene.nobodys("young", 0, hours=0, reason="young")
+    scene.without_id("young", 0, hours=0, reason="young")
 
 
 RECIPE = TransactionRecipe("hanging-transactions", 3, TOPICS, visit, replicas=3, brokers=BROKERS)
@@ -129,10 +129,15 @@ RECIPE = TransactionRecipe("hanging-transactions", 3, TOPICS, visit, replicas=3,
 def _verified(scene: TransactionScene) -> None:
     for partition, version, code in ((0, 9, INVALID_TXN_STATE), (1, 11, TRANSACTION_ABORTABLE)):
         producer = scene.wire.init_producer(f"verified-v{version}")
-        found = scene.wire.refused(
-            "verified", partition, some_orders(1, 2), producer, timestamp=scene.hours_ago(3), version=version
+        scene.wire.produce(
+            "verified",
+            partition,
+            some_orders(1, 2),
+            producer,
+            timestamp=scene.hours_ago(3),
+            version=version,
+            expected=code,
         )
-        expect(found, code, f"Produce v{version}")
     _added_by_the_broker(scene, "verified", 2)
 
 
@@ -248,7 +253,7 @@ def _repaired(scene: TransactionScene) -> None:
 
 def _ghost(scene: TransactionScene) -> None:
     """An operator deletes the records of a transaction that hangs. It is in the producer state still."""
-    scene.nobodys("ghost", 0, hours=3, reason="ghost")
+    scene.without_id("ghost", 0, hours=3, reason="ghost")
     admin = AdminClient({"bootstrap.servers": scene.running.bootstrap})
     for deleted in admin.delete_records([TopicPartition("ghost", 0, OFFSET_END)]).values():
         deleted.result(_TIMEOUT_S)

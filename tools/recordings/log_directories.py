@@ -21,6 +21,10 @@ METADATA_INDEX_BYTES = 2048
 def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) -> None:
     """Makes `data/`, the broker's log directory, and `expected.json`, what librdkafka read from it, in `folder`.
 
+    Args:
+        recipe: release, topics, and what is done to them. `folder`: exists, and is empty.
+        cache: folder of Kafka's jars; by default `jars.cache_dir()`.
+
     Raises:
         RecordingError: the broker was not shut down cleanly, or a client did not get an answer.
     """

@@ -1,13 +1,19 @@
-"""librdkafka as producer of any age, and as the reader whose word is kept beside the files."""
+"""librdkafka as a producer of any age, and as the reader whose rows are kept beside the files."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Message, Producer
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    KafkaError,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     AlterConfigOpType,
@@ -16,10 +22,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from .clients import consume, consumer
 from .errors import RecordingError
 
 TIMEOUT_S = 30.0
-#: What makes librdkafka write message sets of a magic itself: it takes the broker for one that knows no newer.
+#: Releases for which librdkafka writes message sets of a magic: the broker is taken for one of them.
 OLD_BROKER = {0: "0.9.0.1", 1: "0.10.0.0"}
 
 _TIMESTAMP_TYPES = {TIMESTAMP_NOT_AVAILABLE: "NoTimestampType", TIMESTAMP_LOG_APPEND_TIME: "LogAppendTime"}
@@ -30,7 +37,12 @@ Item = tuple[bytes | None, bytes | None, int]
 
 def items(first: int, count: int, timestamp: int, *, keys: int | None = None) -> list[Item]:
     """Records that compress, with nulls among them; with `keys`, as many keys recur, and every third record has
-    its own: compaction leaves those, and gaps between them."""
+    its own: compaction leaves those, and gaps between them.
+
+    Args:
+        first: number of the first record. `timestamp`: of the first record, epoch milliseconds; a second between two.
+        keys: number of keys that recur; None for a key of its own, or none, for each record.
+    """
     made: list[Item] = []
     for number in range(first, first + count):
         own = number if number % 3 == 0 else number % (keys or 1)
@@ -43,7 +55,12 @@ def items(first: int, count: int, timestamp: int, *, keys: int | None = None) ->
 def produce(
     bootstrap: str, topic: str, written: Iterable[Item], *, codec: str = "none", magic: int = 2, partition: int = 0
 ) -> None:
-    """Writes one batch (or message set): `magic` 0 and 1 as clients of that time did."""
+    """Writes one batch (or message set): `magic` 0 and 1 as clients of that time did.
+
+    Args:
+        written: key, value and timestamp of each record. `codec`: compression.
+        magic: 2, or 0 or 1 for a message set as an old client writes it.
+    """
     config: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "compression.type": codec,
@@ -67,30 +84,16 @@ def produce(
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]:
-    """All records of a partition, aborted and open ones too, as librdkafka reads them; markers it does not show."""
-    from confluent_kafka import TopicPartition
+    """All records of a partition, aborted and open ones too, as librdkafka reads them; markers it does not show.
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "truth",
-            "isolation.level": "read_uncommitted",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
+    Args:
+        partition: number. It is read from its beginning to its end.
+    """
+    reader = consumer(bootstrap, "truth", "read_uncommitted")
     found: list[dict[str, Any]] = []
     try:
-        consumer.assign([TopicPartition(topic, partition, 0)])
-        while True:
-            message = consumer.poll(TIMEOUT_S)
-            if message is None:
-                raise RecordingError(f"nothing more from {topic}-{partition} in {TIMEOUT_S:g} s")
-            error = message.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                return found
-            if error is not None:
-                raise RecordingError(f"{topic}-{partition}: {error}")
+        reader.assign([TopicPartition(topic, partition, 0)])
+        for message in consume(reader, [(topic, partition)]):
             kind, timestamp = message.timestamp()
             found.append(
                 {
@@ -102,10 +105,16 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[dict[str, Any]]
                 }
             )
     finally:
-        consumer.close()
+        reader.close()
+    return found
 
 
 def set_topic_config(bootstrap: str, topic: str, name: str, value: str) -> None:
+    """Sets one property of a topic, and waits until the broker has confirmed it.
+
+    Args:
+        name, value: of the property.
+    """
     entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = AdminClient({"bootstrap.servers": bootstrap})  # kept until the answer is there
@@ -120,14 +129,6 @@ def last_magic(partition: Path) -> int:
         magic = data[position + 16]
         position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
     return magic
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RecordingError(f"{what}: not after {TIMEOUT_S:g} s")
-        time.sleep(0.05)
 
 
 def _text(data: bytes | str | Sequence[Any] | None) -> str | None:

@@ -9,9 +9,10 @@ from functools import partial
 from itertools import count
 
 from tools.broker import RunningCluster
+from tools.polling import until
 
 from . import clients as applications
-from .log_directory_clients import OLD_BROKER, items, last_magic, produce, set_topic_config, wait_for
+from .log_directory_clients import OLD_BROKER, TIMEOUT_S, items, last_magic, produce, set_topic_config
 
 #: Small index files: the copy of a running broker has them at full size.
 SMALL: Mapping[str, object] = {
@@ -102,7 +103,7 @@ def _upgraded(scene: LogDirectoryScene) -> None:
 
     for magic, version in FORMATS.items():
         set_topic_config(scene.bootstrap, "upgraded", "message.format.version", version)
-        wait_for(partial(written_as, magic), f"messages of magic {magic}")
+        until(partial(written_as, magic), f"messages of magic {magic}", seconds=TIMEOUT_S)
         for codec in CODECS:
             produce(scene.bootstrap, "upgraded", items(1000 * magic, 8, THEN), codec=codec)
 
@@ -111,7 +112,7 @@ def _compacted(scene: LogDirectoryScene) -> None:
     for first in range(0, 120, 20):
         produce(scene.bootstrap, "compacted", items(first, 20, THEN + 1000 * first, keys=7), codec="gzip")
     checkpoint = scene.running.log_dirs[1] / "cleaner-offset-checkpoint"
-    wait_for(lambda: checkpoint.exists() and "compacted 0 " in checkpoint.read_text(), "compaction")
+    until(lambda: checkpoint.exists() and "compacted 0 " in checkpoint.read_text(), "compaction", seconds=TIMEOUT_S)
 
 
 def _transactions(scene: LogDirectoryScene, codecs: tuple[str, ...]) -> None:
@@ -154,7 +155,7 @@ def _snapshots(scene: LogDirectoryScene) -> None:
         set_topic_config(scene.bootstrap, "plain", "retention.ms", str(next(changes)))
         return len(list(metadata.glob("*.checkpoint"))) > 1
 
-    wait_for(taken, "a metadata snapshot")
+    until(taken, "a metadata snapshot", seconds=TIMEOUT_S)
 
 
 _MODERN_TOPICS: Topics = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -31,9 +30,9 @@ from kafkawire.messages import (
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
-from kafkawire.messages.produce_response import PartitionProduceResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.wire.message import Message
+from tools.polling import until
 
 from .errors import RecordingError
 
@@ -41,13 +40,14 @@ CLIENT_ID = "kafkawire-examples"
 # UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS,
 # COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, CONCURRENT_TRANSACTIONS: they pass.
 TRANSIENT = frozenset({3, 5, 6, 14, 15, 16, 51})
-_RETRY_S = 20.0
+_RETRY_S = 20.0  # partitions and coordinators take a moment to be there
 _TIMEOUT_S = 15.0
 _TRANSACTION = 1  # FindCoordinator's key type
 _API_VERSIONS = 18
 _UNSUPPORTED_VERSION = 35
 
 M = TypeVar("M", bound=Message)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,11 @@ class RawConnection:
         self._correlation_id = 0
 
     def ask(self, body: Message, version: int, expected: type[M]) -> M:
-        """Sends a request and returns the decoded body of its response."""
+        """Sends a request and returns the decoded body of its response.
+
+        Args:
+            version: of the request and its response. `expected`: class of the response.
+        """
         self._correlation_id += 1
         request = frames.encode_request(body, version=version, correlation_id=self._correlation_id, client_id=CLIENT_ID)
         api_key = type(body).spec.api_key
@@ -196,7 +200,7 @@ class RawCluster:
             return {(t.name or "", p.partition_index): p.leader_id for t in answer.topics for p in t.partitions}
 
         wanted = tuple(topics)
-        return _until(all_led, f"leaders of {', '.join(wanted)}")
+        return until(all_led, f"leaders of {', '.join(wanted)}", seconds=_RETRY_S)
 
     def coordinator(self, transactional_id: str) -> int:
         """The node id of the transaction coordinator."""
@@ -208,14 +212,17 @@ class RawCluster:
                 None if answer.error_code in TRANSIENT else _checked(answer.node_id, answer.error_code, "coordinator")
             )
 
-        return _until(found, f"a coordinator of {transactional_id}")
+        return until(found, f"a coordinator of {transactional_id}", seconds=_RETRY_S)
 
     def init_producer(
         self, transactional_id: str | None, *, timeout_ms: int = 900_000, two_phase: bool = False
     ) -> RawProducer:
         """A producer id: for a transactional id from its coordinator, for none from any broker.
 
-        `two_phase`: its transactions never time out (KIP-939); the brokers must allow that.
+        Args:
+            transactional_id: None for a producer without transactions, from any broker. `timeout_ms`: of its
+                transactions.
+            two_phase: its transactions never time out (KIP-939); the brokers must allow that.
         """
 
         def given() -> RawProducer | None:
@@ -229,7 +236,7 @@ class RawCluster:
             _checked(answer, answer.error_code, "InitProducerId")
             return RawProducer(answer.producer_id, answer.producer_epoch, transactional_id)
 
-        return _until(given, f"a producer id for {transactional_id}")
+        return until(given, f"a producer id for {transactional_id}", seconds=_RETRY_S)
 
     def add_partitions(self, producer: RawProducer, partitions: Mapping[str, Sequence[int]]) -> None:
         """AddPartitionsToTxn v3, which producers send before they write with transaction version 1."""
@@ -256,7 +263,7 @@ class RawCluster:
                 return None
             return _checked(True, max(codes), "AddPartitionsToTxn")
 
-        _until(added, f"partitions of {transactional_id}")
+        until(added, f"partitions of {transactional_id}", seconds=_RETRY_S)
 
     def produce(
         self,
@@ -268,77 +275,50 @@ class RawCluster:
         timestamp: int,
         sequence: int = 0,
         version: int = 9,
-        codec: str = "none",
+        transactional: bool = True,
         passing: frozenset[int] = TRANSIENT,
+        expected: int = 0,
     ) -> int:
-        """Writes one transactional batch, whether or not its partition is part of a transaction; the base offset.
+        """Writes one batch, whether or not its partition is part of a transaction; the base offset.
 
-        `timestamp`: CreateTime of the first record in epoch milliseconds; each further one is a second later.
-        `passing`: errors after which it is tried again.
         Produce before version 12 does not add the partition to the transaction: that is AddPartitionsToTxn's task, and
-        where it was not asked the records are in no transaction that anyone would end.
+        without it no coordinator ends the records' transaction.
+
+        Args:
+            values: of the records. `timestamp`: CreateTime of the first one, epoch milliseconds; a second between two.
+            sequence: number of the first record. `version`: of Produce. `transactional`: of the batch.
+            passing: error codes after which the request is sent again. `expected`: the code of the response.
         """
-
-        def written() -> int | None:
-            result = self._produce(topic, partition, values, producer, timestamp, sequence, version, codec)
-            if result.error_code in passing:
-                return None
-            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}")
-
-        return _until(written, f"{topic}-{partition}")
-
-    def refused(
-        self,
-        topic: str,
-        partition: int,
-        values: Sequence[bytes],
-        producer: RawProducer,
-        *,
-        timestamp: int,
-        version: int,
-    ) -> int:
-        """The error of the batch's response; 0 where it was written."""
-
-        def answered() -> int | None:
-            result = self._produce(topic, partition, values, producer, timestamp, 0, version, "none")
-            return None if result.error_code in TRANSIENT else result.error_code
-
-        return _until(answered, f"{topic}-{partition}")
-
-    def _produce(
-        self,
-        topic: str,
-        partition: int,
-        values: Sequence[bytes],
-        producer: RawProducer,
-        timestamp: int,
-        sequence: int,
-        version: int,
-        codec: str,
-    ) -> PartitionProduceResponse:
         batch = records.build(
             (
                 records.Record(key=b"%d" % (sequence + i), value=value, timestamp=timestamp + 1000 * i)
                 for i, value in enumerate(values)
             ),
-            codec=codec,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
             base_sequence=sequence,
-            transactional=True,
+            transactional=transactional,
         )
         data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=partition, records=batch),))
-        request = ProduceRequest(
-            transactional_id=producer.transactional_id or f"lost-{producer.producer_id}",
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=(data,),
-        )
-        node = self.leaders([topic])[topic, partition]
-        return self.connection(node).ask(request, version, ProduceResponse).responses[0].partition_responses[0]
+        named = producer.transactional_id or (f"lost-{producer.producer_id}" if transactional else None)
+        request = ProduceRequest(transactional_id=named, acks=-1, timeout_ms=10_000, topic_data=(data,))
+
+        def written() -> int | None:
+            node = self.leaders([topic])[topic, partition]
+            answer = self.connection(node).ask(request, version, ProduceResponse)
+            result = answer.responses[0].partition_responses[0]
+            if result.error_code in passing:
+                return None
+            return _checked(result.base_offset, result.error_code, f"Produce to {topic}-{partition}", expected)
+
+        return until(written, f"{topic}-{partition}", seconds=_RETRY_S)
 
     def end(self, producer: RawProducer, *, committed: bool, version: int = 3) -> int:
-        """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it)."""
+        """EndTxn; the error code. With version 3 the epoch stays (version 5, of transaction version 2, bumps it).
+
+        Args:
+            committed: commit or abort. `version`: of EndTxn.
+        """
         transactional_id = _id_of(producer)
 
         def ended() -> int | None:
@@ -352,7 +332,7 @@ class RawCluster:
             answer = self.connection(node).ask(request, version, EndTxnResponse)
             return None if answer.error_code in TRANSIENT else answer.error_code
 
-        return _until(ended, f"the end of {transactional_id}'s transaction")
+        return until(ended, f"the end of {transactional_id}'s transaction", seconds=_RETRY_S)
 
     def write_marker(
         self,
@@ -364,7 +344,11 @@ class RawCluster:
         committed: bool = False,
         version: int = 1,
     ) -> None:
-        """WriteTxnMarkers for one partition at its leader: what an operator's abort sends."""
+        """WriteTxnMarkers for one partition at its leader: what an operator's abort sends.
+
+        Args:
+            coordinator_epoch: that the marker carries. `committed`: COMMIT or ABORT. `version`: of WriteTxnMarkers.
+        """
         marker = WritableTxnMarker(
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -380,24 +364,11 @@ class RawCluster:
             code = answer.markers[0].topics[0].partitions[0].error_code
             return None if code in TRANSIENT else _checked(True, code, f"WriteTxnMarkers on {topic}-{partition}")
 
-        _until(marked, f"a marker on {topic}-{partition}")
+        until(marked, f"a marker on {topic}-{partition}", seconds=_RETRY_S)
 
 
-T = TypeVar("T")
-
-
-def _until(attempt: Callable[[], T | None], what: str) -> T:
-    """Tries until `attempt` gives other than None: partitions and coordinators take a moment to be there."""
-    deadline = time.monotonic() + _RETRY_S
-    while (result := attempt()) is None:
-        if time.monotonic() > deadline:
-            raise RecordingError(f"{what}: not there after {_RETRY_S:g} s")
-        time.sleep(0.1)
-    return result
-
-
-def _checked(value: T, error_code: int, what: str) -> T:
-    if error_code:
+def _checked(value: T, error_code: int, what: str, expected: int = 0) -> T:
+    if error_code != expected:
         raise RecordingError(f"{what} answers error {error_code}")
     return value
 

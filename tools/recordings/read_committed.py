@@ -1,4 +1,4 @@
-"""What one broker wrote, what it made of its logs after a recovery, and what a read_committed consumer got.
+"""The log directory of one broker, the same after a recovery, and the records that a read_committed consumer got.
 
 `stopped/` is the log directory of a broker that was shut down cleanly; `recovered/` is what the same broker made of
 some of its logs, and of made-up ones, without their snapshots and indexes; `consumed.json` holds, of both, the last

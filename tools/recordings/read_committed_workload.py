@@ -6,23 +6,21 @@ Timestamps of records decide where segments roll: each `step` is longer than the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from kafkawire import logdir, records
-from kafkawire.messages import ProduceRequest, ProduceResponse
-from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire import logdir
 from kafkawire.records import Batch
+from tools.polling import until
 
 from . import clients
 from .clients import Service
 from .errors import RecordingError
-from .raw_client import TRANSIENT, RawCluster
-from .raw_client import RawProducer as RawProducer
+from .raw_client import TRANSIENT, RawCluster, RawProducer
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
@@ -190,7 +188,8 @@ class Workload:
         services[1].send("deleted", 0, range(26, 28), timestamp=self.step())
         services[1].end(committed=False)
         services[1].transaction({("deleted", 0): range(28, 30)}, timestamp=self.now)
-        _until(lambda: not (self.log_dir / "deleted-0" / f"{0:020}.log").exists(), "deletion of the first segment")
+        first = self.log_dir / "deleted-0" / f"{0:020}.log"
+        until(lambda: not first.exists(), "deletion of the first segment", seconds=_TIMEOUT_S)
 
     def copied(self) -> None:
         """Consume, transform, produce: offsets in the transaction."""
@@ -202,37 +201,17 @@ class Workload:
             reader.close()
 
     def _raw(self, wire: RawCluster, topic: str, producer: RawProducer, sequence: int, count: int) -> int:
+        values = [b"%d" % i for i in range(count)]
         transactional = producer.transactional_id is not None
-        batch = records.build(
-            [records.Record(key=b"raw", value=b"%d" % i, timestamp=self.now) for i in range(count)],
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=sequence,
-            transactional=transactional,
+        return wire.produce(
+            topic, 0, values, producer, timestamp=self.now, sequence=sequence, transactional=transactional
         )
-        data = TopicProduceData(name=topic, partition_data=(PartitionProduceData(index=0, records=batch),))
-        request = ProduceRequest(
-            transactional_id=producer.transactional_id, acks=-1, timeout_ms=10_000, topic_data=(data,)
-        )
-
-        def written() -> int | None:
-            node = wire.leaders([topic])[topic, 0]
-            answer = wire.connection(node).ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
-            if answer.error_code in TRANSIENT:
-                return None
-            _expect(answer.error_code, 0)
-            return answer.base_offset
-
-        offset: int = _until(written, f"Produce to {topic}")
-        return offset
 
     def _wait_ended(self, wire: RawCluster, producer: RawProducer, topic: str) -> None:
         """EndTxn is answered before its markers are written."""
         path = str(self.log_dir / f"{topic}-0")
-        _until(
-            lambda: _ends_with_marker(path, producer.producer_id),
-            f"the marker of {producer.transactional_id}",
-        )
+        what = f"the marker of {producer.transactional_id}"
+        until(lambda: _ends_with_marker(path, producer.producer_id), what, seconds=_TIMEOUT_S)
 
     def _wait_cleaned(self, cleaning: int) -> None:
         """Until the cleaner has been over all but the active segment."""
@@ -243,22 +222,13 @@ class Workload:
             lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
             return any(line.split()[0] == "compacted" and int(line.split()[2]) >= active for line in lines)
 
-        _until(cleaned, f"cleaning {cleaning}")
+        until(cleaned, f"cleaning {cleaning}", seconds=_TIMEOUT_S)
         time.sleep(0.2)  # delete.retention.ms: what the next cleaning may drop
 
 
 def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]]]:
     """What a read_committed consumer gets: {topic: [[offset, key, value], ...]}, as text, of partition 0 of each."""
-    reader = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "zoo-reader",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-        }
-    )
+    reader = clients.consumer(bootstrap, "zoo-reader")
     got: dict[str, list[list[Any]]] = {topic: [] for topic in topics}
     try:
         # All at once: at each partition's end a fetch waits for more.
@@ -287,7 +257,7 @@ def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> Non
 
 
 def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int:
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "zoo-reader", "isolation.level": isolation})
+    reader = clients.consumer(bootstrap, "zoo-reader", isolation)
 
     def asked() -> int | None:
         try:
@@ -299,7 +269,7 @@ def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int
         return end
 
     try:
-        return int(_until(asked, f"the end of {topic}"))
+        return until(asked, f"the end of {topic}", seconds=_TIMEOUT_S)
     finally:
         reader.close()
 
@@ -321,12 +291,3 @@ def _expect(found: int, expected: int) -> None:
 
 def _text(data: bytes | str | None) -> str | None:
     return data.decode() if isinstance(data, bytes) else data
-
-
-def _until(attempt: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while (found := attempt()) is None or found is False:
-        if time.monotonic() > deadline:
-            raise RecordingError(f"{what}: not there after {_TIMEOUT_S:g} s")
-        time.sleep(0.05)
-    return found

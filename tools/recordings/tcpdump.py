@@ -81,15 +81,15 @@ def measured(path: Path) -> Traffic:
 class Recording:
     """A tcpdump that records."""
 
-    def __init__(self, process: subprocess.Popen[bytes], said: IO[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], output: IO[str]) -> None:
         self.process = process
-        self._said = said
+        self._output = output
 
     @property
     def messages(self) -> str:
         """tcpdump's output so far; once it has ended, with how much it captured and the kernel dropped."""
-        self._said.seek(0)
-        return self._said.read()
+        self._output.seek(0)
+        return self._output.read()
 
     def end(self) -> None:
         """Asks tcpdump to end, and waits until it has written what it had captured."""
@@ -114,11 +114,11 @@ def recording(path: Path, *ports: int) -> Iterator[Recording]:
     # To standard output: when it runs as root tcpdump gives up its rights before it opens a file.
     command = [tcpdump, "-i", _LOOPBACK, "-n", "-U", "-s", "0", "-B", "16384", "-w", "-"]
     command += ["tcp and (" + " or ".join(f"port {port}" for port in ports) + ")"]
-    with path.open("wb") as target, tempfile.TemporaryFile("w+") as said:
+    with path.open("wb") as target, tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=target, stderr=said, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=target, stderr=output, start_new_session=True
         )
-        running = Recording(process, said)
+        running = Recording(process, output)
         orphans.watch(process.pid)
         try:
             deadline = time.monotonic() + _START_TIMEOUT_S

@@ -65,7 +65,10 @@ class RecipeCase:
 
 @dataclass
 class TransactionScene:
-    """A running cluster and what has been done to it. Times are epoch milliseconds."""
+    """A running cluster and what has been done to it. Times are epoch milliseconds.
+
+    Args of the methods that leave a transaction open: `topic`, `partition`: where. `hours`: age of its records.
+    """
 
     running: RunningCluster
     wire: RawCluster
@@ -84,7 +87,13 @@ class TransactionScene:
 
     # --- open transactions, one recipe each (docs/DESIGN.md has the reasons' meanings)
 
-    def nobodys(self, topic: str, partition: int, *, hours: float, reason: str = "no_transactional_id") -> None:
+    def without_id(self, topic: str, partition: int, *, hours: float, reason: str = "no_transactional_id") -> None:
+        """An open transaction of a producer without a transactional id.
+
+        Args:
+            topic, partition: where it stays open. `hours`: age of its records.
+            reason: of its verdict; "young" and "ghost" do not hang.
+        """
         producer = self.wire.init_producer(None)
         start = self.wire.produce(topic, partition, some_orders(900, 3), producer, timestamp=self.hours_ago(hours))
         verdict = "hanging" if reason == "no_transactional_id" else "not_hanging"
@@ -92,6 +101,7 @@ class TransactionScene:
         self.cases.append(RecipeCase(story, verdict, reason, topic, partition, producer.producer_id, start))
 
     def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        """A batch that arrives after its transaction has been committed (KAFKA-14402). Args: see the class."""
         producer = self.wire.init_producer(transactional_id)
         then = self.hours_ago(hours)
         self.wire.add_partitions(producer, {topic: [partition]})
@@ -107,6 +117,7 @@ class TransactionScene:
         )
 
     def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float, version: int = 9) -> None:
+        """A batch in a partition that was never added to the transaction. Args: see the class."""
         producer = self.wire.init_producer(transactional_id)
         start = self.wire.produce(
             topic, partition, some_orders(920, 3), producer, timestamp=self.hours_ago(hours), version=version
@@ -122,6 +133,7 @@ class TransactionScene:
         )
 
     def bumped(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        """A batch that was not added; its producer restarts with a higher epoch. Args: see the class."""
         producer = self.wire.init_producer(transactional_id)
         start = self.wire.produce(topic, partition, some_orders(930, 1), producer, timestamp=self.hours_ago(hours))
         again = self.wire.init_producer(transactional_id)
@@ -133,6 +145,11 @@ class TransactionScene:
     def one_partition_too_many(
         self, added: tuple[str, int], other: tuple[str, int], transactional_id: str, *, hours: float
     ) -> None:
+        """An ongoing transaction that writes to two partitions and has added one of them.
+
+        Args:
+            added, other: (topic, partition). `hours`: age of the records.
+        """
         producer = self.wire.init_producer(transactional_id)
         then = self.hours_ago(hours)
         self.wire.add_partitions(producer, {added[0]: [added[1]]})
@@ -146,6 +163,7 @@ class TransactionScene:
         )
 
     def live(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        """An ongoing transaction of a client that runs, with old timestamps. Args: see the class."""
         service = self.service(transactional_id)
         service.begin()
         service.send(topic, partition, range(950, 953), timestamp=self.hours_ago(hours))
@@ -155,6 +173,7 @@ class TransactionScene:
         self.cases.append(RecipeCase(story, "not_hanging", "live", topic, partition, producer_id))
 
     def stuck_prepare(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
+        """A transaction that is committed, and whose COMMIT marker the partition refuses. Args: see the class."""
         producer = self.wire.init_producer(transactional_id)
         self.wire.add_partitions(producer, {topic: [partition]})
         # A marker of a coordinator epoch that no coordinator will reach: from now on the coordinator's own are fenced.
@@ -167,8 +186,14 @@ class TransactionScene:
         )
 
     def wait_until_ended(self, topic: str, partition: int, producer: RawProducer) -> None:
-        def ended(said: broker_answers.Truth) -> bool:
-            return not said.producer(topic, partition, producer.producer_id).open
+        """Waits until a producer has no open transaction in a partition: EndTxn is answered before markers are written.
+
+        Args:
+            topic, partition: one of the transaction's.
+        """
+
+        def ended(truth: broker_answers.Truth) -> bool:
+            return not truth.producer(topic, partition, producer.producer_id).open
 
         if not ended(broker_answers.ask_until(self.wire, [topic], ended)):
             raise RecordingError(f"the marker of producer id {producer.producer_id} does not arrive")
@@ -196,15 +221,15 @@ class TransactionRecipe:
 def _one_node(scene: TransactionScene) -> None:
     _finished(scene, 4.0)
     scene.late_batch("orders", 1, "orders-archiver", hours=3)
-    scene.nobodys("payments", 0, hours=2.5)
+    scene.without_id("payments", 0, hours=2.5)
     scene.live("orders", 0, "refunds-service", hours=2)
     _after_the_hang(scene, 1.0)
-    scene.nobodys("orders", 0, hours=0, reason="young")
+    scene.without_id("orders", 0, hours=0, reason="young")
 
 
 def _three_nodes(scene: TransactionScene) -> None:
     _finished(scene, 6.0)
-    scene.nobodys("orders", 0, hours=5)
+    scene.without_id("orders", 0, hours=5)
     scene.never_added("orders", 1, "labels-service", hours=4.5)
     scene.bumped("orders", 1, "coupons-service", hours=4)
     scene.live("orders", 2, "refunds-service", hours=4)
@@ -213,7 +238,7 @@ def _three_nodes(scene: TransactionScene) -> None:
     scene.stuck_prepare("ledger", 0, "ledger-service", hours=2)
     time.sleep(SEGMENT_MS / 1000)
     _after_the_hang(scene, 1.0)
-    scene.nobodys("orders", 0, hours=0, reason="young")
+    scene.without_id("orders", 0, hours=0, reason="young")
 
 
 RECIPES = (
@@ -231,13 +256,18 @@ RECIPES = (
 
 
 def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) -> dict[str, Any]:
-    """Runs a recipe, copies the log directories to `target/broker-<node id>`; the truth about them, as JSON values."""
+    """Runs a recipe, copies the log directories to `target/broker-<node id>`; the truth about them, as JSON values.
+
+    Args:
+        recipe: topics and brokers, and what is done to them. `target`: folder; `broker-<node id>` are made in it.
+        cache: folder of Kafka's jars; by default `jars.cache_dir()`.
+    """
     with cluster(recipe.nodes, config=recipe.brokers, cache=cache) as running, RawCluster(running.bootstrap) as wire:
         scene = TransactionScene(running, wire)
         clients.create_topics(running.bootstrap, recipe.topics, replicas=recipe.replicas, config=recipe.config)
         recipe.act(scene)
-        said = settled_answers(scene, recipe.topics)
-        opened = _compare(scene, said)
+        truth = settled_answers(scene, recipe.topics)
+        opened = _compare(scene, truth)
         time.sleep(SETTLE_S)
         if not running.stop():
             raise RecordingError(f"{recipe.name}: a broker did not stop by itself: its directory is no clean copy")
@@ -247,7 +277,7 @@ def make(recipe: TransactionRecipe, target: Path, *, cache: Path | None = None) 
             shutil.copytree(log_dir, target / f"broker-{node_id}")
             trim_indexes(target / f"broker-{node_id}" / "__cluster_metadata-0")
         scene.left_open.clear()
-    return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(said)}
+    return {"topics": dict(recipe.topics), "open": broker_answers.as_json(opened), **broker_answers.as_json(truth)}
 
 
 def trim_indexes(partition: Path) -> None:
@@ -298,31 +328,31 @@ def settled_answers(scene: TransactionScene, topics: Mapping[str, int]) -> broke
     made = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
     stuck = {case.producer_id for case in scene.cases if case.reason == "stuck_prepare"} | scene.unfinished
 
-    def settled(said: broker_answers.Truth) -> bool:
-        return all(not state.open or state.place in made for state in said.producers) and all(
+    def settled(truth: broker_answers.Truth) -> bool:
+        return all(not state.open or state.place in made for state in truth.producers) and all(
             not transaction.state.startswith("Prepare") or transaction.producer_id in stuck
-            for transaction in said.transactions
+            for transaction in truth.transactions
         )
 
     return broker_answers.ask_until(scene.wire, topics, settled)
 
 
 #: Reasons of transactions that no coordinator knows, and of those that one holds.
-_NOBODYS = frozenset({"no_transactional_id", "young", "ghost"})
+_WITHOUT_COORDINATOR = frozenset({"no_transactional_id", "young", "ghost"})
 _HELD = frozenset({"live", "two_phase_commit", "stuck_prepare"})
 
 
-def _compare(scene: TransactionScene, said: broker_answers.Truth) -> list[OpenRecord]:
+def _compare(scene: TransactionScene, truth: broker_answers.Truth) -> list[OpenRecord]:
     """Compares what was made with the brokers' answers: they must agree, or the examples are wrong."""
     opened = []
     for case in scene.cases:
-        state = said.producer(case.topic, case.partition, case.producer_id)
+        state = truth.producer(case.topic, case.partition, case.producer_id)
         place = f"{case.topic}-{case.partition}, producer id {case.producer_id}"
         if state.current_txn_start_offset < 0 or case.start_offset not in (None, state.current_txn_start_offset):
             raise RecordingError(f"{place}: expected to be open at {case.start_offset}, the broker's answer is {state}")
-        transaction = said.transaction(case.producer_id)
+        transaction = truth.transaction(case.producer_id)
         listed = transaction is not None and (case.topic, case.partition) in transaction.partitions
-        if (transaction is None) != (case.reason in _NOBODYS):
+        if (transaction is None) != (case.reason in _WITHOUT_COORDINATOR):
             raise RecordingError(f"{place}: {case.reason}, and the coordinators' answer is {transaction}")
         if listed != (case.reason in _HELD):
             raise RecordingError(f"{place}: {case.reason}, and the coordinator's partitions are {transaction}")
@@ -331,7 +361,7 @@ def _compare(scene: TransactionScene, said: broker_answers.Truth) -> list[OpenRe
                 story=case.story,
                 verdict=case.verdict,
                 reason=case.reason,
-                blocked=_blocks(said.offsets_of(case.topic, case.partition), state.current_txn_start_offset),
+                blocked=_blocks(truth.offsets_of(case.topic, case.partition), state.current_txn_start_offset),
                 topic=case.topic,
                 partition=case.partition,
                 producer_id=case.producer_id,
@@ -344,7 +374,7 @@ def _compare(scene: TransactionScene, said: broker_answers.Truth) -> list[OpenRe
             )
         )
     known = {(o.topic, o.partition, o.producer_id) for o in opened}
-    for state in said.producers:
+    for state in truth.producers:
         if state.open and state.place not in known:
             raise RecordingError(f"an open transaction of no recipe: {state}")
     return sorted(opened, key=lambda o: (o.topic, o.partition, o.start_offset))
@@ -361,5 +391,10 @@ def some_orders(first: int, count: int) -> list[bytes]:
 
 
 def expect(code: int, wanted: int, what: str) -> None:
+    """Raises RecordingError where an error code differs from the expected one.
+
+    Args:
+        code, wanted: error codes. `what`: the request's name, for the text.
+    """
     if code != wanted:
         raise RecordingError(f"{what} answers error {code}, not {wanted}")

@@ -10,7 +10,6 @@ stream_process           the Spark stream (`stream_job`, a process of its own), 
 comparison               these results beside counts of other programs
 child_process            a process of the run
 memory_samples           memory, threads and open files of processes, from /proc
-polling                  waits for a condition
 soak_results             counts that have to agree, and memory that must not grow
 report                   the results on a terminal and as a section of docs/performance.md
 """

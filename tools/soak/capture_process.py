@@ -18,11 +18,11 @@ from pathlib import Path
 
 import msgspec
 
+from tools.polling import until
 from tools.recordings.tcpdump import Recording, recording
 
 from .child_process import ChildProcess, child
 from .errors import SoakError
-from .polling import until
 
 _QUIET_S = 3.0
 _END_S = 120.0

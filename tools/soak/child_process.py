@@ -54,7 +54,7 @@ class ChildProcess:
         if status is not None:
             raise SoakError(f"{self.name} has ended with {status}: {self.complaints[-_TAIL:].strip()}")
 
-    def tell(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Writes a line to its standard input."""
         assert self.process.stdin is not None
         self.process.stdin.write(line.encode() + b"\n")

@@ -61,32 +61,25 @@ def stream_counts(
     markers = {kind: pc.sum(pc.equal(read["control"], kind)).as_py() or 0 for kind in aborted_by_hand}
     stream, client, broker = "Spark stream: ", "delivery reports", "ListOffsets of the brokers"
     return [
-        ComparedCounts(what=stream + "records at their offsets", expected=wrote.records, found=matched, by=client),
-        ComparedCounts(what=stream + "records that no producer wrote", expected=0, found=strangers, by=client),
-        ComparedCounts(
-            what=stream + "records of hangs", expected=len(left_open), found=len(hung), by="Produce responses"
-        ),
-        ComparedCounts(what=stream + "records in all", expected=dumped["records"], found=len(data), by=_TOOL),
-        *(
-            ComparedCounts(what=f"{stream}{kind} markers", expected=dumped[kind], found=markers[kind], by=_TOOL)
-            for kind in markers
-        ),
+        ComparedCounts(stream + "records at their offsets", wrote.records, matched, client),
+        ComparedCounts(stream + "records that no producer wrote", 0, strangers, client),
+        ComparedCounts(stream + "records of hangs", len(left_open), len(hung), "Produce responses"),
+        ComparedCounts(stream + "records in all", dumped["records"], len(data), _TOOL),
+        *(ComparedCounts(f"{stream}{kind} markers", dumped[kind], markers[kind], _TOOL) for kind in markers),
         # A new coordinator writes markers again that the previous one has written.
         *(
             ComparedCounts(
-                what=f"{stream}{kind} markers of transactions",
-                expected=by_hand + sum(n for (_, ended), n in wrote.markers.items() if ended == kind),
+                f"{stream}{kind} markers of transactions",
+                by_hand + sum(n for (_, ended), n in wrote.markers.items() if ended == kind),
+                markers[kind],
+                "producers, and `txn abort`",
                 at_least=True,
-                found=markers[kind],
-                by="producers, and `txn abort`",
             )
             for kind, by_hand in aborted_by_hand.items()
         ),
-        ComparedCounts(what=stream + "offsets", expected=sum(ends.values()), found=distinct, by=broker),
-        ComparedCounts(what=stream + "rows that came again", expected=0, found=offsets - distinct, by=broker),
-        ComparedCounts(
-            what=stream + "rows with an error", expected=0, found=len(rows) - len(read), by="the log's own checksums"
-        ),
+        ComparedCounts(stream + "offsets", sum(ends.values()), distinct, broker),
+        ComparedCounts(stream + "rows that came again", 0, offsets - distinct, broker),
+        ComparedCounts(stream + "rows with an error", 0, len(rows) - len(read), "the log's own checksums"),
     ]
 
 
@@ -97,32 +90,29 @@ def watch_counts(found: WatchProcess, hangs: HangingTransactions) -> list[Compar
     by = "the soak, which made them"
     return [
         ComparedCounts(
-            what="txn watch: hangs that were reported once",
-            expected=len(made),
-            found=sum(found.hanging[place] == 1 for place in made),
-            by=by,
+            "txn watch: hangs that were reported once", len(made), sum(found.hanging[place] == 1 for place in made), by
         ),
         ComparedCounts(
-            what="txn watch: hangs whose end was reported once",
-            expected=len(made),
-            found=sum(found.gone[place] == 1 for place in made),
-            by="`txn abort`",
+            "txn watch: hangs whose end was reported once",
+            len(made),
+            sum(found.gone[place] == 1 for place in made),
+            "`txn abort`",
         ),
-        ComparedCounts(what="txn watch: hangs in its metrics", expected=len(made), found=hangs.scraped, by=by),
+        ComparedCounts("txn watch: hangs in its metrics", len(made), hangs.scraped, by),
+        ComparedCounts("txn watch: transactions reported as hanging that are not", 0, strangers, by),
         ComparedCounts(
-            what="txn watch: transactions reported as hanging that are not", expected=0, found=strangers, by=by
-        ),
-        ComparedCounts(
-            what="txn watch: polls reported",
-            expected=max(found.numbers, default=0),
-            found=len(set(found.numbers)),
-            by="their numbers",
+            "txn watch: polls reported", max(found.numbers, default=0), len(set(found.numbers)), "their numbers"
         ),
     ]
 
 
 def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingTransactions) -> list[ComparedCounts]:
-    """Compares captured exchanges with the requests and responses that clients count."""
+    """Compares captured exchanges with the requests and responses that clients count.
+
+    Args:
+        found: exchanges that were captured. `wrote`: requests and responses in the statistics of librdkafka.
+        hangs: with the requests that made them.
+    """
     apis = sorted({api for _, api in wrote.requests})
     names = {name for name, _ in wrote.requests}
     by = "librdkafka's statistics"
@@ -134,32 +124,27 @@ def capture_counts(found: CaptureProcess, wrote: ProducerTotals, hangs: HangingT
     differ = sum(wrote.requests[key] != found.requests[key] for key in exact)
     by_hand = sum(count for (name, _), count in found.requests.items() if name == CLIENT_ID)
     return [
-        ComparedCounts(what="capture: packets dropped by the kernel", expected=0, found=found.dropped, by="tcpdump"),
+        ComparedCounts("capture: packets dropped by the kernel", 0, found.dropped, "tcpdump"),
         *(
             ComparedCounts(
-                what=f"capture: {api} requests of the producers",
-                expected=of_ours(wrote.requests, api),
-                found=of_ours(found.requests, api),
+                f"capture: {api} requests of the producers",
+                of_ours(wrote.requests, api),
+                of_ours(found.requests, api),
+                by,
                 at_least=api in _FORGOTTEN,
-                by=by,
             )
             for api in apis
         ),
         ComparedCounts(
-            what="capture: responses to the producers",
-            expected=sum(wrote.responses.values()),
-            found=sum(found.responses[name] for name in names),
+            "capture: responses to the producers",
+            sum(wrote.responses.values()),
+            sum(found.responses[name] for name in names),
+            by,
             at_least=True,
-            by=by,
         ),
+        ComparedCounts("capture: producers and APIs of these whose requests differ", 0, differ, by),
         ComparedCounts(
-            what="capture: producers and APIs of these whose requests differ", expected=0, found=differ, by=by
-        ),
-        ComparedCounts(
-            what="capture: exchanges of the client that made hangs",
-            expected=hangs.exchanges,
-            found=by_hand,
-            by="the soak, which made them",
+            "capture: exchanges of the client that made hangs", hangs.exchanges, by_hand, "the soak, which made them"
         ),
     ]
 

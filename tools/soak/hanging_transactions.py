@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tools.bench.sample_data import ROOT
 from tools.broker import RunningCluster
+from tools.polling import until
 from tools.recordings.raw_client import RawCluster, RawProducer
 
 from .errors import SoakError
-from .polling import until
 from .watch_process import TransactionKey, WatchProcess
 
 _HOUR_MS = 3_600_000

@@ -38,12 +38,20 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="samples", daemon=True)
 
     def processes(self, name: str, pids: Pids, *, judged: bool = True) -> None:
-        """Resident memory of processes, counted as one."""
+        """Resident memory of processes, counted as one.
+
+        Args:
+            name: of the series. `pids`: called for each sample. `judged`: whether it must not grow.
+        """
         self._processes[name] = pids
         self._judge(name, judged)
 
     def folder(self, name: str, folder: Path, *, judged: bool = True) -> None:
-        """Bytes that a folder has on disk."""
+        """Bytes that a folder has on disk.
+
+        Args:
+            name: of the series. `judged`: whether it must not grow.
+        """
         self._folders[name] = folder
         self._judge(name, judged)
 
@@ -139,7 +147,12 @@ def series_of(
     threads_and_files: tuple[int, int] | None = None,
 ) -> Series:
     """The summary of samples, each its second and its bytes: the line through those after the warm-up, by least
-    squares."""
+    squares.
+
+    Args:
+        points: seconds and bytes of each sample. `judged`: whether it must not grow.
+        threads_and_files: the most of each; None where no process was sampled.
+    """
     x, y = np.array(points).T
     warm = x >= x[0] + (x[-1] - x[0]) * WARM_UP
     seconds, kept = x[warm] - x[warm][0], y[warm]

@@ -62,6 +62,11 @@ class ProducerTotals:
         return sum(map(len, self.offsets.values()))
 
     def record(self, partition: int, offset: int, number: int) -> None:
+        """Adds a record that was written.
+
+        Args:
+            number: of the record, its key.
+        """
         self.offsets.setdefault(partition, array("q")).append(offset)
         self.numbers.setdefault(partition, array("q")).append(number)
 
@@ -230,7 +235,12 @@ class ProducerLoad:
 def load(bootstrap: str, topic: str, partitions: int, *, producers: int, rate: float) -> Iterator[ProducerLoad]:
     """Transactions, `rate` a second over all producers, until the block ends.
 
-    Raises SoakError or KafkaException where a producer cannot begin."""
+    Raises SoakError or KafkaException where a producer cannot begin.
+
+    Args:
+        partitions: number of the topic's partitions. `producers`: number of producers, a thread each.
+        rate: transactions a second of all producers.
+    """
     running = ProducerLoad([_Transactor(bootstrap, topic, partitions, index) for index in range(producers)], rate)
     try:
         yield running

@@ -18,6 +18,7 @@ from kafkawire import backend
 from tools.bench.machine_info import machine
 from tools.broker import BrokerToolError, RunningCluster
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION
+from tools.polling import until
 from tools.recordings.clients import create_topics
 from tools.recordings.errors import RecordingError
 
@@ -27,7 +28,6 @@ from .comparison import capture_counts, stream_counts, watch_counts
 from .errors import SoakError
 from .hanging_transactions import HangingTransactions
 from .memory_samples import Sampler
-from .polling import until
 from .producer_load import ProducerLoad, load
 from .soak_results import ComparedCounts, Figure, SoakResults
 from .stream_process import StreamProcess, dumped, streaming
@@ -103,6 +103,10 @@ def soak(
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
     folder: is made, and left to the caller. say: is called with messages on the progress.
+
+    Args:
+        folder: is made, and left to the caller. `command`: the command line, for the report.
+        say: called with messages on the progress.
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = SoakState()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 
-class ComparedCounts(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedCounts(msgspec.Struct, frozen=True):
     """Two counts of one thing, made in different ways.
 
     Attributes:

@@ -45,31 +45,31 @@ def main(logs: str, folder: Path) -> None:
             .trigger(processingTime=_TRIGGER)
             .start(str(folder / "rows"))
         )
-        _say(pid=jvm.java.lang.ProcessHandle.current().pid())
+        _print(pid=jvm.java.lang.ProcessHandle.current().pid())
         ended = threading.Event()
 
-        def tell_of_heap() -> None:
+        def report_heap() -> None:
             beans = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
             while not ended.wait(_HEAP_EVERY_S):
                 used = []
                 for _ in range(_COLLECTIONS):  # other threads allocate at the same time
                     jvm.java.lang.System.gc()
                     used.append(beans.getHeapMemoryUsage().getUsed())
-                _say(heap=min(used))
+                _print(heap=min(used))
 
-        telling = threading.Thread(target=tell_of_heap, daemon=True)
-        telling.start()
+        reporting = threading.Thread(target=report_heap, daemon=True)
+        reporting.start()
         for line in sys.stdin:
             if line.strip() == "end":
                 break
             query.processAllAvailable()  # raises what the query failed with
-            _say(processed=True)
+            _print(processed=True)
         ended.set()
-        telling.join()
+        reporting.join()
         query.stop()
 
 
-def _say(**what: object) -> None:
+def _print(**what: object) -> None:
     print(json.dumps(what), flush=True)
 
 

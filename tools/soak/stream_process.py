@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tools.broker.kafka_tools import tool_command
+from tools.polling import until
 
 from .child_process import ChildProcess, child
 from .errors import SoakError
 from .memory_samples import descendants, program
-from .polling import until
 from .stream_job import COLUMNS
 
 _START_S = 300.0
@@ -53,11 +53,11 @@ class StreamProcess:
         self._processed = 0
 
     def take(self, line: bytes) -> None:
-        said = msgspec.json.decode(line, type=_JobLine)
-        self.jvm = said.pid or self.jvm
-        self._processed += said.processed
-        if said.heap is not None:
-            self._take_heap(said.heap)
+        row = msgspec.json.decode(line, type=_JobLine)
+        self.jvm = row.pid or self.jvm
+        self._processed += row.processed
+        if row.heap is not None:
+            self._take_heap(row.heap)
 
     def workers(self) -> list[int]:
         """The Python processes that the JVM has started."""
@@ -79,14 +79,14 @@ class StreamProcess:
 
         def there() -> bool | None:
             before = self._processed
-            self.child.tell("process")
+            self.child.send("process")
             until(lambda: self._has_processed(before), "the Spark stream's batch", seconds=_PROCESS_S)
             found[:] = [self.rows()]
             return all(len(offsets_of(found[0], partition)) >= end for partition, end in ends.items()) or None
 
         try:
             until(there, "the end of the log in the Spark stream", seconds=_PROCESS_S)
-        except SoakError:
+        except (SoakError, TimeoutError):
             if not found:
                 raise
         return found[0]
@@ -99,7 +99,7 @@ class StreamProcess:
     def end(self) -> None:
         """Raises SoakError where it does not end as it should."""
         self.child.check()
-        self.child.tell("end")
+        self.child.send("end")
         status = self.child.end()
         if status:
             raise SoakError(f"the Spark stream ended with {status}: {self.child.complaints}")
@@ -111,7 +111,12 @@ class StreamProcess:
 
 @contextmanager
 def streaming(logs: str, folder: Path, take_heap: Callable[[int], None]) -> Iterator[StreamProcess]:
-    """Runs the job on the partition directories that a glob names, until the block ends."""
+    """Runs the job on the partition directories that a glob names, until the block ends.
+
+    Args:
+        logs: a glob of partition directories. `folder`: is made; rows and checkpoint are in it.
+        take_heap: called with bytes of the JVM's heap in use after a collection, in another thread.
+    """
     folder.mkdir(parents=True)
     found = StreamProcess(logs, folder, take_heap)
     command = [sys.executable, "-m", "tools.soak.stream_job", logs, str(folder)]

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from tools.polling import until
+
 from .child_process import ChildProcess, child
 from .errors import SoakError
-from .polling import until
 
 _INTERVAL_S = 5.0
 _START_S = 60.0
@@ -121,7 +122,11 @@ class WatchProcess:
 
 @contextmanager
 def watching(bootstrap: str, topic: str, folder: Path, *, interval_s: float = _INTERVAL_S) -> Iterator[WatchProcess]:
-    """Runs it until the block ends. What others left open in other topics is not of the soak's making."""
+    """Runs it until the block ends. What others left open in other topics is not of the soak's making.
+
+    Args:
+        folder: is made, for its temporary files. `interval_s`: seconds between the starts of two polls.
+    """
     command = [sys.executable, "-m", "kafkawire", "txn", "watch", "--bootstrap-server", bootstrap, "--topic", topic]
     command += ["--interval", f"{interval_s:g}", "--listen", "0", "--every-poll"]
     found = WatchProcess()

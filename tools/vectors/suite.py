@@ -20,8 +20,9 @@ Line = dict[str, Any]
 def write(folder: Path, *, objects: int, inputs: int, budget: int) -> dict[str, int]:
     """Writes the suite into `folder`; the number of lines by file. The same arguments give the same bytes.
 
-    `objects` random objects beside the default one, `inputs` byte strings, each for every message and version;
-    `budget` is about how many bytes a random object has. Raises OracleUnavailableError.
+    Args:
+        folder: exists. `budget`: about how many bytes an object has.
+        objects: random objects of each version, beside the default one. `inputs`: byte strings, each from a sound one.
     """
     counts: dict[str, int] = {}
     for release in (NEWEST, BEFORE_4):

@@ -52,20 +52,28 @@ def main() -> int:
 
 
 def made(sdist: Path, interpreter: Interpreter, folder: Path, output: Path) -> bool:
-    """Builds, repairs and tries a wheel, and prints the result."""
+    """Builds, repairs and tries a wheel, and prints the result.
+
+    Args:
+        sdist: path of the archive. `folder`: for builds and environments. `output`: of the wheel.
+    """
     start = time.monotonic()
     try:
-        wheel, says = tried(sdist, interpreter, folder / interpreter.tag)
+        wheel, printed = tried(sdist, interpreter, folder / interpreter.tag)
     except BuildError as error:
         print(f"{interpreter.tag}: FAILED: {error}", flush=True)
         return False
     keep(wheel, output)
-    print(f"  {says} ({time.monotonic() - start:.0f} s)", flush=True)
+    print(f"  {printed} ({time.monotonic() - start:.0f} s)", flush=True)
     return True
 
 
 def tried(sdist: Path, interpreter: Interpreter, folder: Path) -> tuple[Path, str]:
-    """A wheel that works in a clean environment, and its output there."""
+    """A wheel that works in a clean environment, and its output there.
+
+    Args:
+        sdist: path of the archive. `folder`: for builds and environments; it need not exist.
+    """
     built = building.wheel(sdist, folder / "built", building.environment(interpreter.path, folder / "build"))
     if building.engine(built) is None:
         raise BuildError(f"{built.name} has no engine; `cargo build --manifest-path native/Cargo.toml` shows why")

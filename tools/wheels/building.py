@@ -33,7 +33,11 @@ class Unreachable(BuildError):
 
 
 def run(command: list[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
-    """All that a command prints; where it fails, that is the error."""
+    """All that a command prints; where it fails, that is the error.
+
+    Args:
+        environment: variables in addition to those of this process. `cwd`: the working directory.
+    """
     process = subprocess.run(
         command,
         cwd=cwd,
@@ -71,6 +75,10 @@ def wheel(source: Path, output: Path, python: Path, environment: Mapping[str, st
     """The wheel that an interpreter's pip makes of an sdist or a checkout, alone in `output`.
 
     The engine is optional to the build: whether the wheel has it is for the caller to ask (`engine`).
+
+    Args:
+        source: an sdist or a checkout. `output`: folder without wheels. `python`: the interpreter.
+        environment: variables in addition to those of this process.
     """
     command: list[str | Path] = [*pip(python), "wheel", "-v", "--no-deps", "--wheel-dir", output, source]
     printed = run(command, PINNED | {"CARGO_TARGET_DIR": str(TARGET)} | dict(environment or {}))

@@ -16,7 +16,7 @@ import time
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from kafkawire.client.cluster.current_waits import Waits
+from kafkawire.client.cluster.current_waits import CurrentWaits
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
     AuthenticationError,
@@ -58,7 +58,7 @@ class Cluster:
         self._context = config.tls.context() if config.tls else None
         self._links: dict[int, Link] = {}
         self._opening: dict[int, asyncio.Lock] = {}
-        self.waits = Waits()
+        self.waits = CurrentWaits()
         self._silent: dict[int, tuple[float, RequestTimeoutError]] = {}
         self._looks: dict[int, tuple[float, asyncio.Task[Link]]] = {}
         self._given_up: dict[Hashable, None] = {}

@@ -1,4 +1,4 @@
-"""`Waits`: what a client is waiting for now, so that a program can show it to its user.
+"""`CurrentWaits`: what a client is waiting for now, so that a program can show it to its user.
 
 A client waits for responses, for connections, and for partitions to get a leader. It registers each wait for as long as
 it lasts.
@@ -36,7 +36,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
         return time.monotonic() - self.began
 
 
-class Waits:
+class CurrentWaits:
     """See the module.
 
     Attributes:

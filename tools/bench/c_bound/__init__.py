@@ -18,7 +18,12 @@ _SOURCE = Path(__file__).with_name("bound.c")
 
 
 def codec(operation: str, message: str, version: str, path: str) -> Job:
-    """One message, read or written by C that checks little."""
+    """One message, read or written by C that checks little.
+
+    Args:
+        operation: "decode" or "encode". `message`: the class's name. `version`: a number.
+        path: of the file with the message's bytes.
+    """
     from kafkawire import messages
 
     cls = getattr(messages, message)

@@ -47,14 +47,14 @@ def check_connection(data: bytes) -> None:
     with suppress(ClientError):
         for part in parts[1:]:
             how = part[0] if part else 0
-            said = part[1:]
+            sent_bytes = part[1:]
             if not how & _RAW:
                 number = asked[0] if asked else b"\0\0\0\0"
                 if asked and not how & _AGAIN:
                     del asked[0]
-                said = (len(said) + 4).to_bytes(4, "big") + number + said
-            half = len(said) // 2 or 1
-            for piece in (said[:half], said[half:]):
+                sent_bytes = (len(sent_bytes) + 4).to_bytes(4, "big") + number + sent_bytes
+            half = len(sent_bytes) // 2 or 1
+            for piece in (sent_bytes[:half], sent_bytes[half:]):
                 if piece:
                     events = connection.receive(piece)
                     assert all(connection.ready for _ in events)
@@ -102,13 +102,13 @@ class _AnsweringCluster(Cluster):
     async def ask(self, broker_id: int, body: Message, deadline: Any, *, at_most: int | None = None, **_: Any) -> Any:
         if not self._answers or self._given >= _MOST_ANSWERS:
             raise ConnectError("b:9092", "closed")
-        said = self._answers[self._given % len(self._answers)]
+        sent_bytes = self._answers[self._given % len(self._answers)]
         self._given += 1
         cls = inputs.message_of(body.spec.name.removesuffix("Request") + "Response")
         version = body.spec.valid_versions[-1] if at_most is None else at_most
         body.encode(version)  # the request can be encoded
         try:
-            return cls.decode_from(said, version)[0]
+            return cls.decode_from(sent_bytes, version)[0]
         except DecodeError as error:
             raise ConnectError("b:9092", str(error)) from None
 
@@ -169,7 +169,7 @@ def _scripted() -> Iterator[bytes]:
     from tests.client.answers import describing, listing, marked, producers
     from tests.client.scripted import ScriptedBroker
 
-    said: list[bytes] = []
+    sent_bytes: list[bytes] = []
     broker = ScriptedBroker({"orders": {0: 1}, "__transaction_state": {0: 1}})
     broker.brokers = {1: 9092}
     answers: dict[str, Callable[[Any], Any]] = {
@@ -189,19 +189,19 @@ def _scripted() -> Iterator[bytes]:
             found = answer(body)
             at_most = options.get("at_most")
             version = found.spec.valid_versions[-1] if at_most is None else at_most
-            said.append(found.encode(version))
+            sent_bytes.append(found.encode(version))
             return found
 
     for number, call in enumerate(_CALLS):
-        said.clear()
+        sent_bytes.clear()
 
         async def run(call: Callable[[Admin], Awaitable[Any]] = call) -> None:
             with suppress(KafkaWireError):
                 await call(Admin(Recorded([])))
 
         asyncio.run(run())
-        if said:
-            yield inputs.joined([bytes([number]), *said])
+        if sent_bytes:
+            yield inputs.joined([bytes([number]), *sent_bytes])
 
 
 # ----------------------------------------------------------------------------------------------------------------------

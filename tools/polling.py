@@ -6,14 +6,12 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from .errors import SoakError
-
 T = TypeVar("T")
 _STEP_S = 0.1
 
 
 def until(attempt: Callable[[], T | None], what: str, *, seconds: float) -> T:
-    """Calls `attempt` until its result is not None, and returns this result.
+    """Calls `attempt` until its result is neither None nor False, and returns this result.
 
     Args:
         attempt: called every 0.1 seconds.
@@ -21,11 +19,11 @@ def until(attempt: Callable[[], T | None], what: str, *, seconds: float) -> T:
         seconds: limit of the wait.
 
     Raises:
-        SoakError: the time is over.
+        TimeoutError: the time is over.
     """
     deadline = time.monotonic() + seconds
-    while (found := attempt()) is None:
+    while (found := attempt()) is None or found is False:
         if time.monotonic() > deadline:
-            raise SoakError(f"{what}: not so after {seconds:g} s")
+            raise TimeoutError(f"{what}: not within {seconds:g} s")
         time.sleep(_STEP_S)
     return found
