@@ -41,10 +41,15 @@ _NOTHING_GIVEN: dict[int, Default] = {
 
 
 def default_value(text: str | None, of: FieldType, *, nullable: bool) -> Default:
-    """The default of a field of type `of` whose schema has `text`; ValueError with the reason where it is invalid.
+    """The default of a field.
 
-    None is a schema without a default; Kafka's generator treats the empty text alike. The text "null" is null, which
-    is a default only where every version of the field is `nullable`.
+    Args:
+        text: of the schema. None: the schema has no default; Kafka's generator treats the empty text alike.
+        of: type of the field.
+        nullable: every version of the field is: only then may the default be "null".
+
+    Raises:
+        ValueError: the text is invalid; the error is the reason.
     """
     if text == "null":
         if not of.array and of.kind not in NULLABLE_KINDS:

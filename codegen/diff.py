@@ -56,9 +56,11 @@ class SchemaChange:
 def compare(
     old: Iterable[MessageModel], new: Iterable[MessageModel], new_name: Callable[[str], str] = lambda name: name
 ) -> Iterator[SchemaChange]:
-    """The changes from `old` to `new`, by message in the order of names.
+    """The changes from one set of schemas to another, by message in the order of names.
 
-    `new_name` gives today's name of a message that was renamed; the aliases in `new` do, too.
+    Args:
+        old, new: the messages of both.
+        new_name: gives today's name of a message that was renamed, as the aliases in `new` do.
     """
     before, after = {message.name: message for message in old}, {message.name: message for message in new}
     aliases = {alias: message.name for message in after.values() for alias in message.aliases}

@@ -58,8 +58,12 @@ def write(
 ) -> list[Difference]:
     """Makes the folder equal to the files; writes only files that differ, and returns the differences.
 
-    A generated file that no schema gives any more is removed; files without the generator's mark stay. `save` writes a
-    file.
+    A generated file that no schema gives any more is removed; files without the generator's mark stay.
+
+    Args:
+        files: path in the folder -> content.
+        output: the folder.
+        save: writes a file.
 
     Raises:
         ForeignFileError: a file without the mark is in the way; then nothing is written.

@@ -70,10 +70,14 @@ def load_folder(path: str | Path) -> list[RawSchema]:
 
 
 def load_text(text: str, *, file: str = "<text>", family: str = "", lenient: bool = False) -> RawSchema:
-    """The schema in `text`; `file` is what problems call it.
+    """The schema in a text.
 
-    `lenient` forgives what Kafka's JSON reader forgave when the releases were built, and released files contain: text
-    after the first JSON value, and keys that are given twice (the last one counts).
+    Args:
+        text: JSON with comments.
+        file: its name in problems.
+        family: the namespace of its api key.
+        lenient: accept what Kafka's JSON reader accepted when the releases were built, and released files contain:
+            text after the first JSON value, and keys that are given twice (the last one counts).
     """
     objects = _Objects()
     try:

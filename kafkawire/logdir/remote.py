@@ -83,7 +83,13 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
 
 
 def remote_file(uri: str, path: str, partition: PartitionName | None) -> RemoteFile:
-    """The file at a path of the store of `uri`, in the directory of that partition, or of a broker as a whole."""
+    """A file of a store.
+
+    Args:
+        uri: any URI of the store.
+        path: of the file, in the store.
+        partition: that the file's directory belongs to; None: a broker as a whole.
+    """
     prefix = without_secrets(uri).removesuffix(_opened(uri)[1])
     return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition)), store=uri, prefix=prefix)
 

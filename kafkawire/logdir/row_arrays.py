@@ -50,7 +50,13 @@ class Piece:
         self._records, self._batches = Validity(self.is_record), Validity(~self.is_record)
 
     def array(self, name: str, fields: Fields, encode: Encode) -> pa.Array | None:
-        """The array of a field; None where all rows lack it."""
+        """The array of a field; None where all rows lack it.
+
+        Args:
+            name: of the field.
+            fields: how values of fields are made from batches and records.
+            encode: a JSON value -> its bytes.
+        """
         if name in _RENDERED:
             return _RENDERED[name](self, encode)
         values = self._values(name, fields)

@@ -123,7 +123,13 @@ class BatchWalk:
         return Fault("truncated", ended_at(self._watched.short(reached), self.size), shortened=True)
 
     def damage(self, position: int, fault: Fault, stop: int) -> Damage:
-        """The damage that begins at `position`: how far it reaches, looked at up to `stop`."""
+        """The damage that begins at `position`, and how far it reaches.
+
+        Args:
+            position: byte offset in the source.
+            fault: why no batch begins there.
+            stop: byte offset up to which the next batch is searched.
+        """
         if fault.shortened:  # what is written there later does not follow what was read
             return Damage(position, fault.reason, fault.detail, shortened=True)
         if fault.reason == "zeros" and self._zeros_to_end(position):

@@ -137,7 +137,19 @@ def build_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """The control batch that ends a transaction, as a broker appends it on WriteTxnMarkers. `name`: COMMIT or ABORT."""
+    """The control batch that ends a transaction, as a broker appends it on WriteTxnMarkers.
+
+    Args:
+        name: COMMIT or ABORT.
+        offset: of the marker's record.
+        timestamp: of the broker, epoch milliseconds.
+        producer_id, producer_epoch: of the transaction.
+        coordinator_epoch: of the transaction coordinator.
+        partition_leader_epoch: of the partition; -1 where it is not known.
+
+    Raises:
+        EncodeError: another name.
+    """
     from kafkawire.messages import EndTxnMarker
 
     if name not in (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]):

@@ -41,7 +41,11 @@ def candidates(window: bytes, count: int, left: int, longest: int) -> list[tuple
 
 
 def search(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, int]]:
-    """`candidates` in pure Python."""
+    """`candidates` in pure Python.
+
+    Args:
+        window, count, left, longest: as of `candidates`.
+    """
     # Zeros behind the end: a message of magic 0 can be shorter than a header of magic 2.
     data = window + bytes(REACH)
     last = min(count, len(window))

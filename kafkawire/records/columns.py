@@ -230,9 +230,11 @@ def batches(
     max_batch_bytes: int = MAX_BATCH_BYTES,
     window: int = WINDOW,
 ) -> Iterator[Batches | Batch | Damage]:
-    """The batches in `data` in order of position, as many at a time as lie whole in a window of `window` bytes.
+    """The batches in `data` in order of position, as many at a time as lie whole in a window.
 
-    The other arguments are those of `records.read`.
+    Args:
+        data, start, end, check_crc, max_batch_bytes: as of `records.read`.
+        window: bytes.
     """
     source = source_of(data)
     walk = BatchWalk(source, check_crc, max_batch_bytes, start)
@@ -281,7 +283,11 @@ def read(
     check_crc: bool = True,
     max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> Iterator[Records | Batch | Damage]:
-    """The records in `data`: `batches` and `records` in one."""
+    """The records in `data`: `batches` and `records` in one.
+
+    Args:
+        data, start, end, check_crc, max_batch_bytes: as of `records.read`.
+    """
     for item in batches(data, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes):
         if isinstance(item, Batches):
             yield from records(item)

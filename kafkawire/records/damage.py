@@ -30,7 +30,13 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of_shortened(cls, position: int, ended: int, size: int) -> Damage:
-        """Damage of a file of `size` bytes that ended at `ended` when the bytes at `position` were read."""
+        """Damage of a file that became shorter.
+
+        Args:
+            position: byte offset that was read.
+            ended: byte offset at which the file ended then.
+            size: bytes that the file had before.
+        """
         return cls(position, "truncated", ended_at(ended, size), shortened=True)
 
     @property

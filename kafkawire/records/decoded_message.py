@@ -56,7 +56,14 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
 
 
 def decode(message: type[Message], data: bytes, version: int, offset: int) -> Decoded:
-    """The message that begins at `offset`. Bytes behind it are left alone, as Kafka's own readers leave them."""
+    """The message that begins at `offset`. Bytes behind it are ignored, as by Kafka's own readers.
+
+    Args:
+        message: its class.
+        data: a key or value of a record.
+        version: of the message.
+        offset: of its first byte in `data`.
+    """
     name = message.spec.name
     try:
         return Decoded(name, version, message.decode_from(data, version, offset=offset)[0])

@@ -33,8 +33,17 @@ INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS})
 def decoded(
     topic: str | None, key: bytes | None, value: bytes | None, *, show_secrets: bool = False
 ) -> dict[str, Any] | None:
-    """Key and value of a record, as JSON: `{"key": ..., "value": ...}`. Each is None where it holds no message (a null
-    value is a tombstone). None for a topic whose records are no messages."""
+    """Key and value of a record, as JSON: `{"key": ..., "value": ...}`.
+
+    Args:
+        topic: name of the topic.
+        key, value: bytes of the record; None for null.
+        show_secrets: do not redact secrets.
+
+    Returns:
+        Each part is None where it holds no message (a null value is a tombstone). None for a topic whose records are
+        no messages.
+    """
     if topic is None or topic not in INTERNAL_TOPICS:
         return None
     found = {"key": decode_key(topic, key), "value": decode_value(topic, key, value)}
@@ -54,7 +63,13 @@ def decode_key(topic: str, key: bytes | None) -> Decoded | None:
 
 
 def decode_value(topic: str, key: bytes | None, value: bytes | None) -> Decoded | None:
-    """The message in a record's value; None for a topic whose values are no messages, and for a null value."""
+    """The message in a record's value; None for a topic whose values are no messages, and for a null value.
+
+    Args:
+        topic: name of the topic.
+        key: bytes of the record's key, by which coordinators tell types of values.
+        value: bytes; None for null.
+    """
     if value is None:
         return None
     framed = FRAMED_TOPICS.get(topic)

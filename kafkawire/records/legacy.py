@@ -70,8 +70,13 @@ class WrapperContents(msgspec.Struct, frozen=True, gc=False):
 def contents(data: memoryview, *, position: int, limit: int) -> WrapperContents:
     """Decompresses a wrapper and walks over its messages' sizes.
 
+    Args:
+        data: the wrapper.
+        position: its byte offset, for errors.
+        limit: most bytes of its content.
+
     Raises:
-        RecordError: it is damaged, holds more than `limit` bytes, or no message; `position` is the wrapper's.
+        RecordError: it is damaged, holds more than `limit` bytes, or no message.
     """
     offset, _, _, magic, attributes = PREFIX.unpack_from(data)
     codec = codec_name(attributes & CODEC_MASK)
@@ -111,6 +116,9 @@ def contents(data: memoryview, *, position: int, limit: int) -> WrapperContents:
 
 def read_messages(data: memoryview, *, position: int, limit: int) -> Iterator[Record]:
     """The message that `data` is, or the messages in it if it is a wrapper.
+
+    Args:
+        data, position, limit: as of `contents`.
 
     Raises:
         RecordError: as `contents`; also a message in a wrapper that is compressed, of another magic than 0 and 1, or

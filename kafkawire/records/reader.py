@@ -55,6 +55,11 @@ def find_batch(
     """Position of the first batch that begins in `[start, end)` and is proven by its checksum; None where none does.
 
     So a file can be split anywhere: each range consists of the batches that begin in it.
+
+    Args:
+        data: bytes or a source of them.
+        start, end: byte offsets; None: the end of the data.
+        max_batch_bytes: what is larger is no batch.
     """
     source = source_of(data)
     stop = source.size if end is None else min(end, source.size)

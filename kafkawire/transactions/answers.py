@@ -160,6 +160,11 @@ class Tally:
     def breach(
         self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
     ) -> None:
+        """Count a violation.
+
+        Args:
+            offset, producer_id, what, file, transactional_id: as in `Breach`; producer id -1 for none.
+        """
         self.violated += 1
         self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
         if len(self.breaches) >= 2 * MAX_BREACHES:

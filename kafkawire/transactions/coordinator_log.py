@@ -75,7 +75,12 @@ def standing(value: TransactionLogValue, producer_id: int, producer_epoch: int) 
 
 
 def lists_partition(value: TransactionLogValue, topic: str, partition: int) -> bool:
-    """Whether the id's transaction has that partition. A Prepare record has the whole set, whatever has ended since."""
+    """Whether the id's transaction has a partition. A Prepare record has the whole set, whatever has ended since.
+
+    Args:
+        value: the newest record of the id.
+        topic, partition: name and number.
+    """
     return any(
         topic == entry.topic and partition in entry.partition_ids for entry in value.transaction_partitions or ()
     )

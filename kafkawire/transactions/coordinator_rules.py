@@ -108,12 +108,24 @@ def follows(before: str | None, after: str | None, version: int) -> bool:
 
 
 def may_expire(state: str, updated_ms: int, now_ms: int, expiration_ms: int) -> bool:
-    """Whether a coordinator forgets an id (transactional.id.expiration.ms; a tombstone in its log)."""
+    """Whether a coordinator forgets an id (a tombstone in its log).
+
+    Args:
+        state: name of the id's state.
+        updated_ms, now_ms: its last update and the coordinator's clock, epoch milliseconds.
+        expiration_ms: transactional.id.expiration.ms.
+    """
     return state in IDLE and updated_ms <= now_ms - expiration_ms
 
 
 def timed_out(state: str, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
-    """Whether a coordinator aborts an id's transaction by itself; never under two-phase commit."""
+    """Whether a coordinator aborts an id's transaction by itself; never under two-phase commit.
+
+    Args:
+        state: name of the id's state.
+        started_ms, now_ms: its start and the coordinator's clock, epoch milliseconds.
+        timeout_ms: of the transaction, `NEVER` under two-phase commit.
+    """
     return state == "Ongoing" and timeout_ms != NEVER and started_ms + timeout_ms < now_ms
 
 

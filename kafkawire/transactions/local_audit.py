@@ -53,7 +53,12 @@ def audit(
 def read_replicas(
     replicas: Sequence[Replica], jobs: int = 1, progress: Callable[[int], None] | None = None
 ) -> Iterator[ReplicaFacts]:
-    """The facts of each replica, in order; parameters as of `audit`."""
+    """The facts of each replica, in order.
+
+    Args:
+        replicas: as `to_read` gives them.
+        jobs, progress: as of `audit`.
+    """
     parts = [(number, *part) for number, replica in enumerate(replicas) for part in parts_of(replica)]
     tasks = [task for _, _, task in parts]
     jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))

@@ -49,6 +49,11 @@ UNKNOWN_TAGS = "_unknownTaggedFields"
 def to_json(message: Message, version: int, *, unknown_tags: bool = False) -> dict[str, Any]:
     """The message as plain dicts, lists, strings and numbers, in the fields of that version.
 
+    Args:
+        message: the value.
+        version: of the message.
+        unknown_tags: add unknown tagged fields, as a list at `_unknownTaggedFields`.
+
     Raises:
         EncodeError: a field that the version does not carry has a value that must not be lost.
         UnsupportedVersionError: the message does not have the version.

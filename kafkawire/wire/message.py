@@ -52,8 +52,13 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     def decode(cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True) -> Self:
         """The message that `data` holds, from `offset` to its end.
 
-        Accepts what Kafka's own Java accepts, and bytes in strings that are not UTF-8; `strict=True` accepts only the
-        bytes that `encode` would write. `copy=False` leaves bytes and records as memoryviews of `data`.
+        Args:
+            data: the bytes.
+            version: of the message.
+            offset: of its first byte in `data`.
+            strict: accept only the bytes that `encode` would write; otherwise what Kafka's own Java accepts, and bytes
+                in strings that are not UTF-8.
+            copy: False leaves bytes and records as memoryviews of `data`.
 
         Raises:
             DecodeError: malformed or truncated bytes, or bytes behind the message.
@@ -68,6 +73,9 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         cls, data: Input, version: int, *, offset: int = 0, strict: bool = False, copy: bool = True
     ) -> tuple[Self, int]:
         """The message that begins at `offset`, and the offset behind it; what follows is not looked at.
+
+        Args:
+            data, version, offset, strict, copy: as of `decode`.
 
         Raises as `decode` does; ValueError when `offset` lies outside the data.
         """
@@ -90,6 +98,10 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
         Coordinator records, control records and `AbortedTxn` begin with an int16: the message's version, but on
         coordinator keys the api key (their version is the message's only one).
+
+        Args:
+            data: the bytes, with the prefix first.
+            strict, copy: as of `decode`.
         """
         spec = cls.spec
         data = octets(data)

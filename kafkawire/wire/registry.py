@@ -54,7 +54,16 @@ class Registry:
         return entry
 
     def find(self, api_key: int, kind: str | None = None, family: str | None = None) -> Entry:
-        """The message of an api key. LookupError where none has it, or several do (api keys repeat over families)."""
+        """The message of an api key.
+
+        Args:
+            api_key: of the message.
+            kind: `request`, `response`, `coordinator-key`, ...; None: any.
+            family: namespace of the api key, for example `rpc`; None: any.
+
+        Raises:
+            LookupError: no message has it, or several do (api keys repeat over families).
+        """
         if kind is not None and family is not None:
             entry = self._by_key.get((api_key, kind, family))
             found = [entry] if entry else []

@@ -10,7 +10,13 @@ MASTER_SECRET_BYTES = 48
 
 
 def prf(hash_name: str, secret: bytes, label: bytes, seed: bytes, size: int) -> bytes:
-    """`size` bytes of TLS 1.2's pseudorandom function."""
+    """TLS 1.2's pseudorandom function (RFC 5246, 5).
+
+    Args:
+        hash_name: of `hashlib`.
+        secret, label, seed: its arguments.
+        size: bytes of output.
+    """
     seed = label + seed
     out, state = b"", seed
     while len(out) < size:
@@ -58,7 +64,14 @@ def key_block(
 
 
 def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> bytes:
-    """HKDF-Expand-Label with an empty context."""
+    """HKDF-Expand-Label with an empty context (RFC 8446, 7.1).
+
+    Args:
+        hash_name: `sha256` or `sha384`.
+        secret: the pseudorandom key.
+        label: without the prefix `tls13 `.
+        size: bytes of output.
+    """
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand
 
@@ -69,7 +82,13 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
 
 
 def traffic_keys(hash_name: str, secret: bytes, key_bytes: int) -> DirectionKeys:
-    """The keys of a traffic secret of TLS 1.3."""
+    """The keys of a traffic secret of TLS 1.3.
+
+    Args:
+        hash_name: `sha256` or `sha384`.
+        secret: the traffic secret.
+        key_bytes: size of the cipher's key.
+    """
     return DirectionKeys(
         b"", expand_label(hash_name, secret, b"key", key_bytes), expand_label(hash_name, secret, b"iv", 12)
     )

@@ -80,6 +80,11 @@ class DecodedColumns(NamedTuple):
 def schema(message: type[Message], *, columns: Iterable[str] | None = None, unknown_tags: bool = True) -> pa.Schema:
     """The schema of what `decode` returns for a message, whatever its versions.
 
+    Args:
+        message: the class of the message.
+        columns: names or dotted paths of fields; None: all.
+        unknown_tags: with a column for unknown tagged fields.
+
     Raises:
         LookupError: `columns` names no field. MissingExtraError: pyarrow is not installed.
     """
@@ -88,7 +93,11 @@ def schema(message: type[Message], *, columns: Iterable[str] | None = None, unkn
 
 
 def shape(message: type[Message], columns: Iterable[str] | None = None, *, unknown_tags: bool = True) -> Shape:
-    """The shape of a message (`shape_of`), made once."""
+    """The shape of a message (`shape_of`), made once.
+
+    Args:
+        message, columns, unknown_tags: as of `schema`.
+    """
     if isinstance(columns, str):
         raise TypeError("columns is a list of names, not one string")
     return _shape(message, None if columns is None else tuple(columns), unknown_tags)
