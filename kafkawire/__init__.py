@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from kafkawire.wire import columns
     from kafkawire.wire.backend import backend
     from kafkawire.wire.json_form import from_json, to_json
+    from kafkawire.wire.registry import Registry
 
 __version__ = "0.1.0"
 
 _ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions")
 _NAMES = {
+    "Registry": "kafkawire.wire.registry",
     "backend": "kafkawire.wire.backend",
     "from_json": "kafkawire.wire.json_form",
     "load_schemas": "kafkawire._loading",
@@ -28,6 +30,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "Registry",
     "backend",
     "capture",
     "columns",

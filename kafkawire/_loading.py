@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from kafkawire.wire.registry import Registry
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,10 +21,15 @@ _numbers = count(1)
 
 
 class Namespace:
-    """The messages of one folder of schemas: `loaded.FooRequest`, `loaded["FooRequest"]`, iteration over names."""
+    """The messages of one folder of schemas: `loaded.FooRequest`, `loaded["FooRequest"]`, iteration over names.
 
-    def __init__(self, messages: dict[str, type[Message]]) -> None:
+    Attributes:
+        registry: the messages of the folder alone; `loaded.registry.over(kafkawire.messages.REGISTRY)` adds Kafka's.
+    """
+
+    def __init__(self, messages: dict[str, type[Message]], registry: Registry) -> None:
         self._messages = messages
+        self.registry = registry
 
     @property
     def __all__(self) -> list[str]:
@@ -85,4 +92,4 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
         vars(module)["__loader__"] = _Source(source)
         exec(compile(source, f"<{message.source}>", "exec"), module.__dict__)
         loaded[message.name] = getattr(module, names.class_name(message.name))
-    return Namespace(loaded)
+    return Namespace(loaded, Registry(package, tuple(map(render.registry_entry, messages)), loaded))

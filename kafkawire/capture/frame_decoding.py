@@ -16,10 +16,9 @@ from kafkawire.capture import message_json
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
 from kafkawire.frames.headers import request_header_version, response_header_version
-from kafkawire.frames.rpc import message_of
 from kafkawire.kafka_api_keys import api_name
 from kafkawire.kafka_errors import error_name
-from kafkawire.messages import RequestHeader
+from kafkawire.messages import REGISTRY, RequestHeader
 from kafkawire.wire.backend import native
 from kafkawire.wire.interpreter import Decoder
 from kafkawire.wire.json_text import text_writer
@@ -150,7 +149,7 @@ class FrameDecoder:
 
     def _request_writer(self, key: bytes) -> tuple[str, int, Any] | None:
         api_key = int.from_bytes(key, "big", signed=True)
-        cls = message_of(api_key, "request")
+        cls = REGISTRY.rpc(api_key, "request")
         found = None
         if cls is not None and self._is_shown_unchanged(cls):
             # The acks of a Produce request determine whether a response is sent.
@@ -164,7 +163,7 @@ class FrameDecoder:
         return found
 
     def _response_writer(self, api_key: int) -> Any | None:
-        cls = message_of(api_key, "response")
+        cls = REGISTRY.rpc(api_key, "response")
         found = None
         if cls is not None and self._is_shown_unchanged(cls):
             found = text_writer(
@@ -207,7 +206,7 @@ def _with_header(
 
 def _acks_of_cut(head: bytes, version: int | None) -> int | None:
     """The acks of a Produce request of which only the beginning was captured; None if they lie after it."""
-    cls = message_of(_PRODUCE, "request")
+    cls = REGISTRY.rpc(_PRODUCE, "request")
     if cls is None or version is None or version not in cls.spec.valid_versions:
         return None
     table = cls.codec.table

@@ -96,7 +96,19 @@ def message_class(name: str, schemas: str | None = None) -> type[Message]:
             raise typer.BadParameter(f"no message of {schemas} is named {name!r}; near: {', '.join(near)}")
         return loaded[name]
     namespace, bare = split_name(name)
-    registry = registry_of(namespace)
+    return message_of(registry_of(namespace), bare)
+
+
+def registry_with(schemas: str | None) -> Registry:
+    """The messages of Kafka, with those of the folder `schemas` on top."""
+    import kafkawire
+    from kafkawire.messages import REGISTRY
+
+    return REGISTRY if schemas is None else kafkawire.load_schemas(schemas).registry.over(REGISTRY)
+
+
+def message_of(registry: Registry, bare: str) -> type[Message]:
+    """The class of a message of a registry; a usage error where it has none of the name."""
     try:
         return registry.load(registry.entry(bare))
     except LookupError as error:

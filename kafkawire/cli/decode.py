@@ -12,6 +12,7 @@ from kafkawire.cli import arguments, output
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
+    from kafkawire.wire.spec import MessageSpec
 
 
 def register(app: typer.Typer) -> None:
@@ -50,16 +51,17 @@ def decode(
     Bytes are base64; unknown tagged fields appear as "_unknownTaggedFields".
 
     \b
-    A request's bytes in hex, a coordinator's record, a whole frame from a capture:
+    A request's bytes in hex, a coordinator's record, a whole frame from a capture, one of your own messages:
       kafkawire decode DescribeTransactionsRequest --version 0 02026100
       kafkawire decode TransactionLogValue --prefixed value.bin
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
+      kafkawire decode --frame --schemas my/ ping.bin
     """
     read = partial(arguments.read_bytes, as_hex=as_hex, most=max_message_size)
     if frame:
-        if prefixed or strict or schemas is not None:
-            raise typer.BadParameter("--frame goes without --prefixed, --strict and --schemas")
-        result = _frame(name, data, version, api_key, read)
+        if prefixed or strict:
+            raise typer.BadParameter("--frame goes without --prefixed and --strict")
+        result = _frame(name, data, version, api_key, read, schemas)
     else:
         if api_key is not None:
             raise typer.BadParameter("--api-key goes with --frame only")
@@ -76,35 +78,42 @@ def decode(
 
 
 def _frame(
-    name: str, data: str | None, version: int | None, api_key: int | None, read: Callable[[str], bytes]
+    name: str,
+    data: str | None,
+    version: int | None,
+    api_key: int | None,
+    read: Callable[[str], bytes],
+    schemas: str | None,
 ) -> dict[str, Any]:
     """What a frame holds. With one argument, that is the frame; with two, the first is the response's name."""
     from kafkawire import frames
 
+    registry = arguments.registry_with(schemas)
+
     if data is None:
         data = name
     else:
-        api_key = _response_key(name, api_key)
+        named = arguments.message_class(name) if schemas is None else arguments.message_of(registry, name)
+        api_key = _response_key(name, api_key, named.spec)
     if (api_key is None) != (version is None):
         raise typer.BadParameter("a response needs --version, and its NAME or --api-key; a request neither")
     raw = read(data)
     if len(raw) >= 4 and int.from_bytes(raw[:4], "big", signed=True) == len(raw) - 4:
         raw = raw[4:]
     if api_key is None or version is None:
-        request = frames.decode_request(raw)
+        request = frames.decode_request(raw, registry=registry)
         if isinstance(request, frames.UndecodedRequest):
             raise arguments.InputError(request.reason)
         header_version = frames.request_header_version(type(request.body), request.version)
         return _framed(request.header, header_version, request.body, request.version)
-    response = frames.decode_response(raw, api_key=api_key, version=version)
+    response = frames.decode_response(raw, api_key=api_key, version=version, registry=registry)
     if isinstance(response, frames.UndecodedResponse):
         raise arguments.InputError(response.reason)
     header_version = frames.response_header_version(type(response.body), response.version)
     return _framed(response.header, header_version, response.body, response.version)
 
 
-def _response_key(name: str, api_key: int | None) -> int:
-    spec = arguments.message_class(name).spec
+def _response_key(name: str, api_key: int | None, spec: MessageSpec) -> int:
     if spec.kind != "response" or spec.api_key is None or spec.family != "rpc":
         raise typer.BadParameter(f"{name} is no response that comes in frames; a request names itself")
     if api_key not in (None, spec.api_key):

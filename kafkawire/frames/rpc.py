@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kafkawire._lookup import lookup
 from kafkawire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kafkawire.frames.headers import API_VERSIONS, request_header_version, response_header_version
-from kafkawire.messages import RequestHeader, ResponseHeader
+from kafkawire.messages import REGISTRY, RequestHeader, ResponseHeader
 from kafkawire.wire.values import octets
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
+    from kafkawire.wire.registry import Registry
     from kafkawire.wire.values import Input
 
 _UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, as the first field of an ApiVersions body
@@ -96,18 +95,19 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
     version: int | None = None
 
 
-def decode_request(frame: Input, *, copy: bool = True) -> Request | UndecodedRequest:
+def decode_request(frame: Input, *, copy: bool = True, registry: Registry = REGISTRY) -> Request | UndecodedRequest:
     """Decodes a request.
 
     Args:
         frame: the bytes of the frame, without its size.
         copy: whether record batches are copied; otherwise they are memoryviews of `frame`.
+        registry: the messages; by default those of Kafka.
     """
     frame = octets(frame)
     if len(frame) < _HEADER_START.size:
         return UndecodedRequest(bytes(frame), f"{len(frame)} bytes, too few for a request header")
     api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
-    message = message_of(api_key, "request")
+    message = registry.rpc(api_key, "request")
     if message is None:
         reason = f"no request is known with api key {api_key}"
         return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
@@ -122,7 +122,9 @@ def decode_request(frame: Input, *, copy: bool = True) -> Request | UndecodedReq
         return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame), body)
 
 
-def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = True) -> Response | UndecodedResponse:
+def decode_response(
+    frame: Input, *, api_key: int, version: int, copy: bool = True, registry: Registry = REGISTRY
+) -> Response | UndecodedResponse:
     """Decodes a response.
 
     A broker that does not support an ApiVersions request's version answers with version 0 (KIP-511). The response's
@@ -132,12 +134,13 @@ def decode_response(frame: Input, *, api_key: int, version: int, copy: bool = Tr
         frame: the bytes of the frame, without its size.
         api_key, version: those of the request. A response does not contain them.
         copy: whether record batches are copied; otherwise they are memoryviews of `frame`.
+        registry: the messages; by default those of Kafka.
     """
     frame = octets(frame)
     if len(frame) < 4:
         return UndecodedResponse(bytes(frame), f"{len(frame)} bytes, too few for a response header")
     correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    message = message_of(api_key, "response")
+    message = registry.rpc(api_key, "response")
     if message is None:
         return UndecodedResponse(bytes(frame), f"no response is known with api key {api_key}", correlation_id)
     body = None
@@ -216,13 +219,4 @@ def _client_id(frame: Input) -> str | None:
     try:
         return RequestHeader.decode_from(frame, 1)[0].client_id
     except DecodeError:
-        return None
-
-
-@cache
-def message_of(api_key: int, kind: str) -> type[Message] | None:
-    """The class of an api key's request or response (`kind`); None for an unknown api key."""
-    try:
-        return lookup(api_key=api_key, kind=kind, family="rpc")
-    except LookupError:
         return None

@@ -1,9 +1,9 @@
-"""A namespace of generated messages: which there are, found by name or api key, imported on first use."""
+"""Registries: which messages there are, found by name or api key, imported on first use."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,18 +30,58 @@ class Entry(NamedTuple):
 
 
 class Registry:
-    """The messages of one package of generated modules."""
+    """A set of messages. It never changes after it was made.
 
-    def __init__(self, package: str, entries: tuple[Entry, ...]) -> None:
+    Args:
+        package: the package of generated modules that the entries are in; "" for layers, which have none.
+        entries: the messages.
+        classes: name -> class, of messages that are not imported from the package.
+    """
+
+    def __init__(
+        self, package: str, entries: tuple[Entry, ...], classes: Mapping[str, type[Message]] | None = None
+    ) -> None:
         self.package = package
         self.entries = {entry.name: entry for entry in entries}
+        self._classes = dict(classes or {})
         self._aliases = {alias: entry for entry in entries for alias in entry.aliases}
         self._by_key: dict[tuple[int, str, str], Entry] = {
             (entry.api_key, entry.kind, entry.family): entry for entry in entries if entry.api_key is not None
         }
+        #: entry -> the layer that its message comes from
+        self._owners: dict[Entry, Registry] = {}
+        self._rpc: dict[tuple[int, str], type[Message] | None] = {}
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries.values())
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def over(self, below: Registry) -> Registry:
+        """A registry with the messages of both. Where both have a name, an alias or an api key, this one's counts.
+
+        Args:
+            below: the registry that this one is laid on.
+
+        Returns:
+            A new registry; neither of the two changes.
+        """
+        both = Registry("", ())
+        both.entries = below.entries | self.entries
+        both._aliases = {old: entry for old, entry in below._aliases.items() if old not in self.entries} | self._aliases
+        # A message of this one replaces the one below of its name, whatever api key that had; but not drafts, which
+        # have a family of their own.
+        kept = {
+            key: entry
+            for key, entry in below._by_key.items()
+            if (mine := self.entries.get(entry.name)) is None or mine.family != entry.family
+        }
+        both._by_key = kept | self._by_key
+        both._owners = dict.fromkeys((*below, *kept.values()), below) | dict.fromkeys(
+            (*self, *self._by_key.values()), self
+        )
+        return both
 
     def entry(self, name: str) -> Entry:
         """The message of that name, or that had it once; LookupError names the nearest where there is none."""
@@ -83,8 +123,24 @@ class Registry:
 
     def load(self, entry: Entry) -> type[Message]:
         """The message's class; imports its module on first use."""
+        owner = self._owners.get(entry)
+        if owner is not None:
+            return owner.load(entry)
+        found = self._classes.get(entry.name)
+        if found is not None:
+            return found
         cls: type[Message] = getattr(import_module(f"{self.package}.{entry.module}"), entry.name)
         return cls
+
+    def rpc(self, api_key: int, kind: str) -> type[Message] | None:
+        """The class of an api key's request or response (`kind`); None for an unknown api key."""
+        key = api_key, kind
+        if key not in self._rpc:
+            entry = self._by_key.get((api_key, kind, "rpc"))
+            if entry is None:
+                return None  # not kept: any number may come
+            self._rpc[key] = self.load(entry)
+        return self._rpc[key]
 
     def attribute(self, name: str) -> Any:
         """What a package's `__getattr__` returns: a message's class, kept in the package for the next time."""

@@ -269,3 +269,20 @@ def test_bounds_frames_and_standard_input(run: Run) -> None:
     assert (result.code, result.err) == (1, "error: standard input: more than 8 bytes (--max-message-size)\n")
     result = run("decode", "AbortedTxn", "--version", "0", "-", "--max-message-size", "32", stdin=bytes(32))
     assert result.code == 0
+
+
+def test_decodes_frames_of_own_messages(run: Run, tmp_path: Path) -> None:
+    keys = {"apiKey": 9001, "validVersions": "0", "flexibleVersions": "none"}
+    fields = [{"name": "Text", "type": "string", "versions": "0+"}]
+    for name, kind in (("PingRequest", "request"), ("PingResponse", "response")):
+        schema = keys | {"name": name, "type": kind, "fields": fields}
+        (tmp_path / f"{name}.json").write_text(json.dumps(schema))
+    given = ["--schemas", tmp_path, "--version", 0, "--frame", '{"text": "a"}']
+    frame = run("encode", "PingRequest", *given).text.strip()
+    shown = json.loads(run("decode", "--frame", "--schemas", tmp_path, frame).out)
+    assert (shown["name"], shown["body"]) == ("PingRequest", {"text": "a"})
+    frame = run("encode", "PingResponse", *given).text.strip()
+    shown = json.loads(run("decode", "--frame", "--schemas", tmp_path, "--version", 0, "PingResponse", frame).out)
+    assert (shown["name"], shown["body"]) == ("PingResponse", {"text": "a"})
+    refused = run("decode", "--frame", "--schemas", tmp_path, "--version", 0, "PongResponse", frame)
+    assert (refused.code, "no message is named 'PongResponse'" in refused.err) == (2, True)

@@ -42,3 +42,36 @@ def test_a_packages_attributes() -> None:
     assert REGISTRY.attribute("FetchRequest") is FetchRequest
     with pytest.raises(AttributeError, match=r"^module 'kafkawire.messages' has no attribute 'ListOffsetRequest'$"):
         REGISTRY.attribute("ListOffsetRequest")  # an older name is none of Python's
+
+
+def test_a_registry_over_another_replaces_names_aliases_and_api_keys() -> None:
+    below = Registry("below", (OLD, ONE, NONE))
+    mine = One, Six = (
+        Entry("One", "mine", "request", "f", 6, 0, 3, -1),
+        Entry("Six", "six", "data", "f", 5, 0, 0, -1, ("Older",)),
+    )
+    both = Registry("mine", mine).over(below)
+    assert {entry.name for entry in both} == {"Old", "One", "None", "Six"}
+    assert len(both) == 4
+    assert both.entry("One") == One
+    assert both.entry("Older") == both.find(5, "data", "f") == Six
+    assert both.entry("Old") == OLD
+    with pytest.raises(LookupError, match="no message has api key 5, kind request"):
+        both.find(5, "request")  # One has the key 6 now
+    assert below.find(5, "request") == ONE
+
+
+def test_layers_load_each_message_from_its_own_package() -> None:
+    class Mine(FetchRequest, frozen=True):
+        pass
+
+    entry = REGISTRY.entry("FetchRequest")
+    mine = Registry("", (entry,), {"FetchRequest": Mine})
+    once = mine.over(REGISTRY)
+    twice = Registry("", ()).over(once)
+    for registry in (once, twice):
+        assert registry.load(registry.entry("FetchRequest")) is Mine
+        assert registry.rpc(1, "request") is Mine
+        assert registry.rpc(1, "response") is REGISTRY.load(REGISTRY.entry("FetchResponse"))
+        assert registry.rpc(9001, "request") is None
+    assert REGISTRY.rpc(1, "request") is FetchRequest
