@@ -1,8 +1,8 @@
 """Spark: Kafka's bytes as tables, and the audit of log directories as a PySpark job.
 
-    from kafkawire import logdir, spark
+    from kafkawire import spark
     audit = spark.audit(["fleet/"])           # the same answer as that of transactions.audit
-    spark.transactions(logdir.open("fleet/"), session)   # every transaction, as a table
+    spark.transactions(["fleet/"], session)   # every transaction, as a table
 
     from kafkawire.spark import register, from_kafka_message, to_kafka_message
     register(session)

@@ -22,20 +22,18 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
-from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
+from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.outcome_rows import TO_DRIVER, DecidedUntil, judged
-from kafkawire.spark.replica_parts import DriverFacts, PartSizing, by_task, distinct, merged, summaries
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, distinct, numbers
 from kafkawire.spark.session import QUICK_START, session_on
-from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.cross_partition import decided_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
-from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_scan import PART_BYTES
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts
+from kafkawire.transactions.replica_facts import ReplicaFacts
 from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,16 +88,12 @@ class _AuditJob(NamedTuple):
     def result(self) -> rows.Audit:
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
-                found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
-                replicas = listed.where(f"kind = '{REPLICA}'")
-                count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
-            tasks = max(1, min(count, max(FEWEST_TASKS, size // TASK_BYTES)))
-            roots = _of_roots(found, self.settings)
-            parts = summaries(replicas, PartSizing(self.part_bytes, count, size), roots)
-            with kept(merged(parts, tasks, roots)) as read:
-                return self._concluded(found, replicas, read, tasks)
+                fleet = Fleet.of(listed, self.settings, self.part_bytes)
+            with kept(fleet.facts()) as read:
+                return self._concluded(fleet, read)
 
-    def _concluded(self, found: Found, replicas: DataFrame, read: DataFrame, tasks: int) -> rows.Audit:
+    def _concluded(self, fleet: Fleet, read: DataFrame) -> rows.Audit:
+        found = fleet.found
         with self._job("read replicas"):
             payloads = read.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
         found_by_workers = [pickle.loads(payload) for payload in payloads]  # written by our own workers
@@ -107,11 +101,11 @@ class _AuditJob(NamedTuple):
         sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
         facts = self._facts(found, [one.facts for one in of_replicas], sums)
         with self._job("compare replicas"):
-            answers = self._agreement(found, facts, replicas, tasks, of_replicas)
+            answers = self._agreement(found, facts, fleet.replicas, fleet.sizing.tasks, of_replicas)
         endings = sum(one.endings for one in of_replicas)
         if endings:
             with self._job("judge ended transactions"):
-                answers += self._outcomes(facts, read, endings, _numbers(found))
+                answers += self._outcomes(facts, read, endings, numbers(found))
         return conclude(replace(facts, answers=[*facts.answers, *answers]), self.settings)
 
     def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
@@ -131,12 +125,12 @@ class _AuditJob(NamedTuple):
             stopped=frozenset(broker.root for broker in found.brokers if broker.stopped),
         )
 
-    def _outcomes(self, facts: Facts, read: DataFrame, endings: int, numbers: dict[str | None, int]) -> list[Placed]:
+    def _outcomes(self, facts: Facts, read: DataFrame, endings: int, ids: dict[str | None, int]) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
         until = {}
         for cluster in clusters:
-            number = 0 if len(clusters) == 1 else numbers[cluster.cluster_id]
+            number = 0 if len(clusters) == 1 else ids[cluster.cluster_id]
             default, by_place = decided_until(cluster)
             until[number] = DecidedUntil(default, {p: (n, t) for n, (p, t) in enumerate(by_place.items())})
         return list(judged(read, chosen, until, endings))
@@ -166,25 +160,6 @@ class _AuditJob(NamedTuple):
 
     def _job(self, what: str) -> Any:
         return job(self.spark, f"kafkawire audit: {what}", self.progress)
-
-
-def _numbers(found: Found) -> dict[str | None, int]:
-    """Clusters as numbers. Directories that do not say theirs belong to the only one there is."""
-    ids = sorted(set(found.clusters.values()))
-    return {None: 0} if len(ids) <= 1 else {None: 0, **{cluster: 1 + number for number, cluster in enumerate(ids)}}
-
-
-def _of_roots(found: Found, settings: Settings) -> dict[str, tuple[int, Replica]]:
-    """By log directory: the number of its cluster, and what its replicas are read with."""
-    numbers, clusters = _numbers(found), found.clusters
-    roots = [broker.root for broker in found.brokers]
-    placeholders = [SimpleNamespace(broker=SimpleNamespace(root=root)) for root in roots]
-    replicas = to_read(cast("list[Partition]", placeholders), settings, found.metadata, clusters)
-    single = len(numbers) == 1
-    return {
-        root: (0 if single else numbers[clusters.get(root)], replica._replace(partition=cast("Partition", None)))
-        for root, replica in zip(roots, replicas, strict=True)
-    }
 
 
 # On the workers ------------------------------------------------------------------------------------------------------

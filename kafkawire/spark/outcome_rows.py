@@ -1,7 +1,8 @@
 """Ended transactions and coordinators' decisions as rows, and their judgement by producer id, on workers.
 
-A row is of one of four kinds: facts of a replica for the driver, a decision, a use of a producer id by a transactional
-id, an ended transaction. The last three are shuffled by cluster and producer id, into `marker_outcomes.judge`.
+A row is of one of six kinds: facts of a replica for the driver, a decision, a use of a producer id by a transactional
+id, the owner of a producer id, an open transaction, an ended one. All but the first are shuffled by cluster and
+producer id: into `marker_outcomes.judge`, and into the table of transactions (`transaction_table`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.cluster_facts import reach
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import OUTCOMES, Ending, Packed
-from kafkawire.transactions.facts import Place
+from kafkawire.transactions.endings import EMPTY_CODE, OUTCOMES, Ending, Packed
+from kafkawire.transactions.facts import Open, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
 #: Kinds of rows; in this order they are judged.
-TO_DRIVER, DECISION, USE, ENDING = range(4)
+TO_DRIVER, DECISION, USE, OWNER, OPEN, ENDING = range(6)
 
 SCHEMA = pa.schema(
     [
@@ -44,12 +46,21 @@ SCHEMA = pa.schema(
         ("outcome", pa.int8()),
         ("timestamp", pa.int64()),
         ("payload", pa.binary()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("first_timestamp", pa.int64()),
+        ("last_timestamp", pa.int64()),
+        ("batches", pa.int32()),
+        ("coordinator_epoch", pa.int32()),
     ]
 )
 SPARK_SCHEMA = (
     "kind tinyint, cluster int, producer_id bigint, place binary, offset bigint, data_epoch int, marker_epoch int, "
-    "outcome tinyint, timestamp bigint, payload binary"
+    "outcome tinyint, timestamp bigint, payload binary, first_offset bigint, last_offset bigint, "
+    "first_timestamp bigint, last_timestamp bigint, batches int, coordinator_epoch int"
 )
+#: The columns that `judged` reads.
+_JUDGED = SCHEMA.names[: SCHEMA.names.index("first_offset")]
 _CHUNK = 1 << 16
 _ROWS_A_TASK = 1 << 19
 
@@ -76,39 +87,62 @@ def unpacked(data: bytes) -> Place:
     return Place(copy, topic, int(partition))
 
 
-def shuffled_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
-    """The rows of a replica on ended transactions: rows of all kinds but `TO_DRIVER`."""
-    place = packed(facts.partition.place)
-    if facts.ids is not None:
-        decisions = (
-            (DECISION, cluster, producer_id, place, number, None, None, None, None, pickle.dumps(decision))
-            for producer_id, decided in facts.ids.decisions.items()
-            for number, decision in enumerate(decided)
-        )
-        uses = (
-            (USE, cluster, use.producer_id, place, use.offset, None, None, None, None, None) for use in facts.ids.uses
-        )
-        yield from as_batches(chain(decisions, uses), SCHEMA, _CHUNK)
-    for chunk in facts.endings.chunks:
+def rows_of(found: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    """Rows, given by their columns that are not null, as batches."""
+    return as_batches((tuple(map(row.get, SCHEMA.names)) for row in found), SCHEMA, _CHUNK)
+
+
+def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
+    """What a replica of `__transaction_state` says of producer ids."""
+    if facts.ids is None:
+        return
+    where = {"cluster": cluster, "place": packed(facts.partition.place)}
+    reach_ = reach(facts.partition)
+    decisions = (
+        {"kind": DECISION, "producer_id": producer_id, "offset": number, "payload": pickle.dumps(decision), **where}
+        for producer_id, decided in facts.ids.decisions.items()
+        for number, decision in enumerate(decided)
+    )
+    uses = ({"kind": USE, "producer_id": use.producer_id, "offset": use.offset, **where} for use in facts.ids.uses)
+    owners = (
+        {"kind": OWNER, "producer_id": producer_id, "payload": pickle.dumps((reach_, owner)), **where}
+        for producer_id, owner in facts.ids.owners.items()
+    )
+    yield from rows_of(chain(decisions, uses, owners))
+
+
+def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:
+    """The rows of open transactions."""
+    yield from rows_of(
+        {
+            "kind": OPEN,
+            "cluster": cluster,
+            "producer_id": one.producer_id,
+            "place": packed(one.place),
+            "data_epoch": one.producer_epoch,
+            "first_offset": one.start_offset,
+            "last_offset": one.last_offset,
+            "first_timestamp": one.first_timestamp,
+            "last_timestamp": one.last_timestamp,
+            "batches": one.batches,
+        }
+        for one in opens
+    )
+
+
+def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
+    """The rows of ended transactions."""
+    same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
+    for chunk in chunks:
         for start in range(0, len(chunk), _CHUNK):
-            yield _ending_rows(cluster, place, chunk[start : start + _CHUNK])
-
-
-def _ending_rows(cluster: int, place: bytes, ended: Packed) -> pa.RecordBatch:
-    count = len(ended)
-    columns: dict[str, Any] = {
-        "kind": pa.repeat(pa.scalar(ENDING, pa.int8()), count),
-        "cluster": pa.repeat(pa.scalar(cluster, pa.int32()), count),
-        "place": pa.repeat(pa.scalar(place, pa.binary()), count),
-        "payload": pa.nulls(count, pa.binary()),
-    }
-    arrays = [
-        columns[field.name]
-        if field.name in columns
-        else pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
-        for field in SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+            ended = chunk[start : start + _CHUNK]
+            arrays = [
+                pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
+                if field.name in (ended.dtype.names or ())
+                else pa.repeat(pa.scalar(same.get(field.name), field.type), len(ended))
+                for field in SCHEMA
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def judged(
@@ -124,7 +158,8 @@ def judged(
     places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
     counting = facts.sparkSession.createDataFrame(places, "place binary")
     tasks = max(FEWEST_TASKS, count // _ROWS_A_TASK)
-    asked = facts.where(f"kind <> {TO_DRIVER}").join(counting, "place", "left_semi").select(*SCHEMA.names)
+    asked = facts.where(f"kind IN ({DECISION}, {USE}) OR kind = {ENDING} AND outcome <> {EMPTY_CODE}")
+    asked = asked.join(counting, "place", "left_semi").select(*_JUDGED)
     grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,20 +9,22 @@ import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, groupby
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
-from kafkawire.spark.fleet_listing import as_batches, replica_at, segment_sizes
-from kafkawire.spark.outcome_rows import SCHEMA, SPARK_SCHEMA, TO_DRIVER, short, shuffled_rows
+from kafkawire.spark.fleet_listing import REPLICA, Found, as_batches, found_in, replica_at, segment_sizes
+from kafkawire.spark.outcome_rows import SPARK_SCHEMA, TO_DRIVER, ending_rows, id_rows, open_rows, rows_of, short
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
 from kafkawire.transactions.answers import Answer, Placed
-from kafkawire.transactions.endings import Endings
-from kafkawire.transactions.part_summary import decode, encode
+from kafkawire.transactions.local_audit import to_read
+from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.summary_processes import PartTask
 
 if TYPE_CHECKING:
@@ -59,6 +61,55 @@ class PartSizing(NamedTuple):
     part_bytes: int
     replicas: int
     size: int
+
+    @property
+    def tasks(self) -> int:
+        """That merge the summaries of replicas."""
+        return max(1, min(self.replicas, max(FEWEST_TASKS, self.size // TASK_BYTES)))
+
+
+class Fleet(NamedTuple):
+    """A listing, and what its replicas are read with.
+
+    Attributes:
+        replicas: rows of `fleet_listing.REPLICA`.
+        roots: by log directory: the number of its cluster, and what its replicas are read with.
+    """
+
+    found: Found
+    replicas: DataFrame
+    sizing: PartSizing
+    roots: Roots
+
+    @classmethod
+    def of(cls, listed: DataFrame, settings: Settings, part_bytes: int) -> Fleet:
+        """Take the listing's small part and its size."""
+        found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
+        replicas = listed.where(f"kind = '{REPLICA}'")
+        count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
+        return cls(found, replicas, PartSizing(part_bytes, count, size), _of_roots(found, settings))
+
+    def facts(self, *, whole: bool = False) -> DataFrame:
+        """What `merged` gives of all replicas."""
+        return merged(summaries(self.replicas, self.sizing, self.roots), self.sizing.tasks, self.roots, whole=whole)
+
+
+def numbers(found: Found) -> dict[str | None, int]:
+    """Clusters as numbers. Directories without a cluster's id belong to the only cluster, where there is only one."""
+    ids = sorted(set(found.clusters.values()))
+    return {None: 0} if len(ids) <= 1 else {None: 0, **{cluster: 1 + number for number, cluster in enumerate(ids)}}
+
+
+def _of_roots(found: Found, settings: Settings) -> Roots:
+    numbered, clusters = numbers(found), found.clusters
+    paths = [broker.root for broker in found.brokers]
+    placeholders = [SimpleNamespace(broker=SimpleNamespace(root=path)) for path in paths]
+    replicas = to_read(cast("list[Partition]", placeholders), settings, found.metadata, clusters)
+    single = len(numbered) == 1
+    return {
+        path: (0 if single else numbered[clusters.get(path)], replica._replace(partition=cast("Partition", None)))
+        for path, replica in zip(paths, replicas, strict=True)
+    }
 
 
 class DriverFacts(NamedTuple):
@@ -113,20 +164,32 @@ def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
             yield (*place, cell, data[start : start + _CELL_BYTES])
 
 
-def merged(found: DataFrame, tasks: int, roots: Roots) -> DataFrame:
-    """What replicas say, as rows of `outcome_rows.SCHEMA`.
+def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -> DataFrame:
+    """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
 
     Args:
         found: as `summaries` gives them.
+        whole: with open transactions, and all columns of ended ones.
     """
 
     def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
         sums: dict[int, list[Placed]] = defaultdict(list)
         for _, of_replica in groupby(listed, key=lambda row: row["real"]):
-            cluster, facts = _merged(of_replica, roots)
+            first = next(of_replica)
+            partition = replica_at(first)
+            cluster, settings = roots[partition.broker.root]
+            merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
+            ended = 0
+            for segment, summary in _summaries(chain([first], of_replica)):
+                merging.take(segment, summary)
+                ended += len(merging.endings)
+                yield from ending_rows(cluster, merging.endings.place, merging.endings.drain())
+            facts = merging.facts()
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            yield _to_driver(_told(facts))
-            yield from shuffled_rows(cluster, facts)
+            yield _to_driver(DriverFacts(_of_driver(facts), ended))
+            yield from id_rows(cluster, facts)
+            if whole:
+                yield from open_rows(cluster, merging.open_in_log())
         for answers in sums.values():
             yield _to_driver(list(short(answers)))
 
@@ -134,38 +197,25 @@ def merged(found: DataFrame, tasks: int, roots: Roots) -> DataFrame:
     return by_task(ordered, merge, SPARK_SCHEMA)
 
 
-def _merged(of_replica: Rows, roots: Roots) -> tuple[int, ReplicaFacts]:
-    first = next(of_replica)
-    partition = replica_at(first)
-    cluster, settings = roots[partition.broker.root]
-    merge = ReplicaMerge(settings._replace(partition=partition))
-    data = [first["summary"]]
-    segment = first["segment"]
-    for row in of_replica:
-        if row["cell"] == 0:
-            merge.take(segment, decode(b"".join(data)))
-            data.clear()
-            segment = row["segment"]
-        data.append(row["summary"])
-    merge.take(segment, decode(b"".join(data)))
-    return cluster, merge.facts()
+def _summaries(of_replica: Iterable[dict[str, Any]]) -> Iterator[tuple[int, PartSummary]]:
+    """The summaries of a replica's parts, put together from their cells, each with the index of its segment."""
+    for (segment, _), cells in groupby(of_replica, key=lambda row: (row["segment"], row["number"])):
+        yield segment, decode(b"".join(cell["summary"] for cell in cells))
 
 
-def _told(facts: ReplicaFacts) -> DriverFacts:
+def _of_driver(facts: ReplicaFacts) -> ReplicaFacts:
     """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
-    kept = replace(
+    return replace(
         facts,
         answers=(path, *(one for one in facts.answers if one.answer.violated)),
-        endings=Endings(place),
         ids=None if facts.ids is None else replace(facts.ids, decisions={}),
     )
-    return DriverFacts(kept, len(facts.endings))
 
 
 def _to_driver(value: Any) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}], schema=SCHEMA)
+    return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
 
 
 def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[Partition]:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from kafkawire.logdir import LogFile
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 
@@ -31,32 +27,6 @@ def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[
     shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
     order = sorted(range(len(items)), key=lambda i: sizes[i], reverse=True)
     return [[items[i] for i in order[share::shares]] for share in range(shares)]
-
-
-def on_workers(
-    spark: SparkSession,
-    items: Sequence[T],
-    size: Callable[[T], int],
-    read: Callable[[T], Iterable[pa.RecordBatch]],
-    schema: str,
-) -> DataFrame:
-    """The table of the batches that `read` yields for each item.
-
-    Args:
-        items, read: are pickled, and go to the workers.
-        size: bytes of an item.
-        schema: of the batches that `read` gives, as Spark writes it.
-    """
-    shares, folder = split_into_tasks(items, size), os.getcwd()
-
-    def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-                for item in shares[number]:
-                    yield from read(item)
-
-    numbers = spark.range(0, len(shares), 1, numPartitions=max(1, len(shares)))
-    return numbers.mapInArrow(read_shares, schema)
 
 
 def file_size(file: LogFile) -> int:

@@ -1,87 +1,79 @@
-"""`transactions`: every transaction of log directories as a table, found by Spark SQL (`transaction_sql`) in a table of
-facts.
-
-Workers read segments, large ones in parts, with this package's codecs. The facts have one schema for both kinds of
-rows, with these columns beside `place` and `rank`:
-
-- batch, one of a transaction: offset, last_offset, timestamp, producer_id, producer_epoch, control, coordinator_epoch
-- registration, a record of `__transaction_state`: offset, timestamp, transactional_id, three producer ids, and of its
-  value producer_epoch, state, timeout_ms, started, updated
-
-`place` is the number of a replica in the job. `rank` orders its rows as they stand in the log: by segment, then by byte
-position. `control` is 0 for ABORT, 1 for COMMIT, 2 for a marker that compaction emptied, null for data.
-"""
+"""`transactions`: every transaction of log directories as a table, a projection of the rows that the audit judges
+(`outcome_rows`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pickle
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkawire.logdir import LogDirectory, LogFile, Partition
-from kafkawire.logdir.splits import ranges
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, EMPTY, MALFORMED
+from kafkawire.logdir import LogDirectory
 from kafkawire.rows.arrow import arrow_text
-from kafkawire.spark.sources import PART_BYTES
-from kafkawire.spark.task_sizing import file_size, on_workers
-from kafkawire.spark.transaction_sql import TRANSACTIONS
-from kafkawire.transactions.coordinator_log import registration
+from kafkawire.spark.fleet_listing import listing
+from kafkawire.spark.outcome_rows import ENDING, OPEN, OWNER, unpacked
+from kafkawire.spark.replica_parts import Fleet
+from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
-from kafkawire.transactions.local_audit import cluster_ids
-from kafkawire.transactions.replica_files import place_of, replicas
-from kafkawire.transactions.segment_scan import Appends, read_pieces
+from kafkawire.transactions.endings import NO_EPOCH, OUTCOMES
+from kafkawire.transactions.part_scan import PART_BYTES
+from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame, SparkSession
 
-_RANK_BITS = 40
+    from kafkawire.transactions.facts import Owner
 
-#: A marker whose record compaction removed: it ended a transaction, with an unknown outcome.
-_EMPTIED = 2
-_CONTROLS = {CONTROL_TYPES[ABORT]: ABORT, CONTROL_TYPES[COMMIT]: COMMIT, EMPTY: _EMPTIED}
+#: By outcome, `OUTCOMES`; the last: none yet.
+_STATES = pa.array(["aborted", "committed", "ended", "open"])
+_OUTCOMES = pa.array(["ABORT", "COMMIT", None, None])
 
-_PLACES = "place int, cluster string, directory string, topic string, partition int"
-_SCHEMA = pa.schema(
+_OWNER = pa.schema(
     [
-        ("kind", pa.string()),
-        ("place", pa.int32()),
-        ("rank", pa.int64()),
-        ("offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("control", pa.int8()),
-        ("coordinator_epoch", pa.int32()),
-        ("previous_producer_id", pa.int64()),
-        ("next_producer_id", pa.int64()),
         ("transactional_id", pa.string()),
-        ("state", pa.string()),
-        ("timeout_ms", pa.int32()),
-        ("started", pa.int64()),
-        ("updated", pa.int64()),
+        ("coordinator_state", pa.string()),
+        ("coordinator_producer_id", pa.int64()),
+        ("coordinator_producer_epoch", pa.int16()),
+        ("transaction_timeout_ms", pa.int32()),
+        ("transaction_start_timestamp", pa.int64()),
+        ("transaction_last_update_timestamp", pa.int64()),
     ]
 )
-_SPARK_TYPES = {"int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint"}
-_SPARK_SCHEMA = ", ".join(f"{field.name} {_SPARK_TYPES.get(str(field.type), str(field.type))}" for field in _SCHEMA)
+SCHEMA = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("directory", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("batches", pa.int64()),
+        ("first_timestamp", pa.int64()),
+        ("last_timestamp", pa.int64()),
+        ("state", pa.string()),
+        ("outcome", pa.string()),
+        ("marker_offset", pa.int64()),
+        ("marker_epoch", pa.int16()),
+        ("marker_timestamp", pa.int64()),
+        ("coordinator_epoch", pa.int32()),
+        ("duration_ms", pa.int64()),
+        *_OWNER,
+    ]
+)
 
 
-class ReplicaSegmentPart(NamedTuple):
-    """A part of a segment to read: the number of its place, its segment's number in that place, the file, the bytes."""
-
-    place: int
-    segment: int
-    file: LogFile
-    start: int = 0
-    end: int | None = None
-
-
-def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
-    """Every transaction in copied log directories, as Spark SQL finds them (`TRANSACTIONS`): a row for each
-    replica of each partition that holds data of it. Nothing is read before the table is used.
+def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> DataFrame:
+    """Every transaction in copied log directories: a row for each replica of each partition that holds data of it.
+    Folders are listed at once; logs are read, each once, when the table is used.
 
     - cluster, directory, topic, partition: where; the cluster's id is null where the directory does not contain it
     - producer_id, producer_epoch, batches, first_offset, last_offset, first_timestamp, last_timestamp: of its data
@@ -93,95 +85,102 @@ def transactions(directory: LogDirectory, spark: SparkSession) -> DataFrame:
       transaction_last_update_timestamp: the coordinator's current state; null where no record names the producer id
 
     Times are epoch milliseconds. Workers must see the directories under the same paths, and have this package.
+
+    Args:
+        source: log directories, or folders that contain some; or what `logdir.open` found.
+
+    Raises:
+        OSError: a path that does not exist or may not be read.
     """
-    audited = replicas(directory)
-    clusters = cluster_ids(directory)
-    places = [place_of(partition) for partition in audited]
-    named = [
-        (number, clusters.get(place.copy), arrow_text(place.copy), arrow_text(place.topic), place.partition)
-        for number, place in enumerate(places)
-    ]
-    parts = [part for number, partition in enumerate(audited) for part in _parts(number, partition)]
-    facts = on_workers(spark, parts, _size, facts_of, _SPARK_SCHEMA)
-    return spark.sql(TRANSACTIONS, facts=facts, places=spark.createDataFrame(named, _PLACES))
+    paths = [partition.path for partition in source.partitions] if isinstance(source, LogDirectory) else source
+    fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES)
+    return table_of(fleet.facts(whole=True), fleet)
 
 
-def _parts(number: int, partition: Partition) -> Iterator[ReplicaSegmentPart]:
-    """The segments of a replica, large ones in parts. The coordinator's are small."""
-    for segment, file in enumerate(partition.segments):
-        try:
-            found = [(0, None)] if partition.topic == TRANSACTION_STATE else ranges(file, PART_BYTES)
-        except OSError:
-            continue  # gone, or not readable: the audit reports it
-        for start, end in found:
-            yield ReplicaSegmentPart(number, segment, file, start, end)
+def table_of(facts: DataFrame, fleet: Fleet) -> DataFrame:
+    """The table. `facts`: of the fleet, whole."""
+    clusters = _names(fleet)
+    found = facts.where(f"kind IN ({OWNER}, {OPEN}, {ENDING})")
+    grouped = found.repartition("cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
+
+    def project(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _projected(batches, clusters)
+
+    return grouped.mapInArrow(project, from_arrow_schema(SCHEMA))
 
 
-def _size(part: ReplicaSegmentPart) -> int:
-    return (file_size(part.file) if part.end is None else part.end) - part.start
+def _names(fleet: Fleet) -> dict[str, str | None]:
+    """The cluster of each log directory."""
+    ids = sorted(set(fleet.found.clusters.values()))
+    return {broker.root: broker.cluster_id for broker in fleet.found.brokers} if ids else {}
 
 
-def facts_of(part: ReplicaSegmentPart) -> Iterator[pa.RecordBatch]:
-    """The facts of a part, in pieces of bounded size."""
-    place = Place("", part.file.topic or "", part.file.partition or 0)
-    first = part.segment << _RANK_BITS
-    registrations: list[dict[str, object]] = []
-    for fact in read_pieces(part.file, start=part.start, end=part.end):
-        if isinstance(fact, Appends):
-            yield _batches(part.place, first, fact)
-        elif isinstance(fact, CoordinatorRecord):
-            found = registration(place, fact)
-            if isinstance(found, Registration):
-                registrations.append(_registration(part.place, first + len(registrations), found))
-    if registrations:
-        columns = [pa.array([row.get(field.name) for row in registrations], field.type) for field in _SCHEMA]
-        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+def _projected(batches: Iterable[pa.RecordBatch], clusters: dict[str, str | None]) -> Iterator[pa.RecordBatch]:
+    """Rows by producer id, owners first -> transactions."""
+    owners: list[tuple[Any, Owner]] = []
+    producer: tuple[int, int] | None = None
+    for batch in batches:
+        chosen: list[tuple[Any, ...]] = [(None,) * len(_OWNER)]
+        kinds, rows = batch["kind"].to_numpy(), len(batch)
+        of_row = np.zeros(rows, np.int64)
+        ids = np.stack([batch["cluster"].to_numpy(), batch["producer_id"].to_numpy()])
+        starts = [0, *(np.flatnonzero((ids[:, 1:] != ids[:, :-1]).any(axis=0)) + 1).tolist(), rows]
+        for start, stop in pairwise(starts):
+            key = int(ids[0, start]), int(ids[1, start])
+            if key != producer:
+                producer, owners = key, []
+            behind = start + int((kinds[start:stop] == OWNER).sum())
+            owners += (pickle.loads(payload) for payload in batch["payload"][start:behind].to_pylist())
+            if owners and behind < stop:
+                of_row[behind:stop] = len(chosen)
+                chosen.append(_owner_values(owners))
+        found = pa.array(kinds != OWNER)
+        if pc.any(found).as_py():
+            taken = pa.array(of_row).filter(found)
+            columns = [
+                pa.array(values, field.type).take(taken)
+                for values, field in zip(zip(*chosen, strict=True), _OWNER, strict=True)
+            ]
+            yield _table(batch.filter(found), columns, clusters)
 
 
-def _batches(place: int, first: int, found: Appends) -> pa.RecordBatch:
-    found = found.where(found.transactional & (found.control != MALFORMED))
-    count = len(found)
-    control = np.full(count, -1, np.int8)
-    for name, code in _CONTROLS.items():
-        control[found.control == name] = code
+def _owner_values(owners: list[tuple[Any, Owner]]) -> tuple[Any, ...]:
+    """Of the owner that counts: of several replicas' the one that reaches furthest, of several ids the newest."""
+    by_partition: dict[int, tuple[Any, Owner]] = {}
+    for one in owners:
+        number = one[1].newest.place.partition
+        by_partition[number] = max(by_partition.get(number, one), one, key=lambda pair: pair[0])
+    owner = pick_owner(owner for _, owner in by_partition.values())
+    assert owner is not None
+    name, value = arrow_text(owner.newest.transactional_id), owner.newest.value
+    if value is None:
+        return (name, *[None] * (len(_OWNER) - 1))
+    return (
+        name, state_name(value.transaction_status), value.producer_id, value.producer_epoch,
+        value.transaction_timeout_ms, value.transaction_start_timestamp_ms, value.transaction_last_update_timestamp_ms,
+    )  # fmt: skip
+
+
+def _table(found: pa.RecordBatch, owner: list[pa.Array], clusters: dict[str, str | None]) -> pa.RecordBatch:
+    places = found["place"].dictionary_encode()
+    where = [unpacked(place) for place in places.dictionary.to_pylist()]
+    outcome = pc.fill_null(found["outcome"], len(OUTCOMES))
+    epoch = found["coordinator_epoch"]
     columns: dict[str, Any] = {
-        "kind": pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), ["batch"]).cast(pa.string()),
-        "place": np.full(count, place, np.int32),
-        "rank": first + found.position,
-        "offset": found.base_offset,
-        "last_offset": found.last_offset,
-        "timestamp": found.timestamp,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "control": pa.array(control, mask=control < 0),
-        "coordinator_epoch": pa.array(found.coordinator_epoch.tolist(), pa.int32()),
+        "cluster": pa.array([clusters.get(place.copy) for place in where], pa.string()).take(places.indices),
+        "directory": pa.array([arrow_text(place.copy) for place in where]).take(places.indices),
+        "topic": pa.array([arrow_text(place.topic) for place in where]).take(places.indices),
+        "partition": pa.array([place.partition for place in where], pa.int32()).take(places.indices),
+        "producer_epoch": found["data_epoch"],
+        "state": _STATES.take(outcome),
+        "outcome": _OUTCOMES.take(outcome),
+        "marker_offset": found["offset"],
+        "marker_timestamp": found["timestamp"],
+        "coordinator_epoch": pc.if_else(pc.equal(epoch, NO_EPOCH), pa.scalar(None, pa.int32()), epoch),
+        "duration_ms": pc.subtract(found["timestamp"], found["first_timestamp"]),
+        **dict(zip(_OWNER.names, owner, strict=True)),
     }
     arrays = [
-        pa.array(columns[field.name], field.type) if field.name in columns else pa.nulls(count, field.type)
-        for field in _SCHEMA
+        (columns[field.name] if field.name in columns else found[field.name]).cast(field.type) for field in SCHEMA
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
-
-
-def _registration(place: int, rank: int, found: Registration) -> dict[str, object]:
-    row: dict[str, object] = {
-        "kind": "registration",
-        "place": place,
-        "rank": rank,
-        "offset": found.offset,
-        "timestamp": found.timestamp,
-        "transactional_id": arrow_text(found.transactional_id),
-    }
-    value = found.value
-    if value is None:
-        return row
-    return row | {
-        "producer_id": value.producer_id,
-        "producer_epoch": value.producer_epoch,
-        "previous_producer_id": value.previous_producer_id,
-        "next_producer_id": value.next_producer_id,
-        "state": state_name(value.transaction_status),
-        "timeout_ms": value.transaction_timeout_ms,
-        "started": value.transaction_start_timestamp_ms,
-        "updated": value.transaction_last_update_timestamp_ms,
-    }
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -182,12 +182,13 @@ def choose_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     best: dict[tuple[str, int], Partition] = {}
     for partition in partitions:
         key = (partition.place.topic, partition.place.partition)
-        if key not in best or _reach(best[key]) < _reach(partition):
+        if key not in best or reach(best[key]) < reach(partition):
             best[key] = partition
     return list(best.values())
 
 
-def _reach(partition: Partition) -> tuple[int, int, int, str]:
+def reach(partition: Partition) -> tuple[int, int, int, str]:
+    """How far a replica reaches, to be compared with others of the partition."""
     high_watermark = -1 if partition.high_watermark is None else partition.high_watermark
     return partition.leader_epoch, partition.log_end, high_watermark, partition.place.copy
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.recfunctions import repack_fields
 
 from kafkawire.transactions.facts import Place
 
@@ -15,7 +16,8 @@ OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
 ABORT_CODE, _, EMPTY_CODE = range(3)
 CODES = {name: code for code, name in enumerate(OUTCOMES)}
 
-#: An ended transaction in 37 bytes: `offset` and `timestamp` of its marker, `first_offset` of its data.
+#: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
+#: of its marker, the others of its data.
 PACKED = np.dtype(
     [
         ("producer_id", "<i8"),
@@ -25,8 +27,16 @@ PACKED = np.dtype(
         ("data_epoch", "<i2"),
         ("marker_epoch", "<i2"),
         ("outcome", "i1"),
+        ("last_offset", "<i8"),
+        ("first_timestamp", "<i8"),
+        ("last_timestamp", "<i8"),
+        ("batches", "<i4"),
+        ("coordinator_epoch", "<i4"),
     ]
 )
+#: The fields that the rules need: 37 bytes.
+_JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "marker_epoch", "outcome"]
+NO_EPOCH = -(1 << 31)
 
 Packed = npt.NDArray[np.void]
 
@@ -59,21 +69,29 @@ class Endings:
 
     Attributes:
         chunks: arrays, in the order of the log.
+
+    Args:
+        whole: keep all fields, and those whose outcome is not known; otherwise what the rules need.
     """
 
-    __slots__ = ("chunks", "place")
+    __slots__ = ("chunks", "place", "whole")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, whole: bool = False) -> None:
         self.place = place
+        self.whole = whole
         self.chunks: list[Packed] = []
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
 
+    def drain(self) -> list[Packed]:
+        """Take out what is there."""
+        chunks, self.chunks = self.chunks, []
+        return chunks
+
     def add(self, ended: Packed) -> None:
-        """Take the next, in the order of their markers. Those whose marker was compacted to nothing are left out: their
-        outcome is not known."""
-        known = ended[ended["outcome"] != EMPTY_CODE]
+        """Take the next, in the order of their markers. EMPTY: compaction removed the marker's record."""
+        known = ended if self.whole else repack_fields(ended[_JUDGED][ended["outcome"] != EMPTY_CODE])
         if len(known):
             self.chunks.append(known)
 

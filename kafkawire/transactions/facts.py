@@ -90,6 +90,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         producer_epoch: of its last batch.
         coordinator_epoch: of the producer's last marker in the partition; None where there is none.
         written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
+        first_timestamp, batches: of its first batch, and their number, as far as they were read.
     """
 
     place: Place
@@ -100,6 +101,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     last_timestamp: int
     coordinator_epoch: int | None = None
     written_after: int | None = None
+    first_timestamp: int = -1
+    batches: int = 0
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):

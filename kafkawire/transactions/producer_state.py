@@ -13,6 +13,7 @@ import msgspec
 
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.transactions.endings import CODES, NO_EPOCH
 from kafkawire.transactions.producer_append import Append
 
 #: Number of last batches that a broker remembers: a retry of one of them is not written again.
@@ -52,7 +53,8 @@ class Producer:
     Attributes:
         epoch: of its last batch or marker, -1 for none. `coordinator_epoch`: of its last marker, -1 for none.
         timestamp: of its last batch or marker, epoch milliseconds.
-        first_offset: of its open transaction in the partition, -1 for none.
+        first_offset: of its open transaction in the partition, -1 for none. `first_timestamp`, `open_batches`: of its
+            first batch, and their number, as far as they are in the log.
         batches: its last batches of data in this epoch, at most five.
         last_append: last offset of its last batch or marker.
         data_known_from: where no offset is missing from here on, no data of this epoch is missing.
@@ -67,7 +69,9 @@ class Producer:
         "data_known_from",
         "epoch",
         "first_offset",
+        "first_timestamp",
         "last_append",
+        "open_batches",
         "producer_id",
         "rewritten",
         "timestamp",
@@ -79,7 +83,8 @@ class Producer:
         self.epoch = -1
         self.coordinator_epoch = -1
         self.timestamp = -1
-        self.first_offset = -1
+        self.first_offset = self.first_timestamp = -1
+        self.open_batches = 0
         self.batches: deque[Retained] = deque(maxlen=BATCHES_TO_RETAIN)
         self.last_append = -1
         self.data_known_from = 0
@@ -155,7 +160,8 @@ class Producer:
                 self.data(append)
                 self.written_after = marker_time
                 if self.first_offset < 0:
-                    self.first_offset = append.base_offset
+                    self.begin(append.base_offset, append.timestamp, 0)
+                self.open_batches += 1
             elif self.first_offset < 0:  # otherwise it is refused, even when a log is recovered
                 self.data(append)
             return False
@@ -170,6 +176,19 @@ class Producer:
         else:
             self.marker(append)
         return ends
+
+    def begin(self, first_offset: int, timestamp: int, batches: int) -> None:
+        """Open a transaction. `timestamp`: of its first batch. `batches`: that it has so far."""
+        self.first_offset, self.first_timestamp, self.open_batches = first_offset, timestamp, batches
+
+    def ending(self, append: Append) -> tuple[int, ...]:
+        """The values of `endings.PACKED` where this marker ends the open transaction."""
+        epoch = append.coordinator_epoch
+        return (
+            self.producer_id, append.base_offset, append.timestamp, self.first_offset, self.epoch,
+            append.producer_epoch, CODES[append.control or ""], self.last_append, self.first_timestamp, self.timestamp,
+            self.open_batches, NO_EPOCH if epoch is None else epoch,
+        )  # fmt: skip
 
     def data(self, append: Append) -> None:
         """Take a batch of data."""

@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import MALFORMED
-from kafkawire.transactions.endings import CODES
 from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.span import Leap, Span
@@ -42,6 +41,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
         last_stable_offset: first offset of the earliest transaction of another producer that is still open, otherwise
             the offset after the marker.
         data_epoch: of its last batch. `marker_epoch`, `timestamp`: of the marker, epoch milliseconds.
+        packed: the values of `endings.PACKED`.
     """
 
     producer_id: int
@@ -52,15 +52,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     data_epoch: int = -1
     marker_epoch: int = -1
     timestamp: int = -1
-
-    @property
-    def packed(self) -> tuple[int, ...]:
-        """The values of `endings.PACKED`."""
-        code = CODES[self.outcome]
-        return (
-            self.producer_id, self.last_offset, self.timestamp, self.first_offset, self.data_epoch,
-            self.marker_epoch, code,
-        )  # fmt: skip
+    packed: tuple[int, ...] = ()
 
     @property
     def aborted(self) -> AbortedTxn | None:
@@ -82,11 +74,11 @@ class LogObserver(Protocol):
 
 
 class Followed(NamedTuple):
-    """The producers of a span in their state behind it; of the transactions that its steps ended the marker, the first
-    offset, and the epoch of the data."""
+    """The producers of a span in their state behind it; of the transactions that its steps ended the marker, and the
+    values of `endings.PACKED`."""
 
     producers: dict[int, Producer]
-    ended: list[tuple[Append, int, int]]
+    ended: list[tuple[Append, tuple[int, ...]]]
 
 
 class Replay:
@@ -129,13 +121,14 @@ class Replay:
         if control is not None and (marker_time is None or append.timestamp > marker_time):
             self.marker_time = append.timestamp
         first_offset, data_epoch = producer.first_offset, producer.epoch
+        ending = () if control is None or first_offset < 0 else producer.ending(append)
         if producer.add(append, marker_time):
-            return self._ended(append, append.control or "", first_offset, data_epoch)
+            return self._ended(append, first_offset, data_epoch, ending)
         if first_offset < 0 <= producer.first_offset:
             self.ongoing[producer_id] = producer.first_offset
         return None
 
-    def _ended(self, append: Append, outcome: str, first_offset: int, data_epoch: int) -> Ended:
+    def _ended(self, append: Append, first_offset: int, data_epoch: int, packed: tuple[int, ...]) -> Ended:
         ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
         stable = marker + 1
         for other, offset in ongoing.items():
@@ -145,8 +138,10 @@ class Replay:
         ongoing.pop(producer_id, None)
         if self.high_watermark is not None and marker >= self.high_watermark:
             self.unreplicated[first_offset] = marker
-        marker_epoch, timestamp = append.producer_epoch, append.timestamp
-        return Ended(producer_id, outcome, first_offset, marker, stable, data_epoch, marker_epoch, timestamp)
+        return Ended(
+            producer_id, append.control or "", first_offset, marker, stable, data_epoch, append.producer_epoch,
+            append.timestamp, packed,
+        )  # fmt: skip
 
     def followed(self, span: Span, intact_from: int, checks: LogObserver | None = None) -> Followed | None:
         """The state behind a span, which `take` makes this one's; None where the span was judged from another state.
@@ -156,7 +151,7 @@ class Replay:
             checks: sees each batch that is replayed before the state does; None: only the state is needed.
         """
         producers: dict[int, Producer] = {}
-        ended: list[tuple[Append, int, int]] = []
+        ended: list[tuple[Append, tuple[int, ...]]] = []
         for producer_id, program in span.programs:
             known = self.producers.get(producer_id)
             producer = None if known is None else known.copy()
@@ -166,7 +161,9 @@ class Replay:
                         return None
                     producer.become(item.after)
                     if item.first_offset is not None:
-                        producer.first_offset = item.first_offset
+                        producer.begin(item.first_offset, item.first_timestamp, item.batches)
+                    elif producer.first_offset >= 0:
+                        producer.open_batches += item.batches
                     if item.coordinator_epoch is not None:
                         producer.coordinator_epoch = item.coordinator_epoch
                     if item.in_transaction:
@@ -181,9 +178,9 @@ class Replay:
                     if append.control == MALFORMED:
                         continue
                     producer = Producer(producer_id)
-                first_offset, data_epoch = producer.first_offset, producer.epoch
+                ending = () if append.control in (None, MALFORMED) else producer.ending(append)
                 if producer.add(append, newest(self.marker_time, item.marker_time)):
-                    ended.append((append, first_offset, data_epoch))
+                    ended.append((append, ending))
             if producer is not None:
                 producers[producer_id] = producer
         return Followed(producers, ended)

@@ -128,9 +128,16 @@ def parts_of(
 
 class ReplicaMerge:
     """Merges the summaries of a replica's parts, in the order of the log. Where one does not fit the state of the parts
-    before, because offsets go back or clocks are far apart, the part is read again and replayed batch by batch."""
+    before, because offsets go back or clocks are far apart, the part is read again and replayed batch by batch.
 
-    def __init__(self, replica: Replica) -> None:
+    Args:
+        whole: keep all fields of ended transactions.
+
+    Attributes:
+        endings: the transactions that have ended so far; they may be taken out.
+    """
+
+    def __init__(self, replica: Replica, *, whole: bool = False) -> None:
         partition = replica.partition
         self._replica = replica
         self._place = place_of(partition)
@@ -138,7 +145,7 @@ class ReplicaMerge:
         seeded = [Replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay
-        self._endings = Endings(self._place)
+        self.endings = Endings(self._place, whole=whole)
         self._ids: IdHistory | None = None
         self._segments: list[Segment] = []
         self._state: SegmentState | None = None
@@ -165,7 +172,7 @@ class ReplicaMerge:
             if ended is None:
                 self._replay(summary, done)
                 return
-            self._endings.add(ended)
+            self.endings.add(ended)
             self._last_marker = span.last_marker or self._last_marker
             done += span.rows
         for record in summary.records:
@@ -194,7 +201,7 @@ class ReplicaMerge:
                     ended = self._checks.add(append)
                     if ended is not None:
                         rows.append(ended.packed)
-                self._endings.add(packed(rows))
+                self.endings.add(packed(rows))
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
@@ -216,6 +223,10 @@ class ReplicaMerge:
         if found is not None:
             ids.add(found)
 
+    def open_in_log(self) -> Iterator[Open]:
+        """The transactions that are open after the last batch, without those that only a snapshot names."""
+        return open_transactions(self._place, self._checks.replay)
+
     def facts(self) -> ReplicaFacts:
         """The facts, once the last part was taken."""
         partition, place = self._replica.partition, self._place
@@ -233,7 +244,7 @@ class ReplicaMerge:
             path=partition.path,
             opens=tuple(open_transactions(place, self._opens)),
             answers=tuple(Placed(place, answer, partition.path) for answer in answers),
-            endings=self._endings,
+            endings=self.endings,
             producers=ReplicaProducers(place, len(producers), tuple(beyond)),
             ids=id_facts,
             damage=tuple(self._damage),
@@ -276,4 +287,6 @@ def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
             last_timestamp=producer.timestamp,
             coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
             written_after=producer.written_after,
+            first_timestamp=producer.first_timestamp,
+            batches=producer.open_batches,
         )

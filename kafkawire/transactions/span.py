@@ -33,6 +33,7 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
 
     Attributes:
         after: the state behind them. `first_offset`: of the transaction that is open then; None: as before them.
+            `first_timestamp`: of its first batch. `batches`: of it, or how many are added to the one before.
         coordinator_epoch: of their last marker; None: as before them.
         in_transaction: one of them has data of a transaction; the newest marker of the span before the last of these
             has the timestamp `marker_time`, None for none.
@@ -44,6 +45,8 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
     coordinator_epoch: int | None
     in_transaction: bool
     marker_time: int | None
+    first_timestamp: int = -1
+    batches: int = 0
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

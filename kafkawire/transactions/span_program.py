@@ -12,7 +12,6 @@ from kafkawire.transactions.checks.log_checks import LogChecks
 from kafkawire.transactions.endings import ABORT_CODE, Packed, packed
 from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState
-from kafkawire.transactions.replay import Ended
 from kafkawire.transactions.span import Leap, Step
 
 #: Later than any timestamp: by this clock every idle producer may have been forgotten.
@@ -38,6 +37,7 @@ class Program:
         "leaps_from",
         "marked",
         "marker_time",
+        "open_before",
         "producer",
         "was_ended",
     )  # fmt: skip
@@ -49,6 +49,7 @@ class Program:
         self.leaps_from: ProducerState | None = None
         self.in_transaction = self.marked = False
         self.marker_time: int | None = None
+        self.open_before = 0
 
     @classmethod
     def of(cls, items: Iterable[Step | Leap]) -> Program:
@@ -94,10 +95,12 @@ class Program:
         if producer is None or not self.determined or producer.state != leap.before:
             return False
         if self.leaps_from is None:
-            self.leaps_from = leap.before
+            self.leaps_from, self.open_before = leap.before, producer.open_batches
         producer.become(leap.after)
         if leap.first_offset is not None:
-            producer.first_offset = leap.first_offset
+            producer.begin(leap.first_offset, leap.first_timestamp, leap.batches)
+        elif producer.first_offset >= 0:
+            producer.open_batches += leap.batches
         if leap.coordinator_epoch is not None:
             producer.coordinator_epoch, self.marked = leap.coordinator_epoch, True
         if leap.in_transaction:
@@ -109,14 +112,18 @@ class Program:
         producer = self.producer
         if self.leaps_from is None or producer is None:
             return
+        is_open = producer.first_offset >= 0
+        begun = is_open and not self.inherited
         self.done.append(
             Leap(
                 self.leaps_from,
                 producer.state,
-                None if self.inherited or producer.first_offset < 0 else producer.first_offset,
+                producer.first_offset if begun else None,
                 producer.coordinator_epoch if self.marked else None,
                 self.in_transaction,
                 self.marker_time if self.in_transaction else None,
+                producer.first_timestamp if begun else -1,
+                producer.open_batches - (0 if begun else self.open_before) if is_open else 0,
             )
         )
         self.leaps_from = None
@@ -146,7 +153,7 @@ class SpanJudge:
         producer, control = program.producer, append.control
         assert producer is not None
         if program.leaps_from is None:
-            program.leaps_from = producer.state
+            program.leaps_from, program.open_before = producer.state, producer.open_batches
         if (
             producer.first_offset < 0
             and control not in (MALFORMED, EMPTY)
@@ -155,13 +162,9 @@ class SpanJudge:
             self.idle = [min([*self.idle, producer.timestamp]), max([*self.idle, producer.timestamp])]
         self.checks.see(producer, append, clock)
         self.forgotten.see(producer, append, _END_OF_TIME)
-        first_offset, epoch = producer.first_offset, producer.epoch
-        if producer.add(append, marker_time) and control is not None:
-            ended = Ended(
-                append.producer_id, control, first_offset, append.base_offset, -1, epoch, append.producer_epoch,
-                append.timestamp,
-            )  # fmt: skip
-            self._ended.append(ended.packed)
+        ending = () if control in (None, MALFORMED) else producer.ending(append)
+        if producer.add(append, marker_time):
+            self._ended.append(ending)
             self._intact.append(append.intact_from)
         if control is None and append.transactional:
             program.in_transaction, program.marker_time = True, marker_time

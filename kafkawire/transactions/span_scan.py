@@ -177,6 +177,8 @@ class _Columns:
             int(self.coordinator_epoch[marker]) if marker >= start else None,
             bool(len(in_transaction)),
             None if time == _NEVER else time,
+            int(self.timestamp[begins[-1]]) if is_open else -1,
+            int(stop - begins[-1]) if is_open else 0,
         )
 
     def answers(self, chosen: Bools) -> tuple[list[Answer], list[Answer]]:
@@ -213,6 +215,9 @@ class _Columns:
         found["timestamp"], found["first_offset"] = self.timestamp[markers], self.base[begun]
         found["data_epoch"], found["marker_epoch"] = self.epoch[markers - 1], self.epoch[markers]
         found["outcome"] = np.where(self.aborts[markers], ABORT_CODE, 1 - ABORT_CODE)
+        found["last_offset"], found["last_timestamp"] = self.last[markers - 1], self.timestamp[markers - 1]
+        found["first_timestamp"], found["batches"] = self.timestamp[begun], markers - begun
+        found["coordinator_epoch"] = self.coordinator_epoch[markers]
         return found
 
 

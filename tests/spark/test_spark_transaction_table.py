@@ -74,7 +74,7 @@ def _row(data: list[Append], marker: Append | None) -> Row:
 def table(session: SparkSession, *paths: str) -> list[dict[str, Any]]:
     from kafkawire import spark
 
-    return [row.asDict() for row in spark.transactions(logdir.open(*paths), session).collect()]
+    return [row.asDict() for row in spark.transactions(paths, session).collect()]
 
 
 def test_all_transactions_of_a_fleet(spark: SparkSession, tmp_path: Path) -> None:

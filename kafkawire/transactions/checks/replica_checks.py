@@ -10,7 +10,7 @@ from kafkawire.logdir import Partition
 from kafkawire.transactions.answers import LOG_CHECKS, Answer
 from kafkawire.transactions.checks.derived_files import SnapshotCheck, TransactionIndexCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, CODES, OUTCOMES, PACKED, Packed, packed
+from kafkawire.transactions.endings import ABORT_CODE, OUTCOMES, PACKED, Packed, packed
 from kafkawire.transactions.facts import Segment
 from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Followed, Replay
@@ -100,17 +100,11 @@ class PartitionChecks:
 
     def _take(self, span: Span, followed: Followed, intact_from: int) -> Packed:
         """Update the state; the aborted transactions are those that the index should have."""
-        by_steps = [
-            (
-                append.producer_id, append.base_offset, append.timestamp, first_offset, data_epoch,
-                append.producer_epoch, CODES[append.control or ""],
-            )
-            for append, first_offset, data_epoch in followed.ended
-        ]  # fmt: skip
+        by_steps = [ending for _, ending in followed.ended]
         of_leaps = np.frombuffer(span.endings, PACKED)
         ended = np.concatenate([packed(by_steps), of_leaps])
         intact = np.full(len(ended), BEFORE)
-        intact[: len(by_steps)] = [append.intact_from for append, _, _ in followed.ended]
+        intact[: len(by_steps)] = [append.intact_from for append, _ in followed.ended]
         intact[len(by_steps) :][of_leaps["outcome"] == ABORT_CODE] = np.frombuffer(span.intact, np.int64)
         order = np.argsort(ended["offset"], kind="stable")
         ended, intact = ended[order], np.where(intact == BEFORE, intact_from, intact)[order]
@@ -121,7 +115,7 @@ class PartitionChecks:
             for row, known_from, offset in zip(
                 ended[aborted].tolist(), intact[aborted].tolist(), stable.tolist(), strict=True
             ):
-                producer_id, marker, timestamp, first_offset, data_epoch, marker_epoch, code = row
+                producer_id, marker, timestamp, first_offset, data_epoch, marker_epoch, code, *_ = row
                 self._index.add(
                     Ended(
                         producer_id, OUTCOMES[code], first_offset, marker, offset, data_epoch, marker_epoch, timestamp
