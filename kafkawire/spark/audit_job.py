@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from types import SimpleNamespace
@@ -24,13 +23,13 @@ from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
-from kafkawire.spark.outcome_rows import TO_DRIVER, DecidedUntil, judged
-from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, distinct, numbers
+from kafkawire.spark.outcome_rows import DIGESTS, TO_DRIVER, DecidedUntil, judged, replica_digests
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.cross_partition import decided_until
-from kafkawire.transactions.checks.replica_agreement import replicas_agree
+from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.part_scan import PART_BYTES
 from kafkawire.transactions.replica_facts import ReplicaFacts
@@ -101,7 +100,7 @@ class _AuditJob(NamedTuple):
         sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
         facts = self._facts(found, [one.facts for one in of_replicas], sums)
         with self._job("compare replicas"):
-            answers = self._agreement(found, facts, fleet.replicas, fleet.sizing.tasks, of_replicas)
+            answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas)
         endings = sum(one.endings for one in of_replicas)
         if endings:
             with self._job("judge ended transactions"):
@@ -136,7 +135,7 @@ class _AuditJob(NamedTuple):
         return list(judged(read, chosen, until, endings))
 
     def _agreement(
-        self, found: Found, facts: Facts, replicas: DataFrame, tasks: int, of_replicas: list[DriverFacts]
+        self, found: Found, facts: Facts, read: DataFrame, tasks: int, of_replicas: list[DriverFacts]
     ) -> list[Placed]:
         clusters = found.clusters
         seen: set[tuple[str | None, str, int]] = set()
@@ -146,7 +145,9 @@ class _AuditJob(NamedTuple):
             several = several or key in seen
             seen.add(key)
         if several:
-            return list(_compared(replicas.repartition(tasks, "partition"), clusters))
+            digests = read.where(f"kind = {DIGESTS}").select("place", "replica", "offset", "payload")
+            ordered = digests.repartition(tasks, "place").sortWithinPartitions("place", "replica", "offset")
+            return list(_compared(ordered, clusters))
         if not of_replicas:
             return []
         first = of_replicas[0].facts
@@ -165,20 +166,16 @@ class _AuditJob(NamedTuple):
 # On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _compared(replicas: DataFrame, clusters: dict[str, str]) -> Iterator[Placed]:
-    """The answers of replicas_agree."""
+def _compared(digests: DataFrame, clusters: dict[str, str]) -> Iterator[Placed]:
+    """The answers of replicas_agree. `digests`: rows of `outcome_rows.DIGESTS`, in the order of partitions."""
 
     def compare(listed: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-        answers: list[Placed] = []
-        for _, alike in groupby(listed, key=lambda row: row["partition"]):
-            of_cluster: dict[str | None, list[Partition]] = defaultdict(list)
-            for partition in distinct(alike):
-                of_cluster[clusters.get(partition.broker.root)].append(partition)
-            answers += replicas_agree([group for group in of_cluster.values() if len(group) > 1])
-        payloads = [pickle.dumps(placed) for placed in answers]
-        yield pa.RecordBatch.from_arrays([pa.array(payloads, pa.binary())], ["payload"])
+        for _, alike in groupby(listed, key=lambda row: row["place"]):
+            replicas = [replica_digests(one) for _, one in groupby(alike, key=lambda row: row["replica"])]
+            payloads = [pickle.dumps(placed) for placed in replicas_agree(together(replicas, clusters))]
+            yield pa.RecordBatch.from_arrays([pa.array(payloads, pa.binary())], ["payload"])
 
-    found = by_task(replicas.sortWithinPartitions("partition", "sort"), compare, "payload binary").toArrow()
+    found = by_task(digests, compare, "payload binary").toArrow()
     return map(pickle.loads, found.column("payload").to_pylist())
 
 

@@ -1,8 +1,9 @@
 """Ended transactions and coordinators' decisions as rows, and their judgement by producer id, on workers.
 
-A row is of one of six kinds: facts of a replica for the driver, a decision, a use of a producer id by a transactional
-id, the owner of a producer id, an open transaction, an ended one. All but the first are shuffled by cluster and
-producer id: into `marker_outcomes.judge`, and into the table of transactions (`transaction_table`).
+A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
+producer id by a transactional id, the owner of a producer id, an open transaction, an ended one. The last five are
+shuffled by
+cluster and producer id: into `marker_outcomes.judge`, and into the table of transactions (`transaction_table`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kafkawire.spark.fleet_listing import as_batches
+from kafkawire.spark.fleet_listing import as_batches, replica_at
 from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.cluster_facts import reach
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import EMPTY_CODE, OUTCOMES, Ending, Packed
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
 #: Kinds of rows; in this order they are judged.
-TO_DRIVER, DECISION, USE, OWNER, OPEN, ENDING = range(6)
+TO_DRIVER, DIGESTS, DECISION, USE, OWNER, OPEN, ENDING = range(7)
 
 SCHEMA = pa.schema(
     [
@@ -52,17 +54,20 @@ SCHEMA = pa.schema(
         ("last_timestamp", pa.int64()),
         ("batches", pa.int32()),
         ("coordinator_epoch", pa.int32()),
+        ("replica", pa.binary()),
     ]
 )
 SPARK_SCHEMA = (
     "kind tinyint, cluster int, producer_id bigint, place binary, offset bigint, data_epoch int, marker_epoch int, "
     "outcome tinyint, timestamp bigint, payload binary, first_offset bigint, last_offset bigint, "
-    "first_timestamp bigint, last_timestamp bigint, batches int, coordinator_epoch int"
+    "first_timestamp bigint, last_timestamp bigint, batches int, coordinator_epoch int, "
+    "replica binary"
 )
 #: The columns that `judged` reads.
 _JUDGED = SCHEMA.names[: SCHEMA.names.index("first_offset")]
 _CHUNK = 1 << 16
 _ROWS_A_TASK = 1 << 19
+_DIGEST_CELL = 1 << 18
 
 
 class DecidedUntil(NamedTuple):
@@ -109,6 +114,37 @@ def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
         for producer_id, owner in facts.ids.owners.items()
     )
     yield from rows_of(chain(decisions, uses, owners))
+
+
+def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
+    """What a replica is compared by: `place` is its partition, `replica` orders it among others.
+
+    Args:
+        listed: its folder, as `fleet_listing` has it.
+    """
+    place = facts.partition.place
+    same = {
+        "kind": DIGESTS,
+        "place": f"{place.topic}\0{place.partition}".encode("utf-8", "surrogateescape"),
+        "replica": listed["sort"],
+    }
+    folder = {name: listed[name] for name in ("store", "path", "names")}
+    yield from rows_of(
+        [
+            {**same, "offset": -1, "payload": pickle.dumps((folder, facts.partition.damage))},
+            *(
+                {**same, "offset": start, "payload": facts.digests[start : start + _DIGEST_CELL]}
+                for start in range(0, len(facts.digests), _DIGEST_CELL)
+            ),
+        ]
+    )
+
+
+def replica_digests(listed: Iterable[dict[str, Any]]) -> ReplicaDigests:
+    """The reverse of `digest_rows`."""
+    first, *others = listed
+    folder, damage = pickle.loads(first["payload"])  # written by our own workers
+    return ReplicaDigests(replica_at(folder), b"".join(row["payload"] for row in others), damage)
 
 
 def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:

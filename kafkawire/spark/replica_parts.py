@@ -18,7 +18,16 @@ from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
 from kafkawire.spark.fleet_listing import REPLICA, Found, as_batches, found_in, replica_at, segment_sizes
-from kafkawire.spark.outcome_rows import SPARK_SCHEMA, TO_DRIVER, ending_rows, id_rows, open_rows, rows_of, short
+from kafkawire.spark.outcome_rows import (
+    SPARK_SCHEMA,
+    TO_DRIVER,
+    digest_rows,
+    ending_rows,
+    id_rows,
+    open_rows,
+    rows_of,
+    short,
+)
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
 from kafkawire.transactions.answers import Answer, Placed
 from kafkawire.transactions.local_audit import to_read
@@ -188,6 +197,7 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
             yield _to_driver(DriverFacts(_of_driver(facts), ended))
             yield from id_rows(cluster, facts)
+            yield from digest_rows(first, facts)
             if whole:
                 yield from open_rows(cluster, merging.open_in_log())
         for answers in sums.values():
@@ -209,6 +219,7 @@ def _of_driver(facts: ReplicaFacts) -> ReplicaFacts:
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
     return replace(
         facts,
+        digests=b"",
         answers=(path, *(one for one in facts.answers if one.answer.violated)),
         ids=None if facts.ids is None else replace(facts.ids, decisions={}),
     )
@@ -216,11 +227,6 @@ def _of_driver(facts: ReplicaFacts) -> ReplicaFacts:
 
 def _to_driver(value: Any) -> pa.RecordBatch:
     return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
-
-
-def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[Partition]:
-    """The replicas of rows in order, each folder once."""
-    return (partition for _, partition in _distinct(listed))
 
 
 def _distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
 from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
@@ -46,7 +46,11 @@ def audit(
     clusters = cluster_ids(directory)
     found = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
     facts = facts_of(directory, found, metadata, paths=paths)
-    agreement = replicas_agree(together(audited, clusters), next(iter(audited), None))
+    digests = [
+        ReplicaDigests(partition, one.digests, one.partition.damage)
+        for partition, one in zip(audited, found, strict=True)
+    ]
+    agreement = replicas_agree(together(digests, clusters), next(iter(audited), None))
     return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from kafkawire import logdir, rows
 from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
@@ -33,11 +34,15 @@ from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.part_scan import PART_BYTES, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
+from kafkawire.transactions.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.replica_files import place_of, read_snapshot
 from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
 from kafkawire.transactions.span_scan import MARKERS
 from kafkawire.transactions.summary_processes import PartTask
+
+#: Parts whose digests wait to be added up.
+_JOINED = 64
 
 
 class Replica(NamedTuple):
@@ -66,6 +71,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
         producers: its producer ids.
         ids: of `__transaction_state`, the facts of its records.
         damage: of its snapshots.
+        digests: of its batches (`range_digests.DIGEST`).
     """
 
     partition: Partition
@@ -76,6 +82,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     producers: ReplicaProducers
     ids: IdFacts | None = None
     damage: tuple[rows.Damage, ...] = ()
+    digests: bytes = b""
 
 
 def replica_facts(replica: Replica) -> ReplicaFacts:
@@ -150,6 +157,7 @@ class ReplicaMerge:
         self._segments: list[Segment] = []
         self._state: SegmentState | None = None
         self._last_marker: tuple[int, int] | None = None
+        self._digests: list[Digests] = []
         self.read_again = 0
 
     def take(self, segment: int, summary: PartSummary) -> None:
@@ -177,7 +185,7 @@ class ReplicaMerge:
             done += span.rows
         for record in summary.records:
             self._register(record)
-        state.take(summary.scan)
+        self._scanned(state, summary.scan)
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -203,9 +211,15 @@ class ReplicaMerge:
                         rows.append(ended.packed)
                 self.endings.add(packed(rows))
             elif isinstance(fact, PartScan):
-                state.take(fact)
+                self._scanned(state, fact)
             else:
                 self._register(fact)
+
+    def _scanned(self, state: SegmentState, scan: PartScan) -> None:
+        state.take(scan)
+        self._digests.append(np.frombuffer(scan.digests, DIGEST))
+        if len(self._digests) > _JOINED:
+            self._digests = [joined(self._digests)]
 
     def _end_segment(self) -> None:
         segment = self._begun().segment()
@@ -248,6 +262,7 @@ class ReplicaMerge:
             producers=ReplicaProducers(place, len(producers), tuple(beyond)),
             ids=id_facts,
             damage=tuple(self._damage),
+            digests=joined(self._digests).tobytes(),
         )
 
 

@@ -30,6 +30,7 @@ from kafkawire.transactions.facts import (
     Segment,
 )
 from kafkawire.transactions.producer_append import BEFORE, Append, append_of
+from kafkawire.transactions.range_digests import Digests, PackedDigests, digests_of, joined
 
 #: As `following`: the log begins here.
 NO_OFFSET = -(1 << 62)
@@ -97,6 +98,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
         gap: the last range of offsets in it that could not be read.
         intact_from: the lowest offset from which up to its end no offset is missing; `BEFORE` where that is below the
             part.
+        digests: of its batches (`range_digests.DIGEST`).
     """
 
     first_offset: int | None = None
@@ -111,6 +113,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.Damage, ...] = ()
     intact_from: int = BEFORE
     shortened: bool = False
+    digests: PackedDigests = b""
 
     def begins_at(self, first_offset: int | None) -> int:
         """The `intact_from` of a batch at that offset, where it is the next."""
@@ -255,11 +258,13 @@ class OffsetScan:
         self._batches = self._transactional = self._bytes = 0
         self._broker_time: int | None = None
         self._gap: OffsetGap | None = None
+        self._digests: list[Digests] = []
 
     def add(self, found: Batches) -> Appends:
         """Count batches. Returns those of producers with ids."""
         base, ends = found.base_offset, found.last_offset + 1
         holes = self._count(base, ends, found)
+        self._digests.append(digests_of(base, ends - 1, found.crc))
         asked = found.producer_id >= 0
         control, coordinator_epoch, problem = _controls(found, asked)
         appends = Appends(
@@ -288,6 +293,7 @@ class OffsetScan:
         """Count a batch of magic 0 or 1, which has no producer."""
         base, ends = np.array([batch.base_offset]), np.array([batch.last_offset + 1])
         self._count(base, ends, batch)
+        self._digests.append(digests_of(base, ends - 1, np.array([batch.crc])))
         self._intact(base, ends, np.zeros(1, bool))
 
     def _count(self, base: Int64, ends: Int64, found: Batches | Batch) -> int:
@@ -347,6 +353,7 @@ class OffsetScan:
             damage=damage,
             intact_from=self._intact_from,
             shortened=shortened,
+            digests=joined(self._digests).tobytes(),
         )
 
 

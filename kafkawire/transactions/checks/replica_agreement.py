@@ -2,22 +2,33 @@
 
 A batch's checksum covers all of it but its offset and leader epoch; so offsets and checksums are compared, and open and
 aborted transactions follow. Compaction works on each replica by itself: a batch that it may have removed or rewritten
-proves nothing.
+proves nothing. Parts of the logs give a digest a range of offsets (`range_digests`); batches are read again only where
+digests differ, and at the ends of what is compared.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+import numpy as np
+
+from kafkawire import rows
 from kafkawire.logdir import Partition
+from kafkawire.logdir.seek import start_position, wanted_files
+from kafkawire.logdir.selection import Selection
+from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
+from kafkawire.records.array_types import Bools, Int64
 from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
+from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS
 from kafkawire.transactions.replica_files import place_of
 
-if TYPE_CHECKING:
-    from kafkawire.records.array_types import Bools, Int64
+#: Ranges whose batches are in memory at a time, at most.
+_RANGES_AT_ONCE = 16
+#: Reason of damage of a batch whose header can be read: its checksum as it was stored is compared.
+_MISMATCH = "crc_mismatch"
 
 _NO_CHECKPOINT = "a replica has no replication-offset-checkpoint: its high watermark is not known"
 _COMPACTED = "compaction, which each replica does by itself, may have removed or rewritten the batch"
@@ -25,19 +36,20 @@ _DAMAGED = "a segment is damaged: what could not be read was not compared"
 _ALONE = "no partition was read from two log directories"
 
 
-def together(partitions: Iterable[Partition], clusters: dict[str, str]) -> list[list[Partition]]:
+def together(found: Iterable[ReplicaDigests], clusters: Mapping[str, str]) -> list[list[ReplicaDigests]]:
     """The replicas of each partition, of those that have several.
 
     Args:
         clusters: the cluster's id, by log directory.
     """
-    groups: dict[tuple[str | None, str, int], list[Partition]] = defaultdict(list)
-    for partition in partitions:
-        groups[clusters.get(partition.broker.root), partition.topic, partition.partition].append(partition)
+    groups: dict[tuple[str | None, str, int], list[ReplicaDigests]] = defaultdict(list)
+    for one in found:
+        partition = one.partition
+        groups[clusters.get(partition.broker.root), partition.topic, partition.partition].append(one)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def replicas_agree(groups: Sequence[Sequence[Partition]], alone: Partition | None = None) -> Iterator[Placed]:
+def replicas_agree(groups: Sequence[Sequence[ReplicaDigests]], alone: Partition | None = None) -> Iterator[Placed]:
     """The check's answer for each replica but the first of its group, which the others are compared with.
 
     Args:
@@ -52,83 +64,103 @@ def replicas_agree(groups: Sequence[Sequence[Partition]], alone: Partition | Non
         yield Placed(place_of(alone), tally.answer(), alone.path)
 
 
-class _ReplicaBatches(NamedTuple):
-    """The batches of a replica, an element each. `intact`: compaction has not changed it, as far as it shows.
-    `damages`: how many stretches of its bytes could not be read."""
+class ReplicaDigests(NamedTuple):
+    """A replica to compare.
+
+    Attributes:
+        digests: packed (`range_digests.DIGEST`). `damage`: of its segments.
+    """
+
+    partition: Partition
+    digests: bytes
+    damage: Sequence[rows.Damage] = ()
+
+
+class _Batches(NamedTuple):
+    """Batches of a replica, an element each. `intact`: compaction has not changed it, as far as it shows."""
 
     base: Int64
     last: Int64
     crc: Int64
     producer_id: Int64
     intact: Bools
-    damages: int = 0
+
+    def where(self, chosen: Bools) -> _Batches:
+        base, last, crc, producer_id, intact = self
+        return _Batches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
 
 
-def _compared(group: Sequence[Partition]) -> Iterator[tuple[Partition, Tally]]:
+def _compared(group: Sequence[ReplicaDigests]) -> Iterator[tuple[Partition, Tally]]:
     first, *others = group
-    read: _ReplicaBatches | None = None
     for other in others:
         tally = Tally(REPLICAS_AGREE)
-        high = [partition.high_watermark for partition in (first, other)]
+        high = [one.partition.high_watermark for one in (first, other)]
         known = [mark for mark in high if mark is not None]
+        unreadable = [damage.detail for one in (first, other) for damage in one.damage if damage.reason == "unreadable"]
         if len(known) < len(high):
             tally.lack(_NO_CHECKPOINT)
+        elif unreadable:
+            tally.lack(f"a segment cannot be read: {unreadable[0]}")
         else:
+            tally.lack(_DAMAGED, sum(damage.reason != _MISMATCH for one in (first, other) for damage in one.damage))
+            start = max(one.partition.local_start_offset or 0 for one in (first, other))
             try:
-                read = _read(first) if read is None else read
-                rest = _read(other)
+                _compare(first, other, start, min(known), tally)
             except OSError as error:
                 tally.lack(f"a segment cannot be read: {error.strerror or error}")
-                yield other, tally
-                continue
-            tally.lack(_DAMAGED, read.damages + rest.damages)
-            start = max(first.local_start_offset or 0, other.local_start_offset or 0)
-            _compare(_within(read, start, min(known)), _within(rest, start, min(known)), first, tally)
-        yield other, tally
+        yield other.partition, tally
 
 
-def _read(partition: Partition) -> _ReplicaBatches:
-    import numpy as np
+def _compare(first: ReplicaDigests, other: ReplicaDigests, start: int, end: int, tally: Tally) -> None:
+    """Compare the batches that lie whole in a range of offsets: digests, and batches where these differ."""
+    one, two = (np.frombuffer(replica.digests, DIGEST) for replica in (first, other))
+    one, two = (all_[(all_["last"] >= start) & (all_["first"] < end)] for all_ in (one, two))
+    _, at_one, at_two = np.intersect1d(one["number"], two["number"], return_indices=True)
+    whole = (one["first"] >= start) & (one["last"] < end)
+    same = whole[at_one] & (one["digest"][at_one] == two["digest"][at_two])
+    same &= one["batches"][at_one] == two["batches"][at_two]
+    tally.held += int(one["batches"][at_one[same]].sum())
+    different = np.setdiff1d(np.union1d(one["number"], two["number"]), one["number"][at_one[same]])
+    for run in np.split(different, np.flatnonzero(np.diff(different) != 1) + 1):
+        for begin in range(0, len(run), _RANGES_AT_ONCE):
+            numbers = run[begin : begin + _RANGES_AT_ONCE].tolist()
+            lowest, behind = numbers[0] * RANGE_OFFSETS, (numbers[-1] + 1) * RANGE_OFFSETS
+            batches = [_within(_read(replica.partition, lowest, behind), start, end) for replica in (first, other)]
+            for number in numbers:
+                _compare_range(batches[0], batches[1], number, first.partition, tally)
 
-    from kafkawire.logdir.splits import pieces
 
-    parts: list[_ReplicaBatches] = []
-    damages = 0
-    for file in partition.segments:
-        for item in pieces(file, check_crc=False):
+def _read(partition: Partition, start: int, end: int) -> _Batches:
+    """The batches with offsets in a range, and some beside it."""
+    empty = np.empty(0, np.int64)
+    parts = [_Batches(empty, empty, empty, empty, empty.astype(bool))]
+    selection = Selection(offsets=(max(start - 1, 0), end))
+    for file in wanted_files(partition.segments, selection):
+        for item in pieces(file, start_position(file, selection), check_crc=False):
             if isinstance(item, Damage):
-                damages += not item.harmless
                 continue
             if isinstance(item, Batch):
                 numbers = item.base_offset, item.last_offset, item.crc, item.producer_id
                 base, last, crc, producer_id = (np.array([number], np.int64) for number in numbers)
-                parts.append(_ReplicaBatches(base, last, crc, producer_id, np.ones(1, bool)))
+                parts.append(_Batches(base, last, crc, producer_id, np.ones(1, bool)))
             else:
                 intact = (item.record_count == item.last_offset_delta + 1) & ~item.delete_horizon
                 crc = item.crc.astype(np.int64)
-                parts.append(_ReplicaBatches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
-    empty = np.empty(0, np.int64)
-    parts.append(_ReplicaBatches(empty, empty, empty, empty, empty.astype(bool)))
-    return _ReplicaBatches(
-        np.concatenate([part.base for part in parts]),
-        np.concatenate([part.last for part in parts]),
-        np.concatenate([part.crc for part in parts]),
-        np.concatenate([part.producer_id for part in parts]),
-        np.concatenate([part.intact for part in parts]),
-        damages,
-    )
+                parts.append(_Batches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
+            if parts[-1].base[0] > end:
+                break
+    base, last, crc, producer_id, intact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return _Batches(base, last, crc, producer_id, intact.astype(bool))
 
 
-def _within(batches: _ReplicaBatches, start: int, end: int) -> _ReplicaBatches:
+def _within(batches: _Batches, start: int, end: int) -> _Batches:
     """Those that lie whole in the range of offsets."""
-    chosen = (batches.base >= start) & (batches.last < end)
-    base, last, crc, producer_id, intact, _ = batches
-    return _ReplicaBatches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
+    return batches.where((batches.base >= start) & (batches.last < end))
 
 
-def _compare(one: _ReplicaBatches, other: _ReplicaBatches, first: Partition, tally: Tally) -> None:
-    import numpy as np
-
+def _compare_range(near: _Batches, other: _Batches, number: int, first: Partition, tally: Tally) -> None:
+    """Compare the batches that begin in a range of offsets. `near`: of the first replica, some beside it as well."""
+    one, other = (batches.where(batches.base // RANGE_OFFSETS == number) for batches in (near, other))
     _, at_one, at_other = np.intersect1d(one.base, other.base, return_indices=True)
     same = (one.crc[at_one] == other.crc[at_other]) & (one.last[at_one] == other.last[at_other])
     intact = one.intact[at_one] & other.intact[at_other]
@@ -138,7 +170,7 @@ def _compare(one: _ReplicaBatches, other: _ReplicaBatches, first: Partition, tal
         what = f"another batch than in the replica of {first.broker.root}, and both are below the high watermark"
         tally.breach(int(other.base[index]), int(other.producer_id[index]), what)
     lone = np.setdiff1d(np.arange(len(other.base)), at_other)
-    crossing = _crossing(one, other, lone)
+    crossing = _crossing(near, other, lone)
     for index in lone[crossing].tolist():
         what = f"a batch that lies across others in the replica of {first.broker.root}"
         tally.breach(int(other.base[index]), int(other.producer_id[index]), what)
@@ -146,10 +178,8 @@ def _compare(one: _ReplicaBatches, other: _ReplicaBatches, first: Partition, tal
     tally.lack(_COMPACTED, len(lone) - int(crossing.sum()) + (0 if crossing.any() else missing))
 
 
-def _crossing(one: _ReplicaBatches, other: _ReplicaBatches, lone: Int64) -> Bools:
+def _crossing(one: _Batches, other: _Batches, lone: Int64) -> Bools:
     """Which of the batches that begin where no batch of `one` begins have offsets that are in batches of `one`."""
-    import numpy as np
-
     if not len(one.base):
         return np.zeros(len(lone), bool)
     after = np.searchsorted(one.base, other.base[lone])

@@ -1,0 +1,63 @@
+"""Digests of a replica's batches, one a range of offsets: where those of two replicas are equal, so are the batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkawire.records.array_types import Int64
+
+_RANGE_BITS = 16
+#: Offsets in a range.
+RANGE_OFFSETS = 1 << _RANGE_BITS
+
+#: `number`: of the range, its first offset divided by `RANGE_OFFSETS`. `first`, `last`: the lowest base offset and the
+#: highest last offset of its batches, which are those that begin in it. `digest`: a sum, whatever their order.
+DIGEST = np.dtype([("number", "<i8"), ("first", "<i8"), ("last", "<i8"), ("batches", "<i8"), ("digest", "<u8")])
+
+Digests = npt.NDArray[np.void]
+#: `Digests`, as they are in memory.
+PackedDigests = bytes
+
+_ODD = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
+#: Steps of SplitMix64, which spread each bit over all.
+_STEPS = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
+
+
+def digests_of(base: Int64, last: Int64, crc: npt.NDArray[np.integer]) -> Digests:
+    """The digests of some batches.
+
+    Args:
+        base, last: their offsets. `crc`: their checksums, which cover all else but the leader's epoch.
+    """
+    mixed = base.astype(np.uint64) * _ODD[0] + last.astype(np.uint64) * _ODD[1] + crc.astype(np.uint64)
+    for shift, factor in _STEPS:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
+    found = np.empty(len(base), DIGEST)
+    found["number"], found["first"], found["last"], found["batches"] = base >> _RANGE_BITS, base, last, 1
+    found["digest"] = mixed ^ (mixed >> np.uint64(31))
+    return _added(found)
+
+
+def joined(several: Iterable[Digests]) -> Digests:
+    """The digests of several parts of a log."""
+    return _added(np.concatenate([np.empty(0, DIGEST), *several]))
+
+
+def _added(found: Digests) -> Digests:
+    """With one element a range."""
+    number = found["number"]
+    if not (number[1:] >= number[:-1]).all():
+        found = found[np.argsort(number, kind="stable")]
+    starts = np.flatnonzero(np.append(True, np.diff(found["number"]) != 0)[: len(found)])
+    if len(starts) == len(found):
+        return found
+    added = np.empty(len(starts), DIGEST)
+    added["number"] = found["number"][starts]
+    added["first"] = np.minimum.reduceat(found["first"], starts)
+    added["last"] = np.maximum.reduceat(found["last"], starts)
+    for name in ("batches", "digest"):
+        added[name] = np.add.reduceat(found[name], starts)
+    return added
