@@ -2,8 +2,8 @@
 
 A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
 producer id by a transactional id, the owner of a producer id, an open transaction, an ended one. The last five are
-shuffled by
-cluster and producer id: into `marker_outcomes.judge`, and into the table of transactions (`transaction_table`).
+shuffled by cluster and producer id: into `marker_outcomes.judge`, and into the table of transactions
+(`transaction_table`).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def merge(one: LogSummary, other: LogSummary) -> LogSummary:
     one part. They stay two where offsets go back, or where the second was judged from another state than the first
     leaves, as clocks that are far apart and forbidden batches make it.
 
-    The cost grows with the producers of both and copies 37 bytes for each ended transaction; not with the batches.
+    The cost grows with the producers of both and copies 69 bytes for each ended transaction; not with the batches.
     """
     if not one or not other:
         return one or other

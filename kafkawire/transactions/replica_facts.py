@@ -41,9 +41,6 @@ from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState,
 from kafkawire.transactions.span_scan import MARKERS
 from kafkawire.transactions.summary_processes import PartTask
 
-#: Parts whose digests wait to be added up.
-_JOINED = 64
-
 
 class Replica(NamedTuple):
     """A replica to read, and what its rules need from its cluster.
@@ -185,7 +182,7 @@ class ReplicaMerge:
             done += span.rows
         for record in summary.records:
             self._register(record)
-        self._scanned(state, summary.scan)
+        state.take(summary.scan)
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -211,19 +208,15 @@ class ReplicaMerge:
                         rows.append(ended.packed)
                 self.endings.add(packed(rows))
             elif isinstance(fact, PartScan):
-                self._scanned(state, fact)
+                state.take(fact)
             else:
                 self._register(fact)
 
-    def _scanned(self, state: SegmentState, scan: PartScan) -> None:
-        state.take(scan)
-        self._digests.append(np.frombuffer(scan.digests, DIGEST))
-        if len(self._digests) > _JOINED:
-            self._digests = [joined(self._digests)]
-
     def _end_segment(self) -> None:
-        segment = self._begun().segment()
+        state = self._begun()
+        segment = state.segment()
         self._segments.append(segment)
+        self._digests.append(np.frombuffer(state.scan.digests, DIGEST))
         self._state = None
         self._checks.end_segment(segment, last=len(self._segments) == len(self._replica.partition.segments))
 

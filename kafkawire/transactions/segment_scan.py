@@ -30,7 +30,7 @@ from kafkawire.transactions.facts import (
     Segment,
 )
 from kafkawire.transactions.producer_append import BEFORE, Append, append_of
-from kafkawire.transactions.range_digests import Digests, PackedDigests, digests_of, joined
+from kafkawire.transactions.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 
 #: As `following`: the log begins here.
 NO_OFFSET = -(1 << 62)
@@ -142,6 +142,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
             damage=self.damage + part.damage,
             intact_from=self.begins_at(first) if part.intact_from == BEFORE else part.intact_from,
             shortened=self.shortened or part.shortened,
+            digests=joined(np.frombuffer(scan.digests, DIGEST) for scan in (self, part)).tobytes(),
         )
 
 
