@@ -136,47 +136,40 @@ def cases(inputs: Inputs, wanted: Callable[[str], bool] = lambda _: True) -> Ite
 
 
 def _codec(operation: str, message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
-    path = inputs.message(message, version)
-    options = {"operation": operation, "message": message, "version": str(version), "path": str(path)}
+    options, path = _arguments(operation, message, version, inputs)
     return _message_case(
-        operation,
-        message,
-        title,
-        path,
+        operation, message, title, path,
         *(kafkawire(engine, "codec", **options) for engine in ENGINES),
         python_peer("kio", "library_jobs:kio", **options),
         python_peer("kafka-python", "library_jobs:kafka_python", **options),
         python_peer("C bound", "c_bound:codec", **options),
         kafka_java(operation, message, str(version), str(path)),
-    )
+    )  # fmt: skip
 
 
 def _strict(message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
-    path = inputs.message(message, version)
-    options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
+    options, path = _arguments("decode", message, version, inputs)
     return _message_case(
-        "strict",
-        message,
-        title,
-        path,
+        "strict", message, title, path,
         *(kafkawire(engine, "codec", **options) for engine in ENGINES),
         *(kafkawire(engine, "codec", "strict", strict="yes", **options) for engine in ENGINES),
-    )
+    )  # fmt: skip
 
 
 def _no_copy(message: str, version: int, title: str, inputs: Inputs) -> BenchCase:
-    path = inputs.message(message, version)
-    options = {"operation": "decode", "message": message, "version": str(version), "path": str(path)}
+    options, path = _arguments("decode", message, version, inputs)
     java = (message, str(version), str(path))
     return _message_case(
-        "no-copy",
-        message,
-        title,
-        path,
+        "no-copy", message, title, path,
         *(kafkawire(engine, "codec", "copy=False", copy="no", **options) for engine in ENGINES),
         kafka_java("decode", *java),
         kafka_java("send", *java, variant="writing"),
-    )
+    )  # fmt: skip
+
+
+def _arguments(operation: str, message: str, version: int, inputs: Inputs) -> tuple[dict[str, str], Path]:
+    path = inputs.message(message, version)
+    return {"operation": operation, "message": message, "version": str(version), "path": str(path)}, path
 
 
 def _message_case(table: str, message: str, title: str, path: Path, *entrants: Entrant) -> BenchCase:

@@ -13,6 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import jars, orphans, probe
@@ -40,27 +41,17 @@ DEFAULTS: Mapping[str, str] = {
 }
 
 
+@dataclass(eq=False)
 class RunningCluster:
     """Running nodes. Node ids count from 1. Made by `cluster()`."""
 
-    def __init__(
-        self,
-        nodes: tuple[BrokerNode, ...],
-        *,
-        java: str,
-        jars: Path,
-        heap: str,
-        java_options: Sequence[str],
-        ready_timeout: float,
-        zookeeper: ZooKeeper | None = None,
-    ) -> None:
-        self.nodes = nodes
-        self._zookeeper = zookeeper
-        self._java = java
-        self._jars = jars
-        self._heap = heap
-        self._java_options = java_options
-        self._ready_timeout = ready_timeout
+    nodes: tuple[BrokerNode, ...]
+    _java: str
+    _jars: Path
+    _heap: str
+    _java_options: Sequence[str]
+    _ready_timeout: float
+    _zookeeper: ZooKeeper | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -238,15 +229,7 @@ def cluster(
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
     made = tuple(_nodes(root, nodes, port))
     zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
-    running = RunningCluster(
-        made,
-        java=java,
-        jars=libs,
-        heap=heap,
-        java_options=java_options,
-        ready_timeout=ready_timeout,
-        zookeeper=zookeeper,
-    )
+    running = RunningCluster(made, java, libs, heap, java_options, ready_timeout, zookeeper)
     try:
         if zookeeper:
             zookeeper.write_properties(zookeeper.properties, log_level="warn")

@@ -137,17 +137,10 @@ def _producers(wire: RawCluster, topic: str, partition: int, leader: int) -> lis
     answer = wire.connection(leader).ask(request, 0, DescribeProducersResponse).topics[0].partitions[0]
     if answer.error_code:
         raise RecordingError(f"DescribeProducers of {topic}-{partition} answers error {answer.error_code}")
+    place: dict[str, Any] = {"topic": topic, "partition": partition, "leader": leader}
     states = [
         DescribedProducer(
-            topic=topic,
-            partition=partition,
-            leader=leader,
-            producer_id=p.producer_id,
-            producer_epoch=p.producer_epoch,
-            last_sequence=p.last_sequence,
-            last_timestamp=p.last_timestamp,
-            coordinator_epoch=p.coordinator_epoch,
-            current_txn_start_offset=p.current_txn_start_offset,
+            **place, **{name: getattr(p, name) for name in DescribedProducer.__struct_fields__[len(place) :]}
         )
         for p in answer.active_producers
     ]

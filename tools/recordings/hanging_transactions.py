@@ -21,7 +21,6 @@ from .raw_client import TRANSIENT, RawProducer
 from .transaction_recipes import (
     HOUR,
     INVALID_TXN_STATE,
-    RecipeCase,
     TransactionRecipe,
     TransactionScene,
     expect,
@@ -192,11 +191,10 @@ def _wait_unverified(scene: TransactionScene, topic: str, partition: int) -> Non
 
 
 def _invented(scene: TransactionScene) -> None:
-    start = scene.wire.produce(
-        "invented", 0, some_orders(20, 2), RawProducer(INVENTED, 0), timestamp=scene.hours_ago(2.5)
-    )
+    producer = RawProducer(INVENTED, 0)
+    start = scene.wire.produce("invented", 0, some_orders(20, 2), producer, timestamp=scene.hours_ago(2.5))
     story = "a producer id that no broker allocated"
-    scene.cases.append(RecipeCase(story, "hanging", "no_transactional_id", "invented", 0, INVENTED, start))
+    scene.add_case(story, "hanging", "no_transactional_id", ("invented", 0), producer, start)
 
 
 def _torn(scene: TransactionScene) -> None:
@@ -217,9 +215,7 @@ def _two_phase(scene: TransactionScene) -> None:
     scene.wire.add_partitions(producer, {"two-phase": [0]})
     start = scene.wire.produce("two-phase", 0, some_orders(40, 2), producer, timestamp=scene.hours_ago(5))
     story = "an ongoing transaction of a two-phase commit, which never times out (KIP-939)"
-    scene.cases.append(
-        RecipeCase(story, "not_hanging", "two_phase_commit", "two-phase", 0, producer.producer_id, start)
-    )
+    scene.add_case(story, "not_hanging", "two_phase_commit", ("two-phase", 0), producer, start)
 
 
 def _timed_out(scene: TransactionScene) -> None:

@@ -79,6 +79,12 @@ class TransactionScene:
     # Clients whose transactions stay open: they must not be collected before the brokers have stopped.
     left_open: list[Service] = field(default_factory=list)
 
+    def add_case(
+        self, story: str, verdict: str, reason: str, place: tuple[str, int], producer: RawProducer, start: int
+    ) -> None:
+        """An open transaction. Args: as of `OpenRecord`; `place`: (topic, partition)."""
+        self.cases.append(RecipeCase(story, verdict, reason, *place, producer.producer_id, start))
+
     def service(self, transactional_id: str, **options: Any) -> Service:
         return Service(self.running.bootstrap, transactional_id, **options)
 
@@ -98,7 +104,7 @@ class TransactionScene:
         start = self.wire.produce(topic, partition, some_orders(900, 3), producer, timestamp=self.hours_ago(hours))
         verdict = "hanging" if reason == "no_transactional_id" else "not_hanging"
         story = "a transactional batch of a producer id that was given out without a transactional id"
-        self.cases.append(RecipeCase(story, verdict, reason, topic, partition, producer.producer_id, start))
+        self.add_case(story, verdict, reason, (topic, partition), producer, start)
 
     def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         """A batch that arrives after its transaction has been committed (KAFKA-14402). Args: see the class."""
@@ -112,9 +118,7 @@ class TransactionScene:
             topic, partition, some_orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
         )
         story = "a batch of the same producer epoch that arrived after its transaction had been committed (KAFKA-14402)"
-        self.cases.append(
-            RecipeCase(story, "hanging", "transaction_ended", topic, partition, producer.producer_id, start)
-        )
+        self.add_case(story, "hanging", "transaction_ended", (topic, partition), producer, start)
 
     def never_added(self, topic: str, partition: int, transactional_id: str, *, hours: float, version: int = 9) -> None:
         """A batch in a partition that was never added to the transaction. Args: see the class."""
@@ -128,9 +132,7 @@ class TransactionScene:
             f"a batch (Produce v{version}) without AddPartitionsToTxn: the coordinator knows the id and no transaction "
             "of it"
         )
-        self.cases.append(
-            RecipeCase(story, "hanging", "partition_not_in_transaction", topic, partition, producer.producer_id, start)
-        )
+        self.add_case(story, "hanging", "partition_not_in_transaction", (topic, partition), producer, start)
 
     def bumped(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         """A batch that was not added; its producer restarts with a higher epoch. Args: see the class."""
@@ -140,7 +142,7 @@ class TransactionScene:
         if (again.producer_id, again.epoch) <= (producer.producer_id, producer.epoch):
             raise RecordingError(f"the epoch of {transactional_id} was not bumped: {again}")
         story = "a batch without AddPartitionsToTxn, then a restart of its producer: the coordinator has a newer epoch"
-        self.cases.append(RecipeCase(story, "hanging", "epoch_bumped", topic, partition, producer.producer_id, start))
+        self.add_case(story, "hanging", "epoch_bumped", (topic, partition), producer, start)
 
     def one_partition_too_many(
         self, added: tuple[str, int], other: tuple[str, int], transactional_id: str, *, hours: float
@@ -156,11 +158,9 @@ class TransactionScene:
         live = self.wire.produce(*added, some_orders(940, 2), producer, timestamp=then)
         lost = self.wire.produce(*other, some_orders(942, 2), producer, timestamp=then + MINUTE)
         story = "an ongoing transaction with old timestamps, of this partition only"
-        self.cases.append(RecipeCase(story, "not_hanging", "live", *added, producer.producer_id, live))
+        self.add_case(story, "not_hanging", "live", added, producer, live)
         story = f"a batch of a producer whose ongoing transaction has {added[0]}-{added[1]} only"
-        self.cases.append(
-            RecipeCase(story, "hanging", "partition_not_in_transaction", *other, producer.producer_id, lost)
-        )
+        self.add_case(story, "hanging", "partition_not_in_transaction", other, producer, lost)
 
     def live(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
         """An ongoing transaction of a client that runs, with old timestamps. Args: see the class."""
@@ -181,9 +181,7 @@ class TransactionScene:
         start = self.wire.produce(topic, partition, some_orders(960, 2), producer, timestamp=self.hours_ago(hours))
         expect(self.wire.end(producer, committed=True), 0, "EndTxn")
         story = "committed; the coordinator's marker is refused for ever: it stays PrepareCommit"
-        self.cases.append(
-            RecipeCase(story, "not_hanging", "stuck_prepare", topic, partition, producer.producer_id, start)
-        )
+        self.add_case(story, "not_hanging", "stuck_prepare", (topic, partition), producer, start)
 
     def wait_until_ended(self, topic: str, partition: int, producer: RawProducer) -> None:
         """Waits until a producer has no open transaction in a partition: EndTxn is answered before markers are written.
