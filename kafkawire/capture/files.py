@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from kafkawire.errors import CaptureError, MissingExtraError, ended_at
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_POLL_S = 0.2
+#: Seconds between two looks at a file that grows.
+POLL_S = 0.2
 
 
 class Readable(Protocol):
@@ -71,7 +72,7 @@ class FollowedFile:
             if not more:
                 if not self._goes_on():
                     break
-                time.sleep(_POLL_S)
+                time.sleep(POLL_S)
             data += more
         return data
 

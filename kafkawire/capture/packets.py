@@ -17,6 +17,9 @@ from kafkawire.capture.pcap import MAGIC, Pcap
 from kafkawire.capture.pcapng import SECTION, PcapNg
 from kafkawire.errors import CaptureError
 
+#: What is expected where a file is no capture at all.
+NO_CAPTURE = "a pcap or pcapng file"
+
 
 def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = None) -> Iterator[Packet]:
     """The packets of a capture file: pcap or pcapng, also compressed with gzip or zstd.
@@ -58,7 +61,7 @@ def read_runs(
         walk = PcapNg(source, doubting=unread is not None, keys=keys)
     else:
         found = f"a file that begins with {magic.hex(' ')}" if magic else "an empty file"
-        raise CaptureError(expected="a pcap or pcapng file", found=found, offset=0)
+        raise CaptureError(expected=NO_CAPTURE, found=found, offset=0)
     yield from walk.packets() if unread is None else _resumed(walk, unread)
 
 

@@ -19,6 +19,7 @@ from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, endpoint,
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
 from kafkawire.capture.resets import Resets
+from kafkawire.capture.ring import RingBuffer, is_ring
 from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
@@ -304,7 +305,8 @@ def read(
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
 
     Args:
-        file: a path, or a buffered binary file open for reading, for example standard input.
+        file: a path, or a buffered binary file open for reading, for example standard input. A directory, or a pattern
+            that is no file's name (`ring*.pcapng`), is read as one capture: its files in the order of time.
         body: rows have the whole messages as JSON, in `request` and `response`.
         text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
         records: record batches in bodies decoded, instead of as base64.
@@ -354,6 +356,11 @@ def read(
 
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
+        if is_ring(path):
+            ring = RingBuffer(path, goes_on if follow else lambda: False)
+            return Exchanges(
+                lambda unread: ring.packets(unread, keys), path, options, selection, lanes, owns, secrets, tunnels
+            )
 
         def packets(unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:

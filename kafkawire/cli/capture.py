@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
@@ -72,22 +73,28 @@ def capture(
       kafkawire capture trace.pcap --timeline orders-service
     Over TLS, with the secrets that a client or broker has written:
       kafkawire capture trace.pcap --keylog keys.log
+    A ring buffer that dumpcap or tcpdump rotates over; the quotes keep the pattern from the shell:
+      kafkawire capture --follow 'ring*.pcapng'
     One message as bytes:
       kafkawire capture trace.pcap --api WriteTxnMarkers --frames-out frames
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     from kafkawire import rows
+    from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
     if stats and timeline is not None:
         raise typer.BadParameter("--stats and --timeline exclude each other")
     if follow and (stats or len(files) > 1):
-        raise typer.BadParameter("--follow does not end: it needs a single file, and excludes --stats")
+        raise typer.BadParameter(
+            "--follow does not end: it needs a single file or a pattern in quotes, and excludes --stats"
+        )
     spans = format is given.CaptureFormat.otlp
     if spans and (stats or timeline is not None or body or records):
         raise typer.BadParameter("otlp-json has spans: it excludes --stats, --timeline, --body and --records")
     printed = output.Format.jsonl if spans else None if format is None else output.Format(format.value)
-    output_file.check_output(to, [*files, *(keylog or ())])
+    inputs = [each for file in files for each in (file, *(files_of(file) if is_ring(file) else ()))]
+    output_file.check_output(to, [*inputs, *(keylog or ())])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
@@ -105,7 +112,7 @@ def capture(
         ports=port,
         time=time,
     )
-    frames = None if frames_out is None else FrameFiles(frames_out, files, show_secrets=show_secrets)
+    frames = None if frames_out is None else FrameFiles(frames_out, inputs, show_secrets=show_secrets)
     notes = FileNotes()
     text = output.takes_lines(printed, to)
 
@@ -114,11 +121,11 @@ def capture(
 
         for file in files:
             try:
-                opened = _opened(file, advance)
+                opened = None if is_ring(file) else _opened(file, advance)
             except OSError as error:
                 notes.failed(file, error.strerror or str(error))
                 continue
-            with opened as source:
+            with opened or nullcontext(file) as source:
                 found = read(
                     source,
                     body=body,
@@ -130,7 +137,7 @@ def capture(
                     live=file == "-",
                     keep=timeline is not None or frames is not None or spans,
                     selection=selection,
-                    size=opened.size,
+                    size=None if opened is None else opened.size,
                     keylog=keylog or (),
                     decode_as=rules,
                 )
@@ -157,7 +164,7 @@ def capture(
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
         ending_input(wanted=live) as ended,
-        progress(_total(files), shown=watched(to) and not follow) as advance,
+        progress(_total(inputs), shown=watched(to) and not follow) as advance,
     ):
         output.print_rows(
             printable(),
@@ -253,6 +260,8 @@ def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[Capt
         return
     except OSError as error:
         notes.failed(file, error.strerror or str(error))
+        if not exchanges.summary.packets:
+            return
     notes.summary(file, exchanges.summary)
 
 

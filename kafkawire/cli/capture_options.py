@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILE...", help="Captures (pcap, pcapng, also in gzip or zstd); - is standard input."),
+    typer.Argument(
+        metavar="FILE...",
+        help="Captures (pcap, pcapng, also in gzip or zstd); of a directory or a pattern in quotes the files as one; "
+        "- is standard input.",
+    ),
 ]
 
 # What is shown --------------------------------------------------------------------------------------------------------
@@ -79,7 +83,10 @@ FormatOption = Annotated[
         "OpenTelemetry, as lines of OTLP.",
     ),
 ]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Wait for more at the end of a growing file.")]
+Follow = Annotated[
+    bool,
+    typer.Option("--follow", "-f", help="Wait for more at the end of a growing file, or of a ring buffer of files."),
+]
 
 # Which exchanges ------------------------------------------------------------------------------------------------------
 

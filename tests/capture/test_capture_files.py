@@ -137,7 +137,7 @@ def test_reads_a_highly_compressed_file_in_pieces(monkeypatch: pytest.MonkeyPatc
 
 
 def test_follows_a_growing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_POLL_S", 0.001)
+    monkeypatch.setattr(files, "POLL_S", 0.001)
     path = tmp_path / "growing.pcap"
     data = pcap(map(ethernet, conversation()))
     path.write_bytes(b"")
@@ -165,7 +165,7 @@ def test_follows_a_growing_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_follows_a_file_while_the_callback_returns_true(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: bool
 ) -> None:
-    monkeypatch.setattr(files, "_POLL_S", 0)
+    monkeypatch.setattr(files, "POLL_S", 0)
     path = tmp_path / "growing.pcap"
     data = pcap(map(ethernet, conversation()))
     path.write_bytes(data[:500])

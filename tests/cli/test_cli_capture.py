@@ -403,3 +403,23 @@ def test_otlp_json_prints_lines_of_spans_that_act_on_no_terminal(trace: Path, ru
 def test_otlp_json_excludes_options_of_other_rows(option: list[str], trace: Path, run: Run) -> None:
     result = run("capture", str(trace), "--format", "otlp-json", *option)
     assert (result.code, result.out) == (2, b"")
+
+
+def test_pattern_and_directory_are_one_capture(trace: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "ring"
+    folder.mkdir()
+    data = trace.read_bytes()
+    cut = 24
+    for number in range(3):  # a packet each, and the rest
+        end = len(data) if number == 2 else cut + 16 + int.from_bytes(data[cut + 8 : cut + 12], "little")
+        (folder / f"ring{number}").write_bytes(data[:24] + data[cut:end])
+        cut = end
+    expected = run("capture", str(trace), "--stats", "--format", "jsonl").out
+    assert expected
+    for name in (folder, folder / "ring*"):
+        result = run("capture", str(name), "--stats", "--format", "jsonl")
+        assert result.out == expected
+    assert run("capture", str(folder / "ring*"), "-o", str(folder / "ring1")).code == 2
+    missing = run("capture", str(folder / "none*"))
+    assert missing.code == 1
+    assert b"no file matches" in missing.err.encode()
