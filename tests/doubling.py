@@ -6,7 +6,7 @@ more unit of input costs up to n with what it costs from there to 8n. The count 
 Work inside of one C function (a regular expression, a sort, a search in a list) is one step. `assert_linear_time`
 therefore compares the CPU time for n and for 8n: linear work takes 8 times as long, quadratic work 64 times. The bound
 leaves room for n log n and for noise. A short time can be off by any factor (a collection of garbage, a cache that was
-cold), so one comparison proves nothing: work is faster than linear only if the next factor of 8 says so, too.
+cold), so one comparison proves nothing: work is faster than linear only if the next factor of 8 shows it, too.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def readers(cls: type[Message], version: int) -> list[Engine]:
 
 
 def refused(cls: type[Message], version: int, data: bytes, *, strict: bool = False) -> DecodeError | None:
-    """The interpreter's error, after looking at what it says; None when it accepts."""
+    """The interpreter's error, after checking its text; None when it accepts."""
     try:
         cls.codec.interpret(data, version, strict=strict)
     except DecodeError as caught:

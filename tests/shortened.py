@@ -13,7 +13,7 @@ from kafkawire.records import Memory
 
 
 class Shrinking(Memory):
-    """A source that lost what is behind `cut` after its size was asked for."""
+    """A source that lost what is behind `cut` after its size was read."""
 
     def __init__(self, data: bytes, cut: int) -> None:
         super().__init__(data[:cut])

@@ -91,7 +91,7 @@ def checkout_without_links(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def reachable() -> Iterator[None]:
-    """Builds install what they need: without an index of packages nothing can be said."""
+    """Builds install what they need: without an index of packages nothing can be tested."""
     try:
         yield
     except building.Unreachable as error:

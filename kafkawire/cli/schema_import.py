@@ -84,7 +84,7 @@ def _closing(gap: VersionGapError) -> str:
     closing = [release for release in having[0] if all(release in others for others in having)]
     if closing:
         several = f"{closing[0]} to {closing[-1]}" if len(closing) > 1 else closing[0]
-        return f". Kafka {several} has {'it' if len(having) == 1 else 'them'}: give one such release, too"
+        return f". Kafka {several} has {'it' if len(having) == 1 else 'them'}: give one of these, too"
     return ": give a release between those that were given, too"
 
 

@@ -67,7 +67,7 @@ def decode_value(topic: str, key: bytes | None, value: bytes | None) -> Decoded 
 
     Args:
         topic: name of the topic.
-        key: bytes of the record's key, by which coordinators tell types of values.
+        key: bytes of the record's key, by which coordinators distinguish types of values.
         value: bytes; None for null.
     """
     if value is None:

@@ -29,7 +29,7 @@ from kafkawire.transactions.facts import (
     Place,
     ReplicaProducers,
 )
-from kafkawire.transactions.settings import Resolved, Settings, resolve
+from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
 T = TypeVar("T")
 
@@ -96,7 +96,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return pick_owner(owner for owner in named if owner is not None)
 
     @cached_property
-    def resolved(self) -> Resolved:
+    def resolved(self) -> ResolvedSettings:
         """Its settings."""
         return resolve(self.settings, self.facts.metadata.values(), list(self.of_ids))
 

@@ -19,7 +19,7 @@ from kafkawire.transactions.cluster_metadata import distinct_assignments, read_m
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import replicas
-from kafkawire.transactions.settings import Resolved, Settings, resolve
+from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
 
 #: One process is started for this many bytes.
@@ -94,7 +94,7 @@ def to_read(
     by_cluster: dict[str | None, list[ClusterMetadata]] = defaultdict(list)
     for copy, found_there in metadata.items():
         by_cluster[None if single else clusters.get(copy)].append(found_there)
-    known: dict[str | None, tuple[Resolved, tuple[AssignedProducerIds, ...]]] = {}
+    known: dict[str | None, tuple[ResolvedSettings, tuple[AssignedProducerIds, ...]]] = {}
     found = []
     for partition in partitions:
         own = None if single else clusters.get(partition.broker.root)

@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     transaction_state_partitions: int | None = None
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one cluster, each with where it comes from."""
 
     max_timeout: rows.Setting
@@ -57,7 +57,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Sequence[int] = ()) -> Resolved:
+def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Sequence[int] = ()) -> ResolvedSettings:
     """The settings of a cluster.
 
     Args:
@@ -65,7 +65,7 @@ def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Seq
         copied: numbers of the partitions of `__transaction_state` that are there.
     """
     newest = newest_of(metadata)
-    return Resolved(
+    return ResolvedSettings(
         max_timeout=_time("transaction.max.timeout.ms", settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),
         producer_id_expiration=_time(
             "producer.id.expiration.ms", settings.producer_id_expiration_ms, newest, PRODUCER_ID_EXPIRATION_MS

@@ -1,6 +1,6 @@
 """A small share of `make conformance`, with Kafka's own classes. Skipped where there is no Java or no jar.
 
-With `KAFKAWIRE_REQUIRE_BROKER=1` (Java and Maven are said to be there) a missing oracle is a failure.
+With `KAFKAWIRE_REQUIRE_BROKER=1` (Java and Maven are present) a missing oracle is a failure.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from tests.worlds import World
 
 SEEDS = (1, 2, 3)
 
-#: Checks that only tell what there is, and cannot be violated.
+#: Checks that only report, and cannot be violated.
 INFORMATION = ("marker_without_data", "open_transaction")
 
 

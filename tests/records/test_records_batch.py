@@ -1,4 +1,4 @@
-"""A batch: bytes written by hand, every field, what its header says without its records."""
+"""A batch: bytes written by hand, every field, what its header holds without its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where there is no batch: every reason, where reading goes on, and what searching costs."""
+"""Where there is no batch: every reason, where reading resumes, and what searching costs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_torn_tail_is_damage() -> None:
         *whole, damage = read(FIRST + SECOND[:cut])
         assert [b.base_offset for b in whole] == [0]  # type: ignore[union-attr]
         assert isinstance(damage, Damage)
-        # The base offset is 10: its first 7 bytes, zeros, cannot be told from preallocation.
+        # The base offset is 10: its first 7 bytes, zeros, look like preallocation.
         assert damage.reason == ("truncated" if cut > 7 else "preallocated"), cut
         assert (damage.position, damage.resumed_at) == (SIZE, None)
 
@@ -125,7 +125,7 @@ def test_offsets_up_to_the_highest_are_believed() -> None:
 
 
 def test_the_next_batch_is_believed_where_the_damaged_one_ends() -> None:
-    """Even where a search of the range would not find it: what the damaged batch's length says is tried first."""
+    """Even where a search of the range would not find it: the end by the damaged batch's length is tried first."""
     torn = fixed(SECOND, crc=0)
     (damage,) = read(FIRST + torn + THIRD, start=SIZE, end=SIZE + 5)
     assert isinstance(damage, Damage)
@@ -150,7 +150,7 @@ def test_messages_are_found_behind_damage(magic: int) -> None:
 @pytest.mark.parametrize("following", [SECOND, bytes(SIZE)], ids=["batch", "zeros"])
 @pytest.mark.parametrize("readers", [read, columns.batches, columns.read])
 def test_reports_where_a_file_ended_that_became_shorter(cut: int, following: bytes, readers: Any) -> None:
-    """Zeros are no exception: what stood behind them is not known."""
+    """Zeros are no exception: what followed them is not known."""
     first, damage = readers(Shrinking(FIRST + following, cut))
     assert not isinstance(first, Damage)
     assert isinstance(damage, Damage)
@@ -230,7 +230,7 @@ def test_faults_of_messages_have_the_position_of_the_next_one(magic: int) -> Non
 
 
 class Counting(Memory):
-    """Knows how many bytes were asked for."""
+    """Counts the bytes that were requested."""
 
     asked = 0
 

@@ -137,7 +137,7 @@ def test_only_so_many_positions_and_only_what_the_source_can_hold() -> None:
 
 
 def test_a_value_behind_the_window_is_believed() -> None:
-    """Whether key and value fill a long message, only its checksum tells."""
+    """Whether key and value fill a long message, only its checksum shows."""
     data = message(0, bytes(300))
     assert both(data[:REACH], 1, len(data), LIMIT) == [(0, len(data))]
     keyed = build([Record(bytes(200), b"v")], magic=1)

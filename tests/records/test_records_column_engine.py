@@ -67,7 +67,7 @@ def test_more_than_a_column_of_arrow_holds_is_refused_before_it_is_gathered(engi
 
 @NATIVE
 def test_rejects_positions_that_are_no_batches() -> None:
-    """The engine's own door believes nothing that it is told."""
+    """The engine checks all of its arguments."""
     data = np.frombuffer(FIRST, np.uint8)
     for position in (5, -1, 10**12):
         found = native.record_columns(data, np.array([position], np.int64), 0, 1 << 20, 1 << 20)

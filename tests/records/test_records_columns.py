@@ -122,7 +122,7 @@ def test_mutated_bytes_equal_objects(built: list[tuple[list[Record], dict[str, A
 
 @given(st.binary(max_size=120), st.integers(0, 20), st.integers(0, 7), st.integers(-1, 3))
 def test_any_payload(payload: bytes, count: int, codec: int, base_sequence: int) -> None:
-    """Bytes that nobody built, behind a header that is right."""
+    """Random bytes after a valid header."""
     head = fixed(build([], last_offset=max(count - 1, 0)), sequence=base_sequence)
     agree(fixed(head + payload, length=49 + len(payload), count=count, attributes=codec))
 
@@ -176,7 +176,7 @@ def test_other_magics_and_damage_between() -> None:
 
 @pytest.mark.parametrize("window", [61, 100, 500, 1 << 20])
 def test_windows(engine: Any, window: int) -> None:
-    """Batches longer than the window, and such that lie across its end."""
+    """Batches longer than the window, and batches across its end."""
     data = FIRST + build([Record(value=bytes(1000))], base_offset=5) + SECOND + b"\0\1" + THIRD
     found = from_columns(Memory(data), window=window)
     assert found == objects(data)
@@ -292,7 +292,7 @@ def test_rejects_malformed_record_lengths(length: str) -> None:
 
 
 def test_pieces_are_equal_to_themselves_alone() -> None:
-    """Arrays do not say whether they are equal in one word."""
+    """Comparing arrays gives an array, not one truth value."""
     (found,), (other,) = columns.batches(FIRST), columns.batches(FIRST)
     assert isinstance(found, columns.Batches)
     assert isinstance(other, columns.Batches)

@@ -39,7 +39,7 @@ def test_sizes(codec: str, size: int) -> None:
 
 
 def test_lz4_blocks_stand_alone() -> None:
-    """Kafka's Lz4BlockInputStream refuses linked blocks: bit 5 of the frame's flags says that they are independent."""
+    """Kafka's Lz4BlockInputStream refuses linked blocks: bit 5 of the frame's flags means that they are independent."""
     packed = compress("lz4", bytes(range(256)) * 2000)
     assert packed[:4] == bytes.fromhex("04224d18")
     assert packed[4] >> 6 == 1

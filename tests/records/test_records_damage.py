@@ -1,4 +1,4 @@
-"""Damage is a value, and an error for whoever takes it for a batch."""
+"""Damage is a value, and raises an error where it is used as a batch."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Transition(NamedTuple):
 
 
 def create(producer_id: int, timeout_ms: int, now: int) -> TransactionMetadata:
-    """An id that nobody has used: what InitProducerId finds then."""
+    """An id that was never used: what InitProducerId finds then."""
     return TransactionMetadata(producer_id=producer_id, timeout_ms=timeout_ms, updated=now)
 
 
@@ -127,7 +127,7 @@ def init_producer_id(
     expected: tuple[int, int] | None = None,
     version: int = 0,
 ) -> Transition:
-    """A producer begins, or goes on after an error.
+    """A producer begins, or continues after an error.
 
     Args:
         new_producer_id: the one that is taken where the epochs of the present one are used up.

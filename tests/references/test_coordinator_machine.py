@@ -213,7 +213,7 @@ def test_a_producer_id_that_is_used_up_is_replaced(expected: tuple[int, int] | N
 
 
 def test_a_transaction_uses_the_last_epoch_up() -> None:
-    """Version 2: the Prepare has the epoch that nobody gets, and names the next producer id."""
+    """Version 2: the Prepare has the epoch that no producer gets, and names the next producer id."""
     open_ = replace(BASE, state="Ongoing", epoch=32766, version=2)
     prepared = coordinator_machine.end(open_, 7, 32766, committed=True, now=9, version=2, new_producer_id=8).after
     assert (prepared.epoch, prepared.next_producer_id) == (MAX_EPOCH, 8)

@@ -1,4 +1,4 @@
-"""`plan`: what an engine is told to read, and what it is told to keep."""
+"""`plan`: what an engine has to read, and what it has to keep."""
 
 from __future__ import annotations
 

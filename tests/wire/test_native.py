@@ -141,7 +141,7 @@ def test_schemas_loaded_at_run_time_are_freed_with_their_engine(tmp_path: Path) 
 
 
 class Raising:
-    """What raises when it is asked to be a number, or whether it is equal to one."""
+    """Raises when it is converted to a number, or compared with one."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -273,7 +273,7 @@ def test_output_of_every_length() -> None:
 
 @pytest.mark.parametrize("endpoints", [1, 2, 10, 11, 12, 13, 1488, 1489, 1490, 1491, 200_000])
 def test_tagged_fields_of_every_size(endpoints: int) -> None:
-    """The size of a tagged field stands before it, in one byte and more."""
+    """The size of a tagged field precedes it, in one byte and more."""
     nodes = tuple(NodeEndpoint(i) for i in range(endpoints))
     value = FetchResponse(node_endpoints=nodes, unknown_tagged_fields=(TaggedField(9, b"later"),))
     data = native(FetchResponse).encode(value, 17)

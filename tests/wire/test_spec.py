@@ -1,4 +1,4 @@
-"""`spec`: what a schema says, as data."""
+"""`spec`: the content of a schema, as data."""
 
 import pytest
 

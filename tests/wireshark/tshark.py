@@ -35,7 +35,7 @@ Pairs = list[tuple[str, Any]]
 
 @cache
 def version() -> str:
-    """What tshark says of itself."""
+    """The version that tshark prints."""
     assert TSHARK is not None
     return subprocess.run([TSHARK, "--version"], capture_output=True, text=True, timeout=60, check=True).stdout
 
