@@ -15,6 +15,7 @@ from strategies import for_all, messages
 
 import kafkawire
 from kafkawire.wire.message import Message
+from tests.every import for_each
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ def mutations(data: bytes, numbers: random.Random, count: int) -> Iterator[bytes
             yield data[:at] + data[at : at + 16] * numbers.randint(2, 4) + data[at + 16 :]
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_engines_agree_on_damaged_bytes(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in cls.spec.valid_versions:
@@ -67,7 +68,7 @@ def damage(cls: type[Message], version: int, given: tuple[Any, int]) -> None:
         assert refused(cls, version, data[:cut]) is not None
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_engines_agree_on_any_bytes(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     version = cls.spec.valid_versions[-1]

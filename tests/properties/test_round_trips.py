@@ -12,11 +12,12 @@ from strategies import carried, for_all, messages, same
 
 import kafkawire
 from kafkawire.wire.message import Message
+from tests.every import for_each
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_every_version_round_trips(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in cls.spec.valid_versions:

@@ -28,6 +28,7 @@ from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.columns import decode_structs, decoding, shape
 from kafkawire.wire.columns.schema import SPARK
 from kafkawire.wire.message import Message
+from tests.every import for_each
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +129,7 @@ def cases(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     return st.tuples(st.lists(messages(cls, version), min_size=1, max_size=3), st.randoms(use_true_random=False))
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_every_message_and_version(name: str) -> None:
     cls: type[Message] = kafkawire.lookup(name)
     for version in cls.spec.valid_versions:

@@ -38,6 +38,7 @@ from kafkawire.wire.columns.schema import SPARK, UNKNOWN_TAGS, shape_of
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 from tests import golden
+from tests.every import for_each
 
 pytestmark = pytest.mark.slow
 
@@ -382,7 +383,7 @@ def test_any_columns_of_any_message(data: st.DataObject) -> None:
 # Schemas -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_one_schema_for_all_versions(name: str) -> None:
     cls: type[Message] = kafkawire.lookup(name)
     schema = columns.schema(cls)

@@ -27,6 +27,7 @@ from kafkawire.messages import DescribeProducersResponse, FetchResponse, ListTra
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field
+from tests.every import for_each
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +87,7 @@ PATTERNS = [
 ]
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_repeated_bytes_stay_within_the_bound(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in cls.spec.valid_versions:
@@ -154,7 +155,7 @@ def around(base: Any, field: Field, make: Callable[[int], Any], count: int) -> A
     return msgspec.structs.replace(base, **{field.attribute: (make(count),) if field.is_array else make(count)})
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_arrays_of_the_smallest_elements_stay_within_the_bound(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     version = cls.spec.valid_versions[-1]

@@ -18,6 +18,7 @@ from kafkawire.errors import DecodeError
 from kafkawire.wire.json_form import to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message
+from tests.every import for_each
 
 pytestmark = [
     pytest.mark.skipif(not NATIVE or kafkawire.backend == "python", reason="the native engine is not in use"),
@@ -28,7 +29,7 @@ pytestmark = [
 _CHANGES = st.tuples(st.sampled_from(["no", "no", "byte", "cut", "more"]), st.integers(0, 1 << 20), st.integers(0, 255))
 
 
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_text_is_that_of_the_json_form(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     writer = text_writer(cls, counted=lambda field: field.name.endswith("ErrorCode"))

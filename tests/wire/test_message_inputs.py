@@ -15,6 +15,7 @@ import kafkawire
 from kafkawire.errors import DecodeError
 from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, FetchResponse, ProduceRequest
 from kafkawire.wire.message import Message, Struct
+from tests.every import for_each
 
 
 def mapped(data: bytes) -> mmap:
@@ -38,7 +39,7 @@ def blobs_of(value: Any) -> list[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_every_kind_of_buffer(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     around = st.binary(max_size=5)

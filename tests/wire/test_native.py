@@ -41,6 +41,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoi
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField
+from tests.every import for_each
 
 pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
 
@@ -347,7 +348,7 @@ def replaced(value: Any, path: tuple[str | int, ...], by: Any) -> Any:
     return msgspec.structs.replace(value, **{first: replaced(getattr(value, first), tuple(rest), by)})
 
 
-@pytest.mark.parametrize("name", [*kafkawire.messages.__all__])
+@for_each(kafkawire.messages.__all__)
 def test_engines_agree_on_values_of_any_type(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     for version in sorted({cls.spec.valid_versions[0], cls.spec.valid_versions[-1]}):

@@ -32,6 +32,7 @@ from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field
 from kafkawire.wire.values import TaggedField
+from tests.every import for_each
 
 TOO_LONG = "x" * 32768
 LONE = "a\ud800"
@@ -122,7 +123,7 @@ def refusal(value: Any, version: int) -> EncodeError:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", kafkawire.messages.__all__)
+@for_each(kafkawire.messages.__all__)
 def test_every_field_refuses_what_it_cannot_carry(name: str) -> None:
     cls: type[Message] = getattr(kafkawire.messages, name)
     failures = []
