@@ -105,4 +105,4 @@ def _stretches(found: list[Appends], joints: Sequence[int]) -> Iterator[tuple[Ap
             cuts[int(behind[0])] = joint
     at = sorted(cuts)
     for begin, stop in zip(at, [*at[1:], len(appends)], strict=True):
-        yield appends.between(begin, stop), cuts[begin]
+        yield appends.where(slice(begin, stop)), cuts[begin]

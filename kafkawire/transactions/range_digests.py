@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ Digests = npt.NDArray[np.void]
 #: `Digests`, as they are in memory.
 PackedDigests = bytes
 
+#: How the fields after `number` are added up.
+_SUMS = (np.minimum, np.maximum, np.add, np.add)
+
 _ODD = tuple(np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F))
 #: Steps of SplitMix64, which spread each bit over all.
 _STEPS = ((30, np.uint64(0xBF58476D1CE4E5B9)), (27, np.uint64(0x94D049BB133111EB)))
@@ -35,29 +39,27 @@ def digests_of(base: Int64, last: Int64, crc: npt.NDArray[np.integer]) -> Digest
     mixed = base.astype(np.uint64) * _ODD[0] + last.astype(np.uint64) * _ODD[1] + crc.astype(np.uint64)
     for shift, factor in _STEPS:
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
-    found = np.empty(len(base), DIGEST)
-    found["number"], found["first"], found["last"], found["batches"] = base >> _RANGE_BITS, base, last, 1
-    found["digest"] = mixed ^ (mixed >> np.uint64(31))
-    return _added(found)
+    mixed ^= mixed >> np.uint64(31)
+    return _summed(base >> _RANGE_BITS, base, last, np.ones(len(base), np.int64), mixed)
 
 
 def joined(several: Iterable[Digests]) -> Digests:
     """The digests of several parts of a log."""
-    return _added(np.concatenate([np.empty(0, DIGEST), *several]))
+    found = np.concatenate([np.empty(0, DIGEST), *several])
+    return _summed(*(found[name] for name in DIGEST.names or ()))
 
 
-def _added(found: Digests) -> Digests:
-    """With one element a range."""
-    number = found["number"]
+def _summed(*columns: npt.NDArray[Any]) -> Digests:
+    """With one element a range. `columns`: in the order of `DIGEST`."""
+    number = columns[0]
     if not (number[1:] >= number[:-1]).all():
-        found = found[np.argsort(number, kind="stable")]
-    starts = np.flatnonzero(np.append(True, np.diff(found["number"]) != 0)[: len(found)])
-    if len(starts) == len(found):
-        return found
+        order = np.argsort(number, kind="stable")
+        columns = tuple(column[order] for column in columns)
+        number = columns[0]
+    starts = np.flatnonzero(np.append(True, np.diff(number) != 0)[: len(number)])
     added = np.empty(len(starts), DIGEST)
-    added["number"] = found["number"][starts]
-    added["first"] = np.minimum.reduceat(found["first"], starts)
-    added["last"] = np.maximum.reduceat(found["last"], starts)
-    for name in ("batches", "digest"):
-        added[name] = np.add.reduceat(found[name], starts)
+    if len(starts):
+        added["number"] = number[starts]
+        for name, column, sums in zip(DIGEST.names[1:], columns[1:], _SUMS, strict=True):  # type: ignore[index]
+            added[name] = sums.reduceat(column, starts)
     return added

@@ -200,7 +200,7 @@ class ReplicaMerge:
                 skipped = min(done, len(fact))
                 done -= skipped
                 rows = []
-                for append in fact.between(skipped, len(fact)):
+                for append in fact.where(slice(skipped, None)):
                     if append.control in MARKERS:
                         self._last_marker = append.timestamp, append.last_offset
                     ended = self._checks.add(append)

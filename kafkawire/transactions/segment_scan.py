@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import CONTROL_TYPES, Batch, Damage
-from kafkawire.records.array_types import Bools, Int16, Int32, Int64
+from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
 from kafkawire.records.columns import Batches
-from kafkawire.records.control import EMPTY, MALFORMED
+from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
 from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records
@@ -35,7 +34,13 @@ from kafkawire.transactions.range_digests import DIGEST, Digests, PackedDigests,
 #: As `following`: the log begins here.
 NO_OFFSET = -(1 << 62)
 
-_MARKERS = np.array([CONTROL_TYPES[0], CONTROL_TYPES[1]], object)
+#: Control batches by their code, which for ABORT and COMMIT is the one in the marker; DATA: no control batch.
+CONTROLS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT], EMPTY, MALFORMED)
+DATA, EMPTY_MARKER, MALFORMED_MARKER = -1, CONTROLS.index(EMPTY), CONTROLS.index(MALFORMED)
+_CODES = {name: code for code, name in enumerate(CONTROLS)}
+
+#: As coordinator epoch: there is none.
+NO_COORDINATOR = -(1 << 62)
 
 
 class Appends(msgspec.Struct, frozen=True, eq=False):
@@ -43,7 +48,8 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         position: byte offset of the batch in its file.
-        coordinator_epoch: None where there is none.
+        control: index in `CONTROLS`, `DATA` for none. `coordinator_epoch`: `NO_COORDINATOR` where there is none.
+        problem: index in `problems`, -1 for none.
     """
 
     position: Int64
@@ -52,38 +58,43 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     timestamp: Int64
     producer_id: Int64
     producer_epoch: Int16
-    control: npt.NDArray[np.object_]
-    coordinator_epoch: npt.NDArray[np.object_]
+    control: Int8
+    coordinator_epoch: Int64
     base_sequence: Int32
     transactional: Bools
     intact_from: Int64
     thinned: Bools
-    problem: npt.NDArray[np.object_]
+    problem: Int32
+    problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.position)
 
     def __iter__(self) -> Iterator[Append]:
         """Each as an object."""
-        return map(Append, *(getattr(self, name).tolist() for name in self.__struct_fields__[1:]))
+        columns = {name: getattr(self, name).tolist() for name in _ARRAYS[1:]}
+        columns["control"] = [None if code < 0 else CONTROLS[code] for code in columns["control"]]
+        columns["coordinator_epoch"] = [None if at == NO_COORDINATOR else at for at in columns["coordinator_epoch"]]
+        columns["problem"] = [None if at < 0 else self.problems[at] for at in columns["problem"]]
+        return map(Append, *columns.values())
 
-    def where(self, chosen: Bools) -> Appends:
-        """Those that are chosen."""
-        return Appends(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
-
-    def between(self, begin: int, stop: int) -> Appends:
-        """Those from index `begin` to `stop`."""
-        return Appends(*(getattr(self, name)[begin:stop] for name in self.__struct_fields__))
-
-    def at(self, indexes: Int64) -> Iterator[Append]:
-        """Those at the indexes, each as an object."""
-        return iter(Appends(*(getattr(self, name)[indexes] for name in self.__struct_fields__)))
+    def where(self, chosen: Bools | Int64 | slice) -> Appends:
+        """Those that are chosen, by any index of arrays."""
+        return Appends(**{name: getattr(self, name)[chosen] for name in _ARRAYS}, problems=self.problems)
 
     @classmethod
     def joined(cls, several: Sequence[Appends]) -> Appends:
         """All of several, one after the other."""
-        return cls(*(np.concatenate([getattr(one, name) for one in several]) for name in cls.__struct_fields__))
+        arrays = {name: np.concatenate([getattr(one, name) for one in several]) for name in _ARRAYS}
+        problems = tuple(problem for one in several for problem in one.problems)
+        if problems:
+            before = np.cumsum([0, *(len(one.problems) for one in several[:-1])])
+            shift = np.repeat(before, [len(one) for one in several]).astype(np.int32)
+            arrays["problem"] = np.where(arrays["problem"] < 0, -1, arrays["problem"] + shift)
+        return cls(**arrays, problems=problems)
 
+
+_ARRAYS = Appends.__struct_fields__[:-1]
 
 PieceFact = Appends | CoordinatorRecord | UnreadableRecord | Segment
 
@@ -267,7 +278,7 @@ class OffsetScan:
         holes = self._count(base, ends, found)
         self._digests.append(digests_of(base, ends - 1, found.crc))
         asked = found.producer_id >= 0
-        control, coordinator_epoch, problem = _controls(found, asked)
+        control, coordinator_epoch, problem, problems = _controls(found, asked)
         appends = Appends(
             found.position,
             base,
@@ -279,13 +290,14 @@ class OffsetScan:
             coordinator_epoch,
             found.base_sequence,
             found.transactional,
-            self._intact(base, ends, control == EMPTY),
+            self._intact(base, ends, control == EMPTY_MARKER),
             found.record_count <= found.last_offset_delta,
             problem,
+            problems,
         )
         self._transactional += int((asked & appends.transactional).sum())
         # A malformed one may be the marker of an open transaction.
-        lost = np.flatnonzero((control == MALFORMED) & appends.transactional)
+        lost = np.flatnonzero((control == MALFORMED_MARKER) & appends.transactional)
         if len(lost) and lost[-1] >= holes:
             self._gap = OffsetGap(int(base[lost[-1]]), int(ends[lost[-1]]))
         return appends if asked.all() else appends.where(asked)
@@ -358,23 +370,27 @@ class OffsetScan:
         )
 
 
-def _controls(
-    found: Batches, asked: Bools
-) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_], npt.NDArray[np.object_]]:
-    """Of control batches the name, the coordinator's epoch and what is wrong with them; None for those of data, and
-    for those that are not `asked`."""
-    control, coordinator_epoch, problem = (np.full(len(found), None, object) for _ in range(3))
+def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[str, ...]]:
+    """Of control batches the last columns of `Appends`; as of data for those that are not `asked`."""
+    count = len(found)
+    control, coordinator_epoch = np.full(count, DATA, np.int8), np.full(count, NO_COORDINATOR)
+    problem, problems = np.full(count, -1, np.int32), list[str]()
     of_control = found.is_control
     if of_control.any():
         plain = markers(found)
         # Only markers in which `append_of` finds no problem.
         right = (found.transactional & asked & (found.base_sequence < 0))[plain.at]
         index = plain.at[right]
-        control[index] = _MARKERS[plain.type[right]]
+        control[index] = plain.type[right]
         coordinator_epoch[index] = plain.coordinator_epoch[right]
         of_control[index] = False
         for i in np.flatnonzero(of_control & asked).tolist():
             append = append_of(found.batch(i))
-            assert append is not None
-            control[i], coordinator_epoch[i], problem[i] = append.control, append.coordinator_epoch, append.problem
-    return control, coordinator_epoch, problem
+            assert append is not None and append.control is not None
+            control[i] = _CODES[append.control]
+            if append.coordinator_epoch is not None:
+                coordinator_epoch[i] = append.coordinator_epoch
+            if append.problem is not None:
+                problem[i] = len(problems)
+                problems.append(append.problem)
+    return control, coordinator_epoch, problem, tuple(problems)

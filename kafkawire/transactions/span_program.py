@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from kafkawire.records.array_types import Int64
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.checks.log_checks import LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, Packed, packed
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
 from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState
 from kafkawire.transactions.span import Leap, Step
@@ -170,20 +172,25 @@ class SpanJudge:
             program.in_transaction, program.marker_time = True, marker_time
         program.marked = program.marked or (control is not None and append.coordinator_epoch is not None)
 
-    def endings(self, *others: tuple[Packed, Int64 | None]) -> tuple[bytes, bytes]:
+    def endings(self, *others: tuple[Mapping[str, npt.NDArray[Any]] | Packed, Int64 | None]) -> tuple[bytes, bytes]:
         """`Span.endings` and `Span.intact`.
 
         Args:
             others: more transactions that ended, and the `intact_from` of the aborted of them; None: `BEFORE`.
         """
-        ended = np.concatenate([packed(self._ended), *(rows for rows, _ in others)])
+        own = packed(self._ended)
+        columns = {
+            name: np.concatenate([own[name], *(rows[name] for rows, _ in others)]) for name in PACKED.names or ()
+        }
+        order = np.argsort(columns["offset"], kind="stable")
+        ended = np.empty(len(order), PACKED)
+        for name, column in columns.items():
+            ended[name] = column[order]
         intact = np.full(len(ended), BEFORE)
-        at = len(self._intact)
+        at = len(own)
         intact[:at] = self._intact
         for rows, of_aborted in others:
             if of_aborted is not None:
                 intact[at + np.flatnonzero(rows["outcome"] == ABORT_CODE)] = of_aborted
-            at += len(rows)
-        order = np.argsort(ended["offset"], kind="stable")
-        ended = ended[order]
+            at += len(rows["outcome"])
         return ended.tobytes(), intact[order][ended["outcome"] == ABORT_CODE].tobytes()

@@ -6,29 +6,32 @@ batches of each producer, and producers with a batch that breaks a rule or that 
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records.array_types import Bools, Int64
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, MALFORMED
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.log_checks import EXPIRED, LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed
-from kafkawire.transactions.producer_append import BEFORE
+from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState, Retained
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.segment_scan import Appends
+from kafkawire.transactions.segment_scan import DATA, MALFORMED_MARKER, Appends
 from kafkawire.transactions.span import Leap, Span
 from kafkawire.transactions.span_program import Program, SpanJudge
 
-_MARKERS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT])
-MARKERS = frozenset(_MARKERS)
+MARKERS = frozenset((CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT]))
 
 #: Earlier than any timestamp.
 _NEVER = -(1 << 63)
 _LAST_SEQUENCE = (1 << 31) - 1
+
+#: Producers whose first batches are made to objects at once.
+_BLOCK = 256
 
 #: Producers with fewer batches are summarized batch by batch.
 FEW = 16
@@ -60,25 +63,25 @@ class _Columns:
     """
 
     def __init__(self, appends: Appends, clock: Int64, expiration_ms: int) -> None:
-        order = np.argsort(appends.producer_id, kind="stable")
-        self.order = order
+        self.order = order = _by_producer(appends.producer_id)
+        self.appends = appends
         self.producer_id = appends.producer_id[order]
         new = np.concatenate(([True], self.producer_id[1:] != self.producer_id[:-1]))
         count = len(order)
         self.starts = np.append(np.flatnonzero(new), count)
         at = np.arange(count)
         first = np.maximum.accumulate(np.where(new, at, 0))
-        self.base, self.last, self.timestamp = (
-            array[order] for array in (appends.base_offset, appends.last_offset, appends.timestamp)
-        )
-        self.epoch = appends.producer_epoch[order].astype(np.int64)
-        sequence = appends.base_sequence[order].astype(np.int64)
-        control = appends.control[order]
-        self.data = control == None  # noqa: E711  # an array of them
-        self.marker, self.aborts, self.coordinator_epoch = _markers(self.data, control, appends, order)
+        self.base, self.last = appends.base_offset[order], appends.last_offset[order]
+        self.timestamp, self.epoch = appends.timestamp[order], appends.producer_epoch[order]
+        sequence, self.control = appends.base_sequence[order], appends.control[order]
+        self.coordinator_epoch = appends.coordinator_epoch[order]
+        self.data = self.control == DATA
+        self.marker = ~self.data & (self.control <= COMMIT) & (self.coordinator_epoch >= 0)
+        if appends.problems:
+            self.marker &= appends.problem[order] < 0
         self.transactional = self.data & appends.transactional[order]
-        self.thinned = appends.thinned[order]
-        self.last_sequence = np.where(sequence < 0, -1, (sequence + self.last - self.base) & _LAST_SEQUENCE)
+        last_sequence = (self.last - self.base + sequence) & _LAST_SEQUENCE
+        self.last_sequence = np.where(sequence < 0, -1, last_sequence).astype(np.int32)
 
         def last_before(of: Bools) -> Int64:
             """Index of the last one of the same producer up to each element; below the producer's first: none."""
@@ -89,8 +92,8 @@ class _Columns:
             return np.concatenate(([-1], array[:-1]))
 
         self.marker_before, self.data_before = last_before(self.marker), last_before(self.data)
-        before = np.maximum(at - 1, 0)
-        rises = self.epoch > self.epoch[before]
+        epoch_before = np.concatenate((self.epoch[:1], self.epoch[:-1]))
+        rises = self.epoch > epoch_before
         transactional, marked, data = (
             shifted(last_before(self.transactional)),
             shifted(self.marker_before),
@@ -98,7 +101,7 @@ class _Columns:
         )
         self.open = (transactional >= first) & (transactional > marked)
         self.begins = self.transactional & ~self.open
-        self.event_before = last_before(self.data | rises)
+        self.event = self.data | rises
         follows = (data >= first) & (self.epoch[data] == self.epoch) & ~rises
         numbered = self.data & (sequence >= 0)
         expected = self.last_sequence[data]
@@ -108,18 +111,20 @@ class _Columns:
         self.from_zero = numbered & ~follows & (sequence == 0)
         self.numbered = numbered
         monotonic = (marked >= first) & (self.coordinator_epoch >= self.coordinator_epoch[marked])
-        with np.errstate(over="ignore"):
-            idle = clock[order] - self.timestamp[before]
         self.plain = (
             ~new
-            & (self.epoch >= self.epoch[before])
-            & (self.epoch[before] >= 0)
-            & (appends.intact_from[order] == BEFORE)
+            & ~(self.epoch < epoch_before)
+            & (epoch_before >= 0)
             & (self.data | (self.marker & monotonic))
             & (~numbered | self.contiguous | self.from_zero)
             & ~(self.data & ~self.transactional & self.open)
-            & (self.open | ((idle < expiration_ms) & (idle >= 0)))
         )
+        if int(clock[-1]) - int(appends.timestamp.min()) >= expiration_ms:
+            with np.errstate(over="ignore"):
+                idle = clock[order] - np.concatenate((self.timestamp[:1], self.timestamp[:-1]))
+            self.plain &= self.open | ((idle < expiration_ms) & (idle >= 0))
+        if bool((appends.intact_from != BEFORE).any()):
+            self.plain &= appends.intact_from[order] == BEFORE
         self.odd = np.concatenate(([0], np.cumsum(~self.plain)))
 
     def goes_on(self, producer: Producer | None, start: int, at: int) -> bool:
@@ -143,7 +148,7 @@ class _Columns:
         end = stop - 1
         before = producer.state
         epoch = int(self.epoch[end])
-        data = start + np.flatnonzero(self.data[start:stop] & (self.epoch[start:stop] == epoch))[-BATCHES_TO_RETAIN:]
+        data = self._last_data(start, stop)
         retained = [
             Retained(sequence, last, last - base, timestamp)
             for sequence, base, last, timestamp in zip(
@@ -153,15 +158,15 @@ class _Columns:
         ]  # fmt: skip
         if epoch == before.epoch:
             retained = [*before.batches, *retained][-BATCHES_TO_RETAIN:]
-        event = int(self.event_before[end])
+        event = _last(self.event, start, stop)
         known_from = before.data_known_from
-        if event >= start:
+        if event >= 0:
             known_from = int(self.last[event]) if self.data[event] else max(int(self.last[event - 1]), 0)
         is_open = bool(self.transactional[end] or (self.open[end] and self.data[end]))
-        in_transaction = np.flatnonzero(self.transactional[start:stop])
+        in_transaction = _last(self.transactional, start, stop)
+        begun = _last(self.begins, start, stop)
         marker = int(self.marker_before[end])
-        begins = start + np.flatnonzero(self.begins[start:stop])
-        time = int(marker_times[self.order[start + in_transaction[-1]]]) if len(in_transaction) else _NEVER
+        time = int(marker_times[self.order[in_transaction]]) if in_transaction >= 0 else _NEVER
         return Leap(
             before,
             ProducerState(
@@ -169,17 +174,29 @@ class _Columns:
                 int(self.timestamp[end]),
                 int(self.last[end]),
                 known_from,
-                bool(self.thinned[end] and self.data[end]),
+                bool(self.data[end] and self.appends.thinned[self.order[end]]),
                 is_open,
                 tuple(retained),
             ),
-            int(self.base[begins[-1]]) if is_open else None,
+            int(self.base[begun]) if is_open else None,
             int(self.coordinator_epoch[marker]) if marker >= start else None,
-            bool(len(in_transaction)),
+            in_transaction >= 0,
             None if time == _NEVER else time,
-            int(self.timestamp[begins[-1]]) if is_open else -1,
-            int(stop - begins[-1]) if is_open else 0,
+            int(self.timestamp[begun]) if is_open else -1,
+            stop - begun if is_open else 0,
         )
+
+    def _last_data(self, start: int, stop: int) -> Int64:
+        """The last batches of data in the epoch of the last element, as many as brokers remember."""
+        epoch, width = self.epoch[stop - 1], 4 * BATCHES_TO_RETAIN
+        while True:
+            begin = max(start, stop - width)
+            found = begin + np.flatnonzero(self.data[begin:stop] & (self.epoch[begin:stop] == epoch))
+            # Epochs do not fall.
+            if len(found) >= BATCHES_TO_RETAIN or begin == start or self.epoch[begin] != epoch:
+                break
+            width *= 4
+        return found[-BATCHES_TO_RETAIN:]
 
     def answers(self, chosen: Bools) -> tuple[list[Answer], list[Answer]]:
         """The answers of `LogChecks` for those elements, and where idle producers may have been forgotten."""
@@ -206,37 +223,42 @@ class _Columns:
             found.append(checks.answers())
         return found[0], found[1]
 
-    def endings(self, chosen: Bools) -> Packed:
-        """The transactions that markers among those elements ended."""
+    def endings(self, chosen: Bools) -> dict[str, npt.NDArray[Any]]:
+        """The transactions that markers among those elements ended, a column a field of `PACKED`; in the order of the
+        markers."""
         markers = np.flatnonzero(self.marker & self.open & chosen)
-        found = np.empty(len(markers), PACKED)
+        in_log = np.full(len(self.order), -1, np.int32)
+        in_log[self.order[markers]] = np.arange(len(markers))
+        markers = markers[in_log[in_log >= 0]]
         begun = np.maximum.accumulate(np.where(self.begins, np.arange(len(self.order)), -1))[markers]
-        found["producer_id"], found["offset"] = self.producer_id[markers], self.base[markers]
-        found["timestamp"], found["first_offset"] = self.timestamp[markers], self.base[begun]
-        found["data_epoch"], found["marker_epoch"] = self.epoch[markers - 1], self.epoch[markers]
-        found["outcome"] = np.where(self.aborts[markers], ABORT_CODE, 1 - ABORT_CODE)
-        found["last_offset"], found["last_timestamp"] = self.last[markers - 1], self.timestamp[markers - 1]
-        found["first_timestamp"], found["batches"] = self.timestamp[begun], markers - begun
-        found["coordinator_epoch"] = self.coordinator_epoch[markers]
-        return found
+        return {
+            "producer_id": self.producer_id[markers],
+            "offset": self.base[markers],
+            "timestamp": self.timestamp[markers],
+            "first_offset": self.base[begun],
+            "data_epoch": self.epoch[markers - 1],
+            "marker_epoch": self.epoch[markers],
+            "outcome": self.control[markers],
+            "last_offset": self.last[markers - 1],
+            "first_timestamp": self.timestamp[begun],
+            "last_timestamp": self.timestamp[markers - 1],
+            "batches": markers - begun,
+            "coordinator_epoch": self.coordinator_epoch[markers],
+        }
 
 
-def _markers(
-    data: Bools, control: npt.NDArray[np.object_], appends: Appends, order: Int64
-) -> tuple[Bools, Bools, Int64]:
-    """Which batches are markers in which nothing is wrong; which of them abort; and their coordinator's epoch."""
-    marker, aborts = np.zeros(len(order), bool), np.zeros(len(order), bool)
-    epochs = np.full(len(order), -1)
-    at = np.flatnonzero(~data)
-    named = control[at]
-    abort = named == _MARKERS[0]
-    sound = (abort | (named == _MARKERS[1])) & (appends.problem[order[at]] == None)  # noqa: E711
-    found, aborting = at[sound.astype(bool)], abort.astype(bool)[sound.astype(bool)]
-    epochs[found] = [-1 if epoch is None else epoch for epoch in appends.coordinator_epoch[order[found]].tolist()]
-    known = epochs[found] >= 0
-    marker[found[known]] = True
-    aborts[found] = aborting
-    return marker, aborts, epochs
+def _by_producer(producer_id: Int64) -> Int64:
+    """The order in which the batches of a producer are next to each other, in their order."""
+    least = int(producer_id.min())
+    if int(producer_id.max()) - least < 1 << 16:  # NumPy sorts these by their digits, in linear time
+        return np.argsort((producer_id - least).astype(np.uint16), kind="stable")
+    return np.argsort(producer_id, kind="stable")
+
+
+def _last(of: Bools, start: int, stop: int) -> int:
+    """Index of the last one from `start` to `stop`; -1 for none."""
+    back = int(of[start:stop][::-1].argmax())
+    return stop - 1 - back if of[stop - 1 - back] else -1
 
 
 class _Summary:
@@ -245,11 +267,8 @@ class _Summary:
     def __init__(self, appends: Appends, expiration_ms: int, joint: int) -> None:
         self._appends = appends
         self._clock = np.maximum(np.maximum.accumulate(appends.timestamp), -1)
-        self._controls = np.flatnonzero(appends.control != None)  # noqa: E711
-        ends = self._controls[appends.control[self._controls] != MALFORMED]
-        times = np.full(len(appends), _NEVER)
-        times[ends] = appends.timestamp[ends]
-        times = np.maximum.accumulate(times)
+        is_end = (appends.control != DATA) & (appends.control != MALFORMED_MARKER)
+        times = np.maximum.accumulate(np.where(is_end, appends.timestamp, _NEVER))
         self._marker_time = np.concatenate(([_NEVER], times[:-1]))
         self._newest_marker = int(times[-1])
         self._columns = _Columns(appends, self._clock, expiration_ms)
@@ -259,11 +278,7 @@ class _Summary:
 
     def span(self) -> Span:
         appends, columns = self._appends, self._columns
-        starts = columns.starts.tolist()
-        programs = [
-            (int(columns.order[start]), int(columns.producer_id[start]), self._program(start, stop))
-            for start, stop in pairwise(starts)
-        ]
+        programs = list(self._programs(columns.starts))
         programs.sort(key=lambda program: program[0])
         judge = self._judge
         for checks, answers in zip((judge.checks, judge.forgotten), columns.answers(self._leapt), strict=True):
@@ -271,7 +286,7 @@ class _Summary:
         resumed = columns.timestamp[np.flatnonzero(self._leapt & ~columns.open) - 1]
         idle = [*judge.idle, *([int(resumed.min()), int(resumed.max())] if len(resumed) else [])]
         endings, intact = judge.endings((columns.endings(self._leapt), None))
-        final = next((at for at in reversed(self._controls.tolist()) if appends.control[at] in MARKERS), -1)
+        final = _last((appends.control == ABORT) | (appends.control == COMMIT), 0, len(appends))
         return Span(
             rows=len(appends),
             first_offset=int(appends.base_offset[0]),
@@ -291,15 +306,32 @@ class _Summary:
             expiration_ms=self._expiration_ms,
         )
 
-    def _program(self, start: int, stop: int) -> Program:
-        """The steps and leaps of the producer of those elements of the columns."""
+    def _programs(self, starts: Int64) -> Iterator[tuple[int, int, Program]]:
+        """Of each producer its first batch's index, its id and its program."""
+        columns = self._columns
+        for number in range(0, len(starts) - 1, _BLOCK):
+            bounds = starts[number : number + _BLOCK + 1]
+            sizes = np.minimum(np.diff(bounds), FEW)
+            heads = np.arange(sizes.sum()) + np.repeat(bounds[:-1] - np.cumsum(sizes) + sizes, sizes)
+            found = self._objects(heads)
+            for start, stop in pairwise(bounds.tolist()):
+                head = islice(found, min(FEW, stop - start))
+                yield int(columns.order[start]), int(columns.producer_id[start]), self._program(start, stop, head)
+
+    def _objects(self, elements: Int64 | slice) -> Iterator[tuple[Append, int, int]]:
+        """Batches, and the clock and the time of the newest marker at each."""
+        chosen = self._columns.order[elements]
+        return zip(
+            self._appends.where(chosen), self._clock[chosen].tolist(), self._marker_time[chosen].tolist(), strict=True
+        )
+
+    def _program(self, start: int, stop: int, head: Iterator[tuple[Append, int, int]]) -> Program:
+        """The steps and leaps of the producer of those elements of the columns. `head`: the first of these."""
         program, columns = Program(), self._columns
+        batches = list(head)
         at = start
-        while at < stop:
-            upto = stop if stop - start < FEW else min(stop, at + FEW)
-            chosen = columns.order[at:upto]
-            clocks, times = self._clock[chosen].tolist(), self._marker_time[chosen].tolist()
-            for append, clock, time in zip(self._appends.at(chosen), clocks, times, strict=True):
+        while batches:
+            for append, clock, time in batches:
                 if self._leaps(program, start, at, stop):
                     assert program.producer is not None
                     program.leap(columns.after(program.producer, at, stop, self._marker_time))
@@ -308,6 +340,7 @@ class _Summary:
                     return program
                 self._judge.add(program, append, clock, None if time == _NEVER else time)
                 at += 1
+            batches = list(self._objects(slice(at, min(stop, at + FEW))))
         program.land()
         return program
 
