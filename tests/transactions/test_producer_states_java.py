@@ -18,7 +18,7 @@ from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions import Replay, span_scan
-from kafkawire.transactions.endings import ABORT_CODE, PACKED
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, packed
 from kafkawire.transactions.part_summary import LogSummary
 from tests.transactions.schedules import Schedule, schedules
 from tests.transactions.test_part_scan import EXAMPLES, write
@@ -58,11 +58,10 @@ def of_summaries(merged: LogSummary) -> tuple[Replay, Completed]:
             followed = replay.followed(span, 0)
             assert followed is not None
             replay.take(span, followed)
-            rows = np.frombuffer(span.endings, PACKED)
-            for row in rows.tolist():
+            for row in np.concatenate(
+                [np.frombuffer(span.endings, PACKED), packed([ending for _, ending in followed.ended])]
+            ).tolist():
                 completed.append([row[0], row[3], row[1], row[6] == ABORT_CODE])
-            for append, first_offset, _ in followed.ended:
-                completed.append([append.producer_id, first_offset, append.base_offset, append.control == "ABORT"])
     return replay, sorted(completed, key=lambda one: one[2])
 
 
