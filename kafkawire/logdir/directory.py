@@ -20,11 +20,13 @@ from kafkawire.records import Batch, Damage
 PROPERTIES = "meta.properties"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 
 _READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
     PROPERTIES: properties,
     HIGH_WATERMARKS: offset_checkpoint,
     LOG_STARTS: offset_checkpoint,
+    CLEANED: offset_checkpoint,
 }
 #: Properties that name the broker, of KRaft and of ZooKeeper.
 _NODE_IDS = ("node.id", "broker.id")
@@ -85,6 +87,11 @@ class BrokerDirectory:
     def log_starts(self) -> dict[tuple[str, int], int]:
         """Of partitions whose log starts after their first segment's first offset; with tiered storage, of all."""
         return self._offsets(LOG_STARTS)
+
+    @cached_property
+    def cleaned(self) -> dict[tuple[str, int], int]:
+        """The offsets up to which compaction has come, of the partitions that were compacted."""
+        return self._offsets(CLEANED)
 
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
         lines = self._entries(name)

@@ -8,7 +8,8 @@ cannot hold is null, or fails the job in FAILFAST mode. What is unknown or canno
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from inspect import signature
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,8 @@ from kafkawire.spark.errors import SourceError
 
 #: Columns with times, and their units since the epoch.
 _TIME_UNITS = {"timestamp": "ms", "time_ns": "ns", "response_time_ns": "ns"}
+#: PySpark 4.1 has no such parameter: its times are in UTC.
+IN_UTC: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _INTEGERS = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
 _TIMES = (types.TimestampType, types.TimestampNTZType)
 _TEXTS = (types.StringType, types.BinaryType)
@@ -95,7 +98,7 @@ def projection(wanted: types.StructType, table: pa.Schema, *, case_sensitive: bo
         if not field.nullable:
             raise ValueError(f"column {field.name} may be null: the schema has to leave out NOT NULL")
         source.append(table.field(place))
-    return Projection(pa.schema(source), to_arrow_schema(wanted, timezone="UTC"), fail_fast)
+    return Projection(pa.schema(source), to_arrow_schema(wanted, **IN_UTC), fail_fast)
 
 
 def _place(names: list[str], name: str, case_sensitive: bool) -> int:

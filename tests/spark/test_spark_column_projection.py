@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from kafkawire.records import Header, Record, build, build_marker
 from kafkawire.spark.capture_reader import CaptureReader
-from kafkawire.spark.column_projection import projection, table_schema
+from kafkawire.spark.column_projection import IN_UTC, projection, table_schema
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.index_source import IndexReader
 from kafkawire.spark.segment_columns import KAFKA, RECORDS
@@ -48,7 +48,7 @@ def projected(schema: types.StructType, table: pa.Schema = RECORDS, **options: A
 def read(reader: type, path: object, schema: types.StructType, **options: str) -> list[dict[str, Any]]:
     found = reader(schema, SourceOptions({**options, "path": str(path)}))
     batches = [batch for task in found.partitions() for batch in found.read(task)]
-    assert {batch.schema for batch in batches} == {to_arrow_schema(schema, timezone="UTC")}
+    assert {batch.schema for batch in batches} == {to_arrow_schema(schema, **IN_UTC)}
     return [row for batch in batches for row in batch.to_pylist()]
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,8 @@ from kafkawire.spark.capture_source import KafkaPcap
 from kafkawire.spark.index_source import KafkaIndex
 from kafkawire.spark.segment_source import KafkaSegment
 from kafkawire.spark.sources import Source, SourceOptions
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_names_and_choices_are_case_insensitive() -> None:
@@ -151,3 +156,19 @@ def test_globs_in_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = SourceOptions({"path": "s3://logs/{a,b}-*?region=x"}).paths
     assert found == ["s3://logs/a-1?region=x", "s3://logs/b-1?region=x"]
     assert asked == ["s3://logs/a-*?region=x", "s3://logs/b-*?region=x"]
+
+
+@pytest.mark.slow
+def test_spark_registers_a_source_of_a_module_as_documented(tmp_path: Path) -> None:
+    documented = re.search(
+        r"file\n`(pyspark_\w+\.py)`.*\n`(from .* as DefaultSource)`", (ROOT / "docs/spark.md").read_text()
+    )
+    assert documented
+    (tmp_path / documented[1]).write_text(f"{documented[2]}\n")
+    lookup = (
+        "import io; from pyspark.sql.worker.lookup_data_sources import _main; out = io.BytesIO(); _main(None, out);"
+        "print(out.getvalue()[8:21])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", lookup], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == (f"{b'kafka_segment'!r}\n", "")

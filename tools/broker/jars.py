@@ -13,6 +13,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools import maven
@@ -29,6 +31,14 @@ _SPARK_KAFKA = (
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.0",
+)
+
+#: The newest Spark for which there are builds of both Delta and Iceberg, and these.
+LAKE_SPARK = ("pyspark==4.1.4", "py4j==0.10.9.9")
+_LAKE = (
+    "io.delta:delta-spark_4.1_2.13:4.4.0",
+    "io.delta:delta-storage:4.4.0",
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 )
 
 _KEY_LOG_AGENT = "name.neykov:extract-tls-secrets:4.0.0"
@@ -101,12 +111,32 @@ def spark_kafka_jars(*, cache: Path | None = None) -> Path:
 
     Each jar is fetched alone: the parents of Spark's POMs name repositories that need not be reachable.
     """
-    digest = hashlib.sha256(" ".join(_SPARK_KAFKA).encode()).hexdigest()[:8]
-    return _filled(
-        (cache or cache_dir()) / "jars" / f"spark-kafka-{digest}",
-        "Spark's Kafka source",
-        [_copied(jar) for jar in _SPARK_KAFKA],
-    )
+    return _listed("spark-kafka", "Spark's Kafka source", _SPARK_KAFKA, cache)
+
+
+def lake_jars(*, cache: Path | None = None) -> Path:
+    """The folder with Delta and Iceberg for `LAKE_SPARK`, as `broker_jars`. Raises BrokerUnavailableError."""
+    return _listed("spark-lake", "Delta and Iceberg", _LAKE, cache)
+
+
+def _listed(name: str, what: str, artifacts: Sequence[str], cache: Path | None) -> Path:
+    digest = hashlib.sha256(" ".join(artifacts).encode()).hexdigest()[:8]
+    folder = (cache or cache_dir()) / "jars" / f"{name}-{digest}"
+    return _filled(folder, what, [_copied(artifact) for artifact in artifacts])
+
+
+def lake_spark(*, cache: Path | None = None) -> Path:
+    """The folder with the packages `LAKE_SPARK`, fetched with pip if it is not there; in front of `PYTHONPATH` they
+    take the place of this environment's PySpark. Raises BrokerUnavailableError.
+    """
+
+    def fill(packages: Path) -> None:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(packages), *LAKE_SPARK]
+        done = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise BrokerUnavailableError(f"pip cannot fetch {LAKE_SPARK[0]}: {done.stderr.strip()[-200:]}")
+
+    return kept((cache or cache_dir()) / LAKE_SPARK[0].replace("==", "-"), fill)
 
 
 def key_log_agent(*, cache: Path | None = None) -> Path:

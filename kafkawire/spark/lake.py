@@ -1,0 +1,198 @@
+"""A lake of committed data: the records of log directories, appended to an Iceberg or Delta table exactly once.
+
+    from kafkawire.spark import lake
+    done = lake.append(spark, ["fleet/"], "lake.db.records", format="iceberg")
+    done.held                                 # partitions that stopped before their end, and why
+
+Each run goes on where the one before ended, and commits its rows together with how far it came (`lake_tables`): a run
+that is killed at any time repeats and loses nothing. The table holds what a read_committed consumer gets: a run stops
+at the last stable offset of each partition, and leaves what is still open to later runs.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafkawire.spark.errors import SparkError
+from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
+from kafkawire.spark.jobs import job, kept
+from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, partition_key, records
+from kafkawire.spark.lake_tables import LakeTable, Progress, lake_table
+from kafkawire.spark.offset_options import EARLIEST, SUBSCRIPTIONS, Place, bounds, subscription
+from kafkawire.spark.sources import PART_BYTES, SourceOptions
+from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+_START = "startingOffsets"
+_OPTIONS = (*SUBSCRIPTIONS, _START, "highWatermark", "maxPartBytes")
+
+
+class Held(NamedTuple):
+    """A partition that was read to `offset` only. `reason`: what stands there."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+
+
+class Appended(NamedTuple):
+    """What a run appended.
+
+    Attributes:
+        run: identifies its commit; None: there was nothing new, and no commit.
+        offsets: of the partitions that moved: the offset before which records are in the table now.
+        held: partitions that stopped before the end of their log. Open transactions are no reason to be here.
+        unreadable: folders that could not be listed, and why.
+    """
+
+    run: str | None
+    offsets: dict[Place, int]
+    held: tuple[Held, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+
+def append(
+    spark: SparkSession, paths: Sequence[str], table: str, *, format: str, options: Mapping[str, str] = {}
+) -> Appended:
+    """Append the committed records of log directories that the table does not have.
+
+    The columns are those of Spark's Kafka source (`key`, `value`, `topic`, `partition`, `offset`, `timestamp`,
+    `timestampType`, `headers`). Of a partition with several replicas the one with the highest high watermark is read.
+    Reading a partition stops (`held`) where it is damaged, where offsets are missing that compaction has not removed,
+    and where a marker cannot be read; the other partitions are read on.
+
+    Args:
+        paths: log directories of one cluster, or folders that contain some; URIs as well.
+        table: its name in a catalog; with a `/`, its path or URI. It is created if it does not exist.
+        format: `delta` or `iceberg`, which the session must have.
+        options: names in any case.
+            `subscribe`, `subscribePattern`, `assign`: as for `kafka_segment`; without `subscribe` or `assign`, internal
+            topics are left out.
+            `startingOffsets`: JSON, `{"orders":{"0":23}}`: where these partitions go on, not before what the table has:
+            behind what is held, or in a table whose history no longer has the progress.
+            `highWatermark`: `true` (default) reads up to the high watermark that brokers write every 5 s; `false` to
+            the end of the files, where brokers may still replace records.
+            `maxPartBytes`: bytes of a segment that a task reads, `32m` by default.
+
+    Raises:
+        ValueError: an option that is unknown or has an invalid value.
+        OSError: a path that is not there or may not be read.
+        SparkError: the job failed, logs of another cluster, a table with rows but without progress, or another run
+            committed at the same time. Nothing was appended, unless Spark lost the answer to a commit: the next run
+            sees which.
+    """
+    unknown = sorted(set(map(str.lower, options)) - set(map(str.lower, _OPTIONS)))
+    if unknown:
+        raise ValueError(f"lake.append has no option {', '.join(unknown)}; the options are {', '.join(_OPTIONS)}")
+    given = SourceOptions(options)
+    wanted = Wanted(
+        subscription(given),
+        given.choice("highWatermark", ("true", "false")) == "true",
+        given.size("maxPartBytes", PART_BYTES),
+    )
+    return _Run(spark, list(map(os.fspath, paths)), lake_table(spark, table, format), wanted, _starts(given)).result()
+
+
+def _starts(options: SourceOptions) -> dict[Place, int]:
+    start = bounds(options).start
+    if start is None:
+        return {}
+    if not isinstance(start.value, dict) or EARLIEST in start.value.values():
+        raise ValueError(f'{_START} is {{"orders":{{"0":23}}}} here: the offsets where partitions go on')
+    return start.value
+
+
+class _Run(NamedTuple):
+    spark: SparkSession
+    paths: list[str]
+    table: LakeTable
+    wanted: Wanted
+    starts: dict[Place, int]
+
+    def result(self) -> Appended:
+        with self._job("read the table's progress"):
+            self.table.create(TABLE_SPARK)
+            before = self.table.progress()
+            recorded = before or Progress("", {})
+            forgotten = before is None and not self.spark.table(self.table.name).isEmpty()
+        if forgotten and not self.starts:
+            raise SparkError(f"{self.table.name} has rows and no commit with progress: give {_START}")
+        begin = self._begin(recorded)
+        with kept(listing(self.spark, self.paths)) as listed:
+            with self._job("list folders"):
+                found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
+                replicas = listed.where(f"kind = '{REPLICA}'")
+                count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
+            cluster = _cluster(found, recorded, self.table.name)
+            known = self._offsets(begin, "begin")
+            tasks = max(FEWEST_TASKS, size // TASK_BYTES)
+            with kept(decided(replicas.join(known, "partition", "left"), self.wanted, count, tasks)) as plan:
+                with self._job("read headers"):
+                    partitions = plan.where(f"kind = {PARTITION}").collect()
+                self._check(partitions, forgotten)
+                moved = {(row.topic, row.partition): row.end for row in partitions if row.end > row.start}
+                run = uuid.uuid4().hex if moved else None
+                if run is not None:
+                    offsets = {topic: dict(of_topic) for topic, of_topic in recorded.offsets.items()}
+                    for (topic, partition), end in (begin | moved).items():
+                        offsets.setdefault(topic, {})[partition] = end
+                    rows = self._rows(plan, moved, sum(row.bytes for row in partitions))
+                    with self._job("append records"):
+                        self.table.append(rows, Progress(run, offsets, cluster or recorded.cluster))
+        held = sorted(Held(row.topic, row.partition, row.end, row.held) for row in partitions if row.held)
+        unreadable = tuple(f"{one.path}: {one.reason}" for one in found.unreadable)
+        return Appended(run, moved, tuple(held), unreadable)
+
+    def _begin(self, recorded: Progress) -> dict[Place, int]:
+        """Where each partition that is known goes on."""
+        known = {(topic, one): end for topic, ends in recorded.offsets.items() for one, end in ends.items()}
+        for (topic, partition), start in self.starts.items():
+            if start < known.get((topic, partition), 0):
+                end = known[topic, partition]
+                raise SparkError(f"{_START} names {topic}-{partition} at {start}; the table has it up to {end}")
+        return known | self.starts
+
+    def _check(self, partitions: list[Row], forgotten: bool) -> None:
+        there = {(row.topic, row.partition) for row in partitions}
+        self.wanted.subscription.check(there)
+        missing = sorted(({*there} if forgotten else set()) - set(self.starts)) + sorted(set(self.starts) - there)
+        if missing:
+            names = ", ".join(f"{topic}-{partition}" for topic, partition in missing[:10])
+            which = "each partition that is read" if forgotten else "partitions that are read"
+            raise ValueError(f"{_START} must name {which}: {names}")
+
+    def _offsets(self, offsets: Mapping[Place, int], name: str) -> DataFrame:
+        rows = [(bytearray(partition_key(*place)), offset) for place, offset in offsets.items()]
+        return self.spark.createDataFrame(rows, f"partition binary, {name} bigint")
+
+    def _rows(self, plan: DataFrame, moved: dict[Place, int], size: int) -> DataFrame:
+        """The records up to the ends that were decided: a table that is computed again may come to later ones."""
+        places = [(topic, partition, end) for (topic, partition), end in moved.items()]
+        ends = self.spark.createDataFrame(places, "topic string, partition int, until bigint")
+        parts = plan.where(f"kind = {PART}").join(ends, ["topic", "partition"])
+        return records(parts.repartition(max(FEWEST_TASKS, size // TASK_BYTES)))
+
+    def _job(self, what: str) -> AbstractContextManager[None]:
+        return job(self.spark, f"kafkawire lake: {what}")
+
+
+def _cluster(found: Found, recorded: Progress, name: str) -> str | None:
+    """The id of the cluster that the directories are of.
+
+    Raises:
+        SparkError: they are of several, or of another than the table's records.
+    """
+    ids = sorted(set(found.clusters.values()))
+    if len(ids) > 1:
+        raise SparkError(f"the log directories are of {len(ids)} clusters: {', '.join(ids[:5])}; a table has one")
+    cluster = ids[0] if ids else None
+    if cluster and recorded.cluster and cluster != recorded.cluster:
+        raise SparkError(f"{name} has records of cluster {recorded.cluster}, the log directories are of {cluster}")
+    return cluster

@@ -1,0 +1,270 @@
+"""The committed records of log directories as a table, made by workers: plan, read headers, decide, read records.
+
+One replica of each partition is read. Headers of all parts are read first (`lake_outcomes`): a part alone does not show
+how its transactions ended.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import logdir
+from kafkawire.logdir import LogFile, Partition, Selection
+from kafkawire.logdir.seek import start_position
+from kafkawire.records.columns import Batches
+from kafkawire.records.internal_topics import INTERNAL_TOPICS
+from kafkawire.spark import segment_columns
+from kafkawire.spark.errors import SourceError
+from kafkawire.spark.fleet_listing import as_batches, replica_at, segment_sizes
+from kafkawire.spark.lake_outcomes import Run, Transaction, decide, left_out, runs_of
+from kafkawire.spark.offset_options import OffsetRange, Subscription
+from kafkawire.spark.replica_parts import Rows, by_task
+from kafkawire.spark.segment_columns import Row
+from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
+from kafkawire.spark.sources import SourceOptions
+from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.transactions.part_scan import bounds, count_parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Rows of partitions, and of their parts.
+PARTITION, PART = 0, 1
+_PARTS = pa.schema([("partition", pa.binary()), ("base", pa.int64()), ("number", pa.int32()), ("payload", pa.binary())])
+_PARTS_SPARK = "partition binary, base bigint, number int, payload binary"
+#: `end`: what is read ends there. `held`: why it ends before the log does.
+_DECIDED = pa.schema(
+    [
+        ("kind", pa.int32()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("bytes", pa.int64()),
+        ("held", pa.string()),
+        ("payload", pa.binary()),
+    ]
+)
+_DECIDED_SPARK = (
+    "kind int, topic string, partition int, start bigint, end bigint, bytes bigint, held string, payload binary"
+)
+TABLE = from_arrow_schema(segment_columns.KAFKA)
+TABLE_SPARK = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in TABLE)
+
+
+class Wanted(NamedTuple):
+    """What is read. `high_watermark`: no further than to it."""
+
+    subscription: Subscription
+    high_watermark: bool
+    part_bytes: int
+
+    def of(self, topic: str, partition: int) -> bool:
+        """Whether a partition is read: as of a consumer's pattern, internal topics only where they are named."""
+        named = self.subscription.option in ("subscribe", "assign")
+        return (
+            topic != CLUSTER_METADATA
+            and (named or topic not in INTERNAL_TOPICS)
+            and self.subscription.wants(topic, partition)
+        )
+
+
+class _Begun(NamedTuple):
+    """A partition before its parts are read. `held`: why none is."""
+
+    start: int
+    limit: int | None
+    compacted: bool
+    held: str = ""
+
+
+class _Part(NamedTuple):
+    """A part of a segment.
+
+    Attributes:
+        number, of: which of how many parts of the segment.
+        start, limit: as in `_Begun`.
+        begin, end: its first byte, and the one behind its last, once they are known.
+    """
+
+    file: LogFile
+    number: int
+    of: int
+    start: int
+    limit: int | None
+    begin: int = 0
+    end: int | None = None
+
+
+class _Read(NamedTuple):
+    part: _Part
+    aborted: list[Transaction]
+
+
+def partition_key(topic: str, partition: int) -> bytes:
+    """The column `partition` of a listing."""
+    return f"{topic}\0{partition:010}".encode(errors="surrogateescape")
+
+
+def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> DataFrame:
+    """What can be read of each partition, and its parts.
+
+    Args:
+        replicas: rows of `fleet_listing.REPLICA` with a column `begin`: the offset to read from, null for the earliest.
+        count: number of replicas. `tasks`: in which parts are read.
+    """
+
+    def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
+        yield from as_batches(_planned(listed, wanted), _PARTS)
+
+    def scan(listed: Rows) -> Iterator[pa.RecordBatch]:
+        yield from as_batches(_scanned(listed, wanted.part_bytes), _PARTS, 1)
+
+    def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
+        yield from as_batches(_decided(listed), _DECIDED, 16)
+
+    few = 1 + count // 256
+    planned = by_task(
+        replicas.repartition(few, "partition").sortWithinPartitions("partition", "sort"), plan, _PARTS_SPARK
+    )
+    scanned = by_task(planned.repartition(tasks), scan, _PARTS_SPARK)
+    ordered = scanned.repartition(min(few, tasks), "partition").sortWithinPartitions("partition", "base", "number")
+    return by_task(ordered, merge, _DECIDED_SPARK)
+
+
+def records(parts: DataFrame) -> DataFrame:
+    """The records of parts, in the columns of Spark's Kafka source.
+
+    Args:
+        parts: rows of `decided` of the kind `PART`, with a column `until`: the end that was decided on.
+    """
+
+    def read(listed: Rows) -> Iterator[pa.RecordBatch]:
+        reader = _CommittedReader(TABLE, SourceOptions({"format": "kafka"}))
+        for row in listed:
+            if row["end"] < row["until"]:
+                raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
+            found: _Read = pickle.loads(row["payload"])  # written by our own workers
+            part = found.part
+            reader.aborted = found.aborted
+            item = SegmentPart(part.file, part.begin, part.end, OffsetRange(row["start"], row["until"]))
+            yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
+
+    return by_task(parts, read, TABLE_SPARK)
+
+
+class _CommittedReader(SegmentReader):
+    """Leaves out the transactions in `aborted`."""
+
+    aborted: list[Transaction]
+
+    def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        chosen = ~left_out(found, self.aborted)
+        yield from super()._batches(part, found if chosen.all() else found.where(chosen), place, schema)
+
+
+# Plan ----------------------------------------------------------------------------------------------------------------
+
+
+def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
+    brokers: dict[str, Any] = {}  # their checkpoints are read once
+    for key, of_partition in groupby(listed, key=itemgetter("partition")):
+        replicas: dict[bytes, tuple[dict[str, Any], Partition]] = {}
+        for row in of_partition:
+            found = replica_at(row)
+            found = Partition(found.files, brokers.setdefault(found.broker.root, found.broker))
+            if not found.state and found.segments and wanted.of(found.topic, found.partition):
+                replicas.setdefault(row["real"], (row, found))
+        if replicas:
+            row, replica = max(replicas.values(), key=_furthest)
+            begun = _begun(replica, row["begin"], wanted)
+            yield key, -1, -1, pickle.dumps(begun)
+            if not begun.held:
+                paths = (file.path for file in replica.segments)
+                sizes = dict(zip(paths, segment_sizes(row, replica), strict=True))
+                asked = Selection(offsets=(begun.start, begun.limit))
+                for file in logdir.wanted_files(replica.segments, asked):
+                    count = count_parts(sizes[file.path], wanted.part_bytes)
+                    for number in range(count):
+                        part = _Part(file, number, count, begun.start, begun.limit)
+                        yield key, file.offset, number, pickle.dumps(part)
+
+
+def _furthest(found: tuple[dict[str, Any], Partition]) -> tuple[int, int, int]:
+    """The replica with the highest high watermark; of several, the one with most segments."""
+    _, replica = found
+    mark = replica.high_watermark
+    return (-1 if mark is None else mark), replica.segments[-1].offset or 0, -(replica.local_start_offset or 0)
+
+
+def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _Begun:
+    limit = replica.high_watermark if wanted.high_watermark else None
+    first = replica.local_start_offset or 0
+    start = first if begin is None else begin
+    held = ""
+    if wanted.high_watermark and limit is None:
+        held = "no replica has a high watermark (replication-offset-checkpoint); highWatermark=false reads without it"
+    elif start < first:
+        held = f"offsets {start} to {first - 1} are gone"
+    elif limit is not None and limit < start:
+        held = f"the high watermark is {limit}, before offset {start}, up to which records have been read"
+    compacted = (replica.topic, replica.partition) in replica.broker.cleaned
+    return _Begun(start, limit, compacted, held)
+
+
+# Read headers --------------------------------------------------------------------------------------------------------
+
+
+def _scanned(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+    for row in listed:
+        payload = row["payload"]
+        if row["number"] >= 0:
+            part: _Part = pickle.loads(payload)  # written by our own workers
+            try:
+                found = bounds(part.file, part.number, part.of, part_bytes)
+                if found is None:
+                    continue
+                begin = max(found[0], start_position(part.file, Selection(offsets=(part.start, None))))
+                if found[1] is not None and found[1] <= begin:
+                    continue
+                part = part._replace(begin=begin, end=found[1])
+                runs = list(runs_of(part.file, begin, found[1], part.start, part.limit))
+            except OSError as error:
+                run = Run(-1)
+                run.problem = f"{part.file.path}: {error.strerror or error}"
+                runs = [run]
+            payload = pickle.dumps((part, runs))
+        yield row["partition"], row["base"], row["number"], payload
+
+
+# Decide --------------------------------------------------------------------------------------------------------------
+
+
+def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
+    for key, of_partition in groupby(listed, key=itemgetter("partition")):
+        topic, partition = key.rsplit(b"\0", 1)
+        place = topic.decode(errors="replace"), int(partition)
+        first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
+        begun: _Begun = first
+        parts: list[tuple[_Part, list[Run]]] = others
+        every = [run for _, runs in parts for run in runs]
+        found = decide(every, begun.start, begun.limit, compacted=begun.compacted)
+        held, size = begun.held or found.held, 0
+        for part, runs in parts:
+            offsets = [run for run in runs if run.first >= 0]
+            if offsets and offsets[0].first < found.end and offsets[-1].end > begun.start and found.end > begun.start:
+                low, high = offsets[0].first, min(offsets[-1].end, found.end)
+                aborted = [one for one in found.aborted if one.first < high and one.marker >= low]
+                stop = max(run.stop for run in offsets)  # behind it may be damage, or what is being written
+                payload = pickle.dumps(_Read(part._replace(end=stop), aborted))
+                part_size = stop - part.begin
+                size += part_size
+                yield (PART, *place, begun.start, found.end, part_size, None, payload)
+        yield (PARTITION, *place, begun.start, found.end, size, held or None, None)
