@@ -20,6 +20,7 @@ from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream
 from kafkawire.capture.timeline import Timeline, steps
+from kafkawire.capture.tracker import LinesOfExchanges
 
 __all__ = [
     "CapturedExchange",
@@ -29,6 +30,7 @@ __all__ = [
     "Exchanges",
     "Fragment",
     "Fragments",
+    "LinesOfExchanges",
     "Loss",
     "NamedEntities",
     "Packet",

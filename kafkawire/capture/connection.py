@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any
 
 from kafkawire.capture import recognition
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, Frame, FrameStream, ResumedState
+from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, Frame, FrameStream
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
 from kafkawire.capture.recognition import Recognition, SearchResult
 from kafkawire.capture.resets import acceptance
 from kafkawire.capture.sequencer import PacketHold, Sequencer
-from kafkawire.capture.tcp_stream import Begun, Chunk, Conflict, Event, Loss
-from kafkawire.capture.tls import Secrets, TlsSession
+from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss
+from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
 
@@ -72,7 +71,6 @@ class TcpConnection:
         self.verdict = UNDECIDED
         self.bytes = self.cut = self.joined = 0
         self.reset_ns: int | None = None
-        self._lanes: Any = None  # the native `Lanes` that track it, until `resume`
         self._file = file
         self.endpoints = (segment.source, segment.destination)
         self._directions = (FrameStream(), FrameStream())
@@ -166,64 +164,8 @@ class TcpConnection:
         if not certain and not undecided:
             self._reset = None
 
-    def hand_over(self, lanes: Any) -> None:
-        """Lets the native `Lanes` track it, if they can, until they call `resume` or `opened`."""
-        if self._lanes is not None or self._reset is not None or self.endpoints[0] == self.endpoints[1] or self.tls:
-            return
-        if self.verdict == KAFKA and all(direction.in_order for direction in self._directions):
-            lanes.adopt(self, self.endpoints, tuple(direction.hand_over() for direction in self._directions), self._now)
-            self._lanes = lanes
-        elif (
-            self.verdict == UNDECIDED
-            and self._opener is not None
-            and all(direction.stream.silent for direction in self._directions)
-        ):
-            begun = self._directions[self._opener].stream.begun()
-            if begun is not None:
-                answered = self._directions[1 - self._opener].stream.begun()
-                lanes.adopt_opening(self, self.endpoints, self._opener, (begun, answered), self._now)
-                self._lanes = lanes
-
-    def take_back(self) -> None:
-        """Ends tracking by the native `Lanes`."""
-        if self._lanes is not None:
-            self._lanes.release(self.endpoints)
-
-    def receive(self, index: int, frames: Iterable[tuple[bytes, int, int]], first: int | None) -> None:
-        """Takes frames of one direction from the native `Lanes`.
-
-        Args:
-            index: of the direction.
-            frames: bytes, packet and time of each.
-            first: packet of the first byte that is in no frame yet; None where there is none.
-        """
-        assert self._matcher is not None
-        take = self._matcher.request if index == self._client else self._matcher.response
-        for frame in frames:
-            take(Frame(*frame))
-        self._hold(index, first)
-
-    def resume(self, directions: tuple[ResumedState, ...], now: tuple[int, int], count: int) -> None:
-        """Continues after the native `Lanes`, which have seen `count` bytes of payload."""
-        self._lanes = None
-        self.bytes += count
-        self._now = now
-        for direction, state in zip(self._directions, directions, strict=True):
-            direction.resume(state)
-
-    def opened(self, directions: tuple[Begun, Begun | None], now: tuple[int, int]) -> None:
-        """Continues a connection without data after the native `Lanes`; the first of `directions` sent the SYN."""
-        assert self._opener is not None
-        self._lanes = None
-        self._now = now
-        for index, begun in zip((self._opener, 1 - self._opener), directions, strict=True):
-            if begun is not None:
-                self._directions[index].stream.begin(*begun)
-                self._directions[index].from_start = True
-
     def finish(self) -> None:
         """Ends the connection and reports what is incomplete."""
-        self.take_back()
         self._ending = True
         for index, direction in enumerate(self._directions):
             for event in direction.stream.finish():
@@ -241,10 +183,7 @@ class TcpConnection:
 
     @property
     def held(self) -> int:
-        """Estimate of its memory, in bytes: segments ahead of the order, incomplete frames, open exchanges.
-
-        Memory of the native `Lanes` is not included.
-        """
+        """Estimate of its memory, in bytes: segments ahead of the order, incomplete frames, open exchanges."""
         directions = sum(direction.stream.held + direction.held for direction in self._directions)
         directions += 0 if self.tls is None else self.tls.held
         return directions + (0 if self._matcher is None else self._matcher.held)
@@ -256,7 +195,6 @@ class TcpConnection:
 
     def free_memory(self) -> None:
         """Frees the memory that it holds, and reports the bytes that are lost thereby."""
-        self.take_back()
         for index, direction in enumerate(self._directions):
             for event in direction.stream.flush():
                 self._handle(index, event)
@@ -379,10 +317,7 @@ class TcpConnection:
                 continue
             direction.lose()
             direction.drop()
-            problem = f"{_bytes(event.bytes)} {event.reason}"
-            if event.captured < event.bytes:
-                problem += f" ({_bytes(event.bytes - event.captured)} of them are missing in the capture)"
-            self._report(index, problem, event.packet, event.time_ns)
+            self._report(index, lost_records(event), event.packet, event.time_ns)
         if self.tls.failure is not None and self.verdict == UNDECIDED:
             self._dismiss(TLS)
 
@@ -438,7 +373,8 @@ class TcpConnection:
 
     def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
-        outstanding = dict(islice(self._matcher.outstanding.items(), _MOST_SEARCHED_IDS))
+        oldest = islice(self._matcher.outstanding.items(), _MOST_SEARCHED_IDS)
+        outstanding = {correlation_id: pending.expected for correlation_id, pending in oldest}
         return recognition.find_response(data, starts, outstanding, final=self._ending)
 
     def _decide(self, index: int) -> int | None:
@@ -490,20 +426,26 @@ class TcpConnection:
 
     def _hold_back(self) -> None:
         """Makes later exchanges wait while bytes of earlier packets may still become frames."""
+        if not self.owned:
+            return
         for index, direction in enumerate(self._directions):
             first = direction.first_unframed
             encrypted = None if self.tls is None else self.tls.held_since(index)
             found = (first and first[0], direction.stream.held_since, encrypted)
             waiting = [packet for packet in found if packet is not None]
-            self._hold(index, min(waiting, default=None))
-
-    def _hold(self, index: int, packet: int | None) -> None:
-        if self.owned:
-            self._holds[index].move(packet)
+            self._holds[index].move(min(waiting, default=None))
 
     def _release(self) -> None:
         for hold in self._holds:
             hold.move(None)
+
+
+def lost_records(event: LostRecords) -> str:
+    """The sentence about bytes that were not decrypted."""
+    problem = f"{_bytes(event.bytes)} {event.reason}"
+    if event.captured < event.bytes:
+        problem += f" ({_bytes(event.bytes - event.captured)} of them are missing in the capture)"
+    return problem
 
 
 def _bytes(count: int) -> str:

@@ -37,7 +37,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """What rows contain; `capture.read` documents each option.
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
-    messages and frames. `live`: an exchange that takes long does not hold back later ones.
+    messages and frames. `live`: an exchange that takes long does not hold back later ones. `lines`: exchanges
+    may be lines of JSON, as text.
     """
 
     body: bool = False
@@ -47,6 +48,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     show_secrets: bool = False
     keep: bool = False
     live: bool = False
+    lines: bool = False
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

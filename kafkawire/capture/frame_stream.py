@@ -17,14 +17,6 @@ from kafkawire.frames import FrameReader
 SIZE = 4
 #: Bytes in which a first frame is looked for. A direction with more and no frame is not Kafka's.
 MAX_LOOSE_BYTES = 256 << 10
-#: Most bytes of an incomplete frame that are handed over, so that copies cost less than packets.
-_MOST_HANDED_OVER = 64 << 10
-
-#: The fields of `Stream.state`, the bytes of an incomplete frame, and for each of its packets the offset in the frame
-#: with the packet's number and time.
-DirectionState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]]]
-#: The same for a direction that comes back, and whether its sender sent a FIN.
-ResumedState = tuple[int, int, tuple[int, int], bytes, bytes, list[tuple[int, tuple[int, int]]], bool]
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
@@ -218,32 +210,6 @@ class FrameStream:
         if found.offset is None:
             self.drop(len(self.loose) - found.settled)
         return found.offset
-
-    @property
-    def in_order(self) -> bool:
-        """Whether boundaries are known, the stream is in order, and at most `_MOST_HANDED_OVER` bytes are unframed."""
-        return self._reader is not None and self.stream.in_order and self.unframed <= _MOST_HANDED_OVER
-
-    def hand_over(self) -> DirectionState:
-        """The state with which the native `Lanes` continue a direction that is `in_order`. Call `resume` afterwards."""
-        assert self._reader is not None
-        pending = self._reader.release()
-        start = self._position - len(pending)
-        self._forget_before(start)
-        chunks = [(position - start, (packet, time_ns)) for position, packet, time_ns in self._chunks]
-        return (*self.stream.state(), pending, chunks if pending else [])
-
-    def resume(self, state: ResumedState) -> None:
-        """Continues after the native `Lanes`."""
-        advanced, acknowledged, last, recent, pending, chunks, closed = state
-        self.stream.resume(advanced, acknowledged, last, recent, closed)
-        self._position += advanced
-        start = self._position - len(pending)
-        self._chunks = deque((start + place, *moment) for place, moment in chunks)
-        self._reader = FrameReader()
-        self._reader_start = start
-        unfinished = list(self._reader.feed(pending))
-        assert not unfinished
 
     def withdraw(self) -> list[Chunk]:
         """Takes the loose bytes out, as chunks with their packets."""

@@ -37,8 +37,8 @@ class PendingExchange(msgspec.Struct, frozen=True):
     exchange: CapturedExchange
 
 
-class PendingRequest(PendingExchange, frozen=True):
-    """A request with a header without its response yet."""
+class Expected(msgspec.Struct, frozen=True):
+    """A response that is waited for: api key and version of its request."""
 
     api_key: int
     version: int
@@ -46,6 +46,12 @@ class PendingRequest(PendingExchange, frozen=True):
     def is_answered_by(self, frame: bytes) -> bool:
         """Whether a frame with its correlation id decodes as its response."""
         return isinstance(decode_response(frame, api_key=self.api_key, version=self.version), Response)
+
+
+class PendingRequest(PendingExchange, frozen=True):
+    """A request with a header without its response yet."""
+
+    expected: Expected
 
 
 class Matcher:
@@ -99,7 +105,7 @@ class Matcher:
         if asked.silent or asked.correlation_id is None or asked.api_key is None or asked.version is None:
             self._close(ticket, exchange)
             return
-        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, asked.api_key, asked.version))
+        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, Expected(asked.api_key, asked.version)))
 
     def _request_row(self, frame: Frame, **fields: Any) -> Exchange:
         """A row with the fields that packets give of a request, and `fields` of its content."""
@@ -118,7 +124,7 @@ class Matcher:
         waiting = self.outstanding.get(correlation_id) if len(frame.data) >= 4 else None
         if self._tokens:
             # A client sends no request before its token is answered: if this answers one, the token's answer is lost.
-            if waiting is None or not waiting.is_answered_by(frame.data):
+            if waiting is None or not waiting.expected.is_answered_by(frame.data):
                 token = self._tokens.popleft()
                 self._close(token.ticket, CapturedExchange(row=self._response_row(token.exchange.row, frame)))
                 return
@@ -192,8 +198,8 @@ class Matcher:
         if frame.missing:
             found = self._decoder.cut_response(_cut(frame))
         else:
-            found = self._decoder.response(frame.data, pending.api_key, pending.version)
-        problem = asked.problem if found.problem is None else _joined(asked.problem, found.problem)
+            found = self._decoder.response(frame.data, pending.expected.api_key, pending.expected.version)
+        problem = asked.problem if found.problem is None else joined(asked.problem, found.problem)
         row = self._response_row(asked, frame, errors=found.errors, response=found.body, problem=problem)
         if self._options.keep:
             exchange = replace(pending.exchange, row=row, response=found.message, response_frame=_whole(frame))
@@ -215,7 +221,7 @@ class Matcher:
 
     def _unanswered(self, pending: PendingExchange, problem: str = NO_RESPONSE) -> None:
         row = pending.exchange.row
-        row = replace(row, problem=_joined(row.problem, problem))
+        row = replace(row, problem=joined(row.problem, problem))
         self._close(pending.ticket, replace(pending.exchange, row=row))
 
     def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
@@ -275,5 +281,6 @@ def _whole(frame: Frame) -> bytes | None:
     return None if frame.missing else frame.data
 
 
-def _joined(*problems: str | None) -> str:
+def joined(*problems: str | None) -> str:
+    """Problems of one row as one sentence."""
     return "; ".join(problem for problem in problems if problem)

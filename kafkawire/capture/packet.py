@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from kafkawire.errors import CaptureError
@@ -32,15 +30,10 @@ class PacketRun(msgspec.Struct, frozen=True, gc=False):
     """Consecutive packets that the native engine has processed.
 
     Attributes:
-        packets: their number; `bytes`: their length with headers of the file.
-        taken: arguments of `Exchanges._receive`, one element a call.
-        time_ns: time of the last one, in whole seconds.
+        packets: their number.
     """
 
     packets: int
-    bytes: int
-    taken: list[Any]
-    time_ns: int
 
 
 def cut_off(what: str, position: int, there: int) -> CaptureError:

@@ -41,10 +41,10 @@ def read_packets(file: Readable, unread: Callable[[UnreadPart], None] | None = N
 def read_runs(
     file: Readable,
     unread: Callable[[UnreadPart], None] | None,
-    lanes: Any,
+    engine: Any,
     keys: Callable[[bytes], None] | None = None,
 ) -> Iterator[Packet | PacketRun]:
-    """As `read_packets`, but passes consecutive packets to the native `lanes` where it can process them.
+    """As `read_packets`, but passes consecutive packets to the native tracker `engine` where it can parse them.
 
     Args:
         keys: called with each TLS key log in the file.
@@ -56,7 +56,7 @@ def read_runs(
     magic = source.at(0, 4)
     walk: Pcap | PcapNg
     if magic in MAGIC:
-        walk = Pcap(source, lanes)
+        walk = Pcap(source, engine)
     elif magic == SECTION:
         walk = PcapNg(source, doubting=unread is not None, keys=keys)
     else:

@@ -45,9 +45,9 @@ _STRUCT_ORDER = {"b": ">", "l": "<"}
 class Pcap:
     """Reads a classic pcap from its header on. An incomplete or damaged packet is not consumed from the file."""
 
-    def __init__(self, file: Lookahead, lanes: Any) -> None:
+    def __init__(self, file: Lookahead, engine: Any) -> None:
         self.file = file
-        self._lanes = lanes
+        self._engine = engine
         self.number = 0  # of the last packet
         order, self._unit_ns = MAGIC[file.at(0, 4)]
         layout = _FILE_HEADERS[order]
@@ -86,20 +86,20 @@ class Pcap:
             file.read(_HEADER + kept)
             self.number = number
             yield Packet(number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data)
-            if self._lanes is not None:
+            if self._engine is not None:
                 run = self._run()
                 if run.packets:
                     yield run
 
     def _run(self) -> PacketRun:
-        """Gives to the lanes what is there, up to the first packet that they do not take."""
+        """Passes to the native tracker what is available, up to the first packet that it does not parse."""
         window, start = self.file.ready()
-        end, count, recent, taken = self._lanes.run(window, start, self._format, self.number, list(self.headers.recent))
+        end, count, recent = self._engine.run(window, start, self._format, self.number, list(self.headers.recent))
         self.file.pass_over(end)
         self.number += count
         self.headers.recent.clear()
         self.headers.recent.extend(recent)
-        return PacketRun(count, end - start, taken, recent[-1] * 1_000_000_000)
+        return PacketRun(count)
 
 
 class PcapHeaders:

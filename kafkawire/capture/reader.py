@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from kafkawire.capture import memory_limits
-from kafkawire.capture.connection import KAFKA, TLS, TcpConnection
 from kafkawire.capture.damage import UnreadPart
 from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step, decoded_as
 from kafkawire.capture.exchange import CapturedExchange, ReadOptions
 from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.network import SYN, Found, Skipped, TcpSegment, endpoint, parse, transport
+from kafkawire.capture.native_tracker import NativeTracker
+from kafkawire.capture.network import Found, Skipped, TcpSegment, parse, transport
 from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import read_runs
-from kafkawire.capture.resets import Resets
 from kafkawire.capture.ring import RingBuffer, is_ring
 from kafkawire.capture.selection import ExchangeSelection, Selector
-from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
+from kafkawire.capture.tracker import Ends, LinesOfExchanges, PacketTracker, Tracker
 from kafkawire.errors import CaptureError, KeyLogError
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
 
-#: Connections that are over and are remembered, since their last acknowledgments may still come.
-MOST_ENDED = 10_000
-#: How long an open exchange holds back later ones in live output, in capture time.
-_LIVE_NS = 1_000_000_000
-
-#: The two ends of a connection, (address, port) each, the smaller first.
-Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
-#: The packets of a file; the function given is called with each part of it that cannot be read.
-_Packets = Callable[[Callable[[UnreadPart], None]], Iterator[Packet | PacketRun]]
+#: The packets of a file, given a function that is called with each part of it that cannot be read, and the engine of a
+#: `NativeTracker`, which takes runs of packets, or None.
+_Packets = Callable[[Callable[[UnreadPart], None], Any], Iterator[Packet | PacketRun]]
 
 
 class Exchanges:
@@ -46,18 +37,17 @@ class Exchanges:
 
     Attributes:
         summary: counts of packets, connections, exchanges and problems.
-        connections: the open ones that Python tracks, by their ends.
-        lanes: the native `Lanes` that track the others, or None.
+        tracker: the connections.
 
     Args:
         packets: makes the iterator of packets.
         file: name of the file, for rows.
         options: what rows contain.
         selection: which exchanges are yielded.
-        lanes: the native `Lanes`, or None.
         owns: which connections are decoded; see `read`.
         secrets: those of key logs, for TLS.
         tunnels: encapsulations by UDP port.
+        engine: the native engine, or None: connections are tracked in Python.
     """
 
     def __init__(
@@ -66,30 +56,24 @@ class Exchanges:
         file: str,
         options: ReadOptions,
         selection: ExchangeSelection,
-        lanes: Any = None,
         owns: Callable[[Ends], bool] | None = None,
         secrets: Secrets | None = None,
         tunnels: Mapping[int, Encapsulation] = UDP_PORTS,
+        engine: Any = None,
     ) -> None:
         self.summary = Summary()
-        self._packets = packets(self._unread)
         self._selector = None if selection.all else Selector(selection)
-        self._file = file
-        self._options = options
         self._secrets = Secrets() if secrets is None else secrets
-        self._decoder = FrameDecoder(options)
-        self._sequencer = Sequencer(patience_ns=_LIVE_NS if options.live else None)
-        # The native engine tracks connections that are in order. Python gets their frames only.
-        self.lanes = lanes
         self._tunnels = tunnels
         self._fragments = Fragments()
-        self.connections: dict[Ends, TcpConnection] = {}
-        self._ended: OrderedDict[Ends, None] = OrderedDict()
-        self._resets: Resets[Ends] = Resets()
-        self._weighed = memory_limits.EVERY_BYTES
-        self._opened = 0
-        self._crowded = False  # connections were dropped that may continue
-        self._owns = owns
+        known = file, FrameDecoder(options), self.summary, self._secrets, owns
+        self.tracker: PacketTracker
+        if engine is None:
+            self.tracker = Tracker(*known)
+            self._packets = packets(self._unread, None)
+        else:
+            self.tracker = found = NativeTracker(engine, *known, lines=options.lines and selection.all)
+            self._packets = packets(self._unread, found.engine)
 
     def __iter__(self) -> Iterator[Exchange]:
         for matched in self.matched():
@@ -97,24 +81,24 @@ class Exchanges:
 
     def matched(self) -> Iterator[CapturedExchange]:
         """The exchanges with their rows; with messages and frames if they are kept (`keep` of `read`)."""
+        for found in self.found():
+            assert isinstance(found, CapturedExchange)
+            yield found
+
+    def found(self) -> Iterator[CapturedExchange | LinesOfExchanges]:
+        """As `matched`; many exchanges may be lines, if the options have `lines`."""
         self._secrets.read()
         if (refused := self._secrets.refused) is not None:
             raise KeyLogError(refused)
         try:
             for packet in self._packets:
                 if isinstance(packet, PacketRun):
-                    yield from self._run(packet)
-                    news = True
+                    self.summary.packets += packet.packets
                 else:
-                    news = self._packet(packet)
-                if self._resets:
-                    for key in self._resets.due(packet.time_ns):  # data in flight has arrived
-                        self._end(key)
-                    news = True
-                if news:
-                    yield from self._ready()
-                if self._weighed <= 0:
-                    self._weigh()
+                    self.summary.packets += 1
+                    if not self.tracker.packet(packet):
+                        self._parsed(packet)
+                yield from self._ready()
         except CaptureError as error:
             if not self.summary.packets:
                 raise
@@ -122,61 +106,22 @@ class Exchanges:
         self._fragments.finish()
         if self._fragments.lost:
             self.summary.skip(Skipped.FRAGMENT, [], self._fragments.lost)
-        for connection in self.connections.values():
-            self._finish(connection)
+        self.tracker.finish()
         self.summary.key_log = self._secrets.problems
         yield from self._ready()
 
-    def _run(self, run: PacketRun) -> Iterator[CapturedExchange]:
-        """Packets that the native engine has processed. Live output gets exchanges as they become complete."""
-        self.summary.packets += run.packets
-        self._weighed -= run.bytes
-        for taken in run.taken:
-            self._receive(*taken)
-            if self._options.live:
-                yield from self._ready()
-
-    def _packet(self, packet: Packet) -> bool:
-        """Processes a packet; returns whether an exchange may have become ready."""
-        self.summary.packets += 1
-        taken = None
-        if self.lanes is not None:
-            taken = self.lanes.take(packet.link_type, packet.data, packet.number, packet.time_ns)
-        if taken is not None and taken is not False:
-            self._weighed -= len(packet.data)
-            if taken:
-                self._receive(*taken)
-            return bool(taken)
+    def _parsed(self, packet: Packet) -> None:
+        """Passes the segment in a packet to the tracker, or counts the packet as skipped."""
         steps: list[Step] = []
         found: Found | None = parse(packet.link_type, packet.data, self._tunnels, steps)
         while isinstance(found, Fragment):
             found = self._whole(found, steps)
         if isinstance(found, TcpSegment):
-            self.process(found, packet, plain=taken is False)
-            return True
+            self.tracker.segment(found, packet)
+            return
+        self.tracker.passed(packet)
         if found is not None:
             self.summary.skip(found, steps)
-        return False
-
-    def _receive(
-        self,
-        connection: TcpConnection,
-        side: int,
-        frames: list[tuple[bytes, int, int]],
-        first: int | None,
-        closed: bool,
-    ) -> None:
-        """Takes frames of a connection that the native engine tracks.
-
-        Args:
-            side: the direction.
-            frames: bytes, packet and time of each.
-            first: packet of the first byte that is in no frame yet; None where there is none.
-            closed: whether the connection is over.
-        """
-        connection.receive(side, frames, first)
-        if closed:
-            self._end(_key(connection.endpoints))
 
     def _unread(self, part: UnreadPart) -> None:
         self.summary.unread += part.bytes
@@ -185,8 +130,7 @@ class Exchanges:
     def _damaged(self, reason: str) -> None:
         self.summary.damage = self.summary.damage or reason
         last = self.summary.packets
-        row = self._options.row(file=self._file, problem=f"the file is damaged after packet {last}: {reason}")
-        self._sequencer.close(self._sequencer.ticket(last + 1), CapturedExchange(row=row))
+        self.tracker.damaged(last + 1, f"the file is damaged after packet {last}: {reason}")
 
     def _whole(self, fragment: Fragment, steps: list[Step]) -> Found | None:
         """The payload of the datagram that the fragment completes; None if it completes none."""
@@ -195,94 +139,19 @@ class Exchanges:
             return None
         return transport(fragment.protocol, data, fragment.source, fragment.destination, self._tunnels, steps)
 
-    def process(self, segment: TcpSegment, packet: Packet, *, plain: bool) -> None:
-        """Adds a TCP segment to its connection. `plain`: the lanes may take the connection over."""
-        key = _key((segment.source, segment.destination))
-        connection = self.connections.get(key)
-        if connection is not None:
-            connection.take_back()
-        if connection is not None and connection.reopened_by(segment):
-            self._finish(connection)
-            connection = None
-        if connection is None:
-            if key in self._ended and not segment.payload and not segment.flags & SYN:
-                return  # one of the last acknowledgments of a connection that is over
-            continued = self._crowded or key in self._ended
-            if key in self._ended:
-                self._forget(key)
-            self._opened += 1
-            owned = self._owns is None or self._owns(key)
-            connection = TcpConnection(
-                self._opened,
-                self._file,
-                segment,
-                self._sequencer,
-                self._decoder,
-                self._secrets,
-                owned=owned,
-                continued=continued,
-            )
-            self.connections[key] = connection
-        connection.process(segment, packet.number, packet.time_ns)
-        self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
-        if connection.ended:
-            self._end(key)
-        elif plain:
-            connection.hand_over(self.lanes)
-        self._weighed -= len(segment.payload)
-        if len(self.connections) > memory_limits.MOST_OPEN:
-            if self.lanes is not None:
-                self.lanes.release_all()
-            self._crowded = True
-            for idle in memory_limits.longest_idle(self.connections, memory_limits.MOST_OPEN):
-                self._end(idle)
-
-    def _weigh(self) -> None:
-        self._weighed = memory_limits.EVERY_BYTES
-        if self.lanes is not None and self.lanes.held > memory_limits.EVERY_BYTES:
-            self.lanes.release_all()
-        memory_limits.free_largest(self.connections.values(), memory_limits.MOST_HELD)
-
-    def _end(self, key: Ends) -> None:
-        """Ends a connection that is over, or that is dropped since too many are open."""
-        self._finish(self.connections.pop(key))
-        self._resets.forget(key)
-        self._ended[key] = None
-        if len(self._ended) > MOST_ENDED:
-            self._forget(next(iter(self._ended)))
-
-    def _forget(self, key: Ends) -> None:
-        del self._ended[key]
-        if self.lanes is not None:
-            self.lanes.forget(key)
-
-    def _finish(self, connection: TcpConnection) -> None:
-        connection.finish()
-        self.summary.connections[connection.verdict] += 1
-        self.summary.bytes[connection.verdict] += connection.bytes
-        if connection.tls is not None or connection.verdict == TLS:
-            first, second = connection.endpoints
-            self.summary.tls_connection((endpoint(first), endpoint(second)), connection.tls)
-        if connection.verdict == KAFKA:
-            self.summary.repeated += connection.repeated
-            self.summary.cut += connection.cut
-            if connection.joined and connection.owned:
-                self.summary.joined += 1
-                self.summary.joined_bytes += connection.joined
-
-    def _ready(self) -> Iterator[CapturedExchange]:
-        for matched in self._sequencer.ready():
+    def _ready(self) -> Iterator[CapturedExchange | LinesOfExchanges]:
+        for found in self.tracker.ready():
+            if isinstance(found, LinesOfExchanges):
+                self.summary.exchanges += found.count
+                self.summary.selected += found.count
+                yield found
+                continue
             self.summary.exchanges += 1
-            selected = self._selector is None or self._selector.wants(matched)
-            self.summary.problem_of(matched.row)
+            selected = self._selector is None or self._selector.wants(found)
+            self.summary.problem_of(found.row)
             if selected:
                 self.summary.selected += 1
-                yield matched
-
-
-def _key(ends: Ends) -> Ends:
-    """The key of a connection: the same for both directions."""
-    return ends if ends[0] <= ends[1] else (ends[1], ends[0])
+                yield found
 
 
 def read(
@@ -296,6 +165,7 @@ def read(
     follow: bool | Callable[[], bool] = False,
     live: bool = False,
     keep: bool = False,
+    lines: bool = False,
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
@@ -315,6 +185,8 @@ def read(
         follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
         live: an exchange whose response takes more than a second does not hold back those that began after it.
         keep: `Exchanges.matched` yields messages and frames too.
+        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
+            selection, it yields none.
         selection: which exchanges are yielded; all others are only counted.
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
@@ -335,10 +207,9 @@ def read(
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     options = ReadOptions(
-        body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow)
+        body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow), lines
     )
     tunnels = decoded_as(decode_as)
-    lanes = None if native is None else native.Lanes(MOST_ENDED)
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
     if paths and (missing := missing_ciphers()):
         raise missing
@@ -359,22 +230,22 @@ def read(
         if is_ring(path):
             ring = RingBuffer(path, goes_on if follow else lambda: False)
             return Exchanges(
-                lambda unread: ring.packets(unread, keys), path, options, selection, lanes, owns, secrets, tunnels
+                lambda unread, _: ring.packets(unread, keys), path, options, selection, owns, secrets, tunnels, native
             )
 
-        def packets(unread: Callable[[UnreadPart], None]) -> Iterator[Packet | PacketRun]:
+        def packets(unread: Callable[[UnreadPart], None], engine: Any) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:
-                yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, lanes, keys)
+                yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, engine, keys)
 
-        return Exchanges(packets, path, options, selection, lanes, owns, secrets, tunnels)
+        return Exchanges(packets, path, options, selection, owns, secrets, tunnels, native)
     name = getattr(file, "name", None)
     return Exchanges(
-        lambda unread: read_runs(waited_for(file, size), unread, lanes, keys),
+        lambda unread, engine: read_runs(waited_for(file, size), unread, engine, keys),
         name if isinstance(name, str) and name[:1] != "<" else "-",
         options,
         selection,
-        lanes,
         owns,
         secrets,
         tunnels,
+        native,
     )

@@ -39,8 +39,8 @@ _TLS_HEADER_BYTES = 5
 _TLS_HEADERS = 3
 
 
-class OutstandingRequest(Protocol):
-    """A request without its response yet."""
+class ExpectedResponse(Protocol):
+    """A response that is waited for."""
 
     def is_answered_by(self, frame: bytes) -> bool:
         """Whether a frame with its correlation id decodes as its response."""
@@ -71,7 +71,7 @@ def request(data: bytes | bytearray, position: int = 0) -> Recognition:
         return Recognition.YES if there >= 4 + size else Recognition.TOO_SHORT  # ControlledShutdown v0 has no client id
     length = _START.unpack_from(data, position)[4]
     if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
-        return Recognition.YES if _is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
+        return Recognition.YES if is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
     return Recognition.NO
 
 
@@ -110,14 +110,14 @@ def find_request(data: bytes, starts: Container[int], *, final: bool = False) ->
 def find_response(
     data: bytes,
     starts: Container[int],
-    outstanding: Mapping[int, OutstandingRequest],
+    outstanding: Mapping[int, ExpectedResponse],
     *,
     final: bool = False,
 ) -> SearchResult:
     """Searches for the first response to one of the outstanding requests.
 
     Args:
-        outstanding: those requests by correlation id.
+        outstanding: the expected responses by correlation id.
         starts, final: as of `find_request`.
     """
     found = {}
@@ -161,6 +161,12 @@ def _first(
     return SearchResult(None, position, min(end, 2 * len(data), position + _PATIENCE) - position)
 
 
+def first_and_last_versions() -> dict[int, tuple[int, int]]:
+    """The first and last version of each request, by api key."""
+    known = ((api_key, versions) for api_key, versions in _VERSIONS.items() if api_key is not None and versions)
+    return {api_key: (versions[0], versions[-1]) for api_key, versions in known}
+
+
 def is_tls(data: bytes | bytearray) -> bool:
     """Whether data begins with a TLS handshake record of any version."""
     return len(data) >= 2 and data[0] == 0x16 and data[1] == 3
@@ -200,7 +206,8 @@ class TlsRecords:
         self._recent, self._left, self._headers = b"", None, 0
 
 
-def _is_text(data: bytes | bytearray) -> bool:
+def is_text(data: bytes | bytearray) -> bool:
+    """Whether bytes are printable text in UTF-8; the last character may be incomplete."""
     try:
         return data.decode("utf-8").isprintable()
     except UnicodeDecodeError as error:

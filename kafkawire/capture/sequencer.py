@@ -7,6 +7,10 @@ from heapq import heappop, heappush
 
 from kafkawire.capture.exchange import CapturedExchange
 
+#: Limits of the places that are held, and of the memory that held exchanges take, in bytes.
+MOST_PLACES = 100_000
+MOST_BYTES = 64 << 20
+
 
 class Ticket:
     """A place in the order, taken when the first byte of a frame was seen."""
@@ -50,7 +54,7 @@ class Sequencer:
             that it does not wait for the response to a long poll. None: no limit.
     """
 
-    def __init__(self, most: int = 100_000, most_bytes: int = 64 << 20, patience_ns: int | None = None) -> None:
+    def __init__(self, most: int = MOST_PLACES, most_bytes: int = MOST_BYTES, patience_ns: int | None = None) -> None:
         self._most = most
         self._most_bytes = most_bytes
         self._patience_ns = patience_ns

@@ -88,6 +88,15 @@ class Summary(msgspec.Struct):
             what = "others"
         self.contents[what] += count
 
+    def connection(self, verdict: str, size: int, *, repeated: int, cut: int, joined: int) -> None:
+        """Counts a connection that is over. `size`: of its payload; the others are bytes of Kafka's connections."""
+        self.connections[verdict] += 1
+        self.bytes[verdict] += size
+        self.repeated += repeated
+        self.cut += cut
+        self.joined += joined > 0
+        self.joined_bytes += joined
+
     def tls_connection(self, ends: tuple[str, str], session: TlsSession | None) -> None:
         """Counts a TLS connection that is over. `session`: None if its handshake was not captured."""
         kind = NO_HANDSHAKE[0] if session is None else session.description

@@ -51,9 +51,6 @@ class Conflict(msgspec.Struct, frozen=True, gc=False):
 
 Event = Chunk | Loss | Conflict
 
-#: Sequence number of the first byte, position up to which it is acknowledged, packet and time of the newest segment.
-Begun = tuple[int, int, tuple[int, int]]
-
 
 class Stream:
     """One direction of a connection.
@@ -106,50 +103,6 @@ class Stream:
     def following(self) -> int:
         """The sequence number of the next byte in order."""
         return ((self._first or 0) + self._next) & 0xFFFFFFFF
-
-    @property
-    def silent(self) -> bool:
-        """Whether neither data nor a FIN was seen."""
-        return self._next == 0 and not self._held and self._end is None
-
-    @property
-    def in_order(self) -> bool:
-        """Whether it has started, no bytes are held, and no FIN was seen."""
-        return self._first is not None and not self._held and self._end is None
-
-    def state(self) -> tuple[int, int, tuple[int, int], bytes]:
-        """The state with which the native `Lanes` continue a stream that is in order.
-
-        Returns:
-            The sequence number of the next byte; the acknowledged position minus the position of that byte; packet and
-            time of the newest segment; the recent bytes.
-        """
-        recent, self._recent = self._recent, b""  # not kept twice
-        return self.following, self._acknowledged - self._next, self._last, recent
-
-    def resume(self, advanced: int, acknowledged: int, last: tuple[int, int], recent: bytes, closed: bool) -> None:
-        """Continues after the native `Lanes`.
-
-        Args:
-            advanced: bytes that came in order since `state`.
-            acknowledged: position acknowledged by the receiver, relative to the position at `state`.
-            last: packet and time of the newest segment.
-            recent: the last bytes in order.
-            closed: a FIN follows those bytes.
-        """
-        self._acknowledged = self._next + acknowledged
-        self._next += advanced
-        self._last = last
-        self._recent = recent
-        self._end = self._next if closed else None
-
-    def begun(self) -> Begun | None:
-        """The state with which the native `Lanes` continue a stream without data; None before its SYN."""
-        return None if self._first is None else (self._first, self._acknowledged, self._last)
-
-    def begin(self, first: int, acknowledged: int, last: tuple[int, int]) -> None:
-        """Continues after the native `Lanes`, with their newer values of `begun`."""
-        self._first, self._acknowledged, self._last = first, acknowledged, last
 
     def begins_at(self, sequence: int) -> bool:
         """Whether the stream began with a SYN of that sequence number."""

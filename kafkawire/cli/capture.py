@@ -18,8 +18,8 @@ from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
-    from kafkawire.capture import CapturedExchange, Exchanges
-    from kafkawire.rows import ExchangeStatistics, Row
+    from kafkawire.capture import CapturedExchange, Exchanges, LinesOfExchanges
+    from kafkawire.rows import ExchangeStatistics, Lines, Row
 
 _BODIES = ("request", "response")
 #: Bytes read between two updates of the progress bar.
@@ -80,6 +80,7 @@ def capture(
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     from kafkawire import rows
+    from kafkawire.capture import LinesOfExchanges
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
@@ -116,7 +117,7 @@ def capture(
     notes = FileNotes()
     text = output.takes_lines(printed, to)
 
-    def exchanges() -> Iterator[CapturedExchange]:
+    def exchanges() -> Iterator[CapturedExchange | LinesOfExchanges]:
         from kafkawire.capture import read
 
         for file in files:
@@ -136,6 +137,7 @@ def capture(
                     follow=follow and (lambda: not ended()),
                     live=file == "-",
                     keep=timeline is not None or frames is not None or spans,
+                    lines=text and not stats and timeline is None and frames is None and not spans,
                     selection=selection,
                     size=None if opened is None else opened.size,
                     keylog=keylog or (),
@@ -146,9 +148,9 @@ def capture(
                     notes.tls(file, found.summary)
             ended()  # a pipe does not ask at its end
 
-    def written() -> Iterator[CapturedExchange]:
+    def written() -> Iterator[CapturedExchange | LinesOfExchanges]:
         for matched in exchanges():
-            if frames is not None:
+            if frames is not None and not isinstance(matched, LinesOfExchanges):
                 frames.write(matched)
             yield matched
 
@@ -157,7 +159,7 @@ def capture(
             from kafkawire import __version__
             from kafkawire.capture.otlp import export
 
-            return export(written(), version=__version__, live=live)
+            return export(_single(written()), version=__version__, live=live)
         return _rows(written(), kind, timeline or "", notes)
 
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.TimelineStep if timeline is not None else rows.Exchange
@@ -214,7 +216,9 @@ def _views() -> Views:
     }  # fmt: skip
 
 
-def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, notes: FileNotes) -> Iterator[Row]:
+def _rows(
+    found: Iterator[CapturedExchange | LinesOfExchanges], kind: type[Row], who: str, notes: FileNotes
+) -> Iterator[Row | Lines]:
     """Exchanges as rows of the given kind.
 
     Args:
@@ -222,13 +226,24 @@ def _rows(exchanges: Iterator[CapturedExchange], kind: type[Row], who: str, note
         notes: gets a note for a timeline without steps.
     """
     from kafkawire import rows
-    from kafkawire.capture import steps
+    from kafkawire.capture import LinesOfExchanges, steps
 
+    if kind is rows.Exchange:
+        for each in found:
+            yield rows.Lines(0, memoryview(each.data)) if isinstance(each, LinesOfExchanges) else each.row
+        return
+    exchanges = _single(found)
     if kind is rows.ExchangeStatistics:
-        return _statistics(exchanges)
+        yield from _statistics(exchanges)
     if kind is rows.TimelineStep:
-        return _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
-    return (matched.row for matched in exchanges)
+        yield from _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
+
+
+def _single(found: Iterator[CapturedExchange | LinesOfExchanges]) -> Iterator[CapturedExchange]:
+    """The exchanges of a reading without lines."""
+    from kafkawire.capture import CapturedExchange
+
+    return (each for each in found if isinstance(each, CapturedExchange))
 
 
 def _noted(rows: Iterator[Row], notes: FileNotes, nothing: str) -> Iterator[Row]:
@@ -249,12 +264,12 @@ def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[ExchangeStati
     yield from statistics.rows()
 
 
-def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[CapturedExchange]:
+def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[CapturedExchange | LinesOfExchanges]:
     """The exchanges of one file. Its errors become notes, so that the next file is read."""
     from kafkawire.errors import CaptureError
 
     try:
-        yield from exchanges.matched()
+        yield from exchanges.found()
     except CaptureError as error:
         notes.failed(file, str(error))
         return

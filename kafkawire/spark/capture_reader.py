@@ -18,7 +18,7 @@ from kafkawire.capture.encapsulations import decoded_as
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
-from kafkawire.capture.reader import Ends
+from kafkawire.capture.tracker import Ends
 from kafkawire.errors import CaptureError
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.log_files import LogFile, log_file

@@ -5,11 +5,11 @@
 //! reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the
 //! interpreter, whose error has the place and the reason.
 
+mod capture;
 mod codec;
 mod columns;
 mod cursor;
 mod json;
-mod lanes;
 mod layout;
 mod limits;
 mod records;
@@ -31,7 +31,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<codec::Codec>()?;
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;
-    module.add_class::<lanes::Lanes>()?;
+    module.add_class::<capture::Tracker>()?;
     records::register(module)?;
     rows::register(module)?;
     Ok(())

@@ -19,14 +19,14 @@ LONG_WHILE = resets.DOUBTED_NS // STEP_NS + 1
 OTHER = ("10.0.0.9", 50000)
 
 
-@pytest.fixture(autouse=True, params=["lanes", "python"])
-def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["native", "python"])
+def tracker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "python":
         monkeypatch.setattr(reader, "native", None)
 
 
 class Unbuffered:
-    """A file that returns no more than requested: packets are read one by one, by lanes too."""
+    """A file that returns no more than requested: packets are read one by one."""
 
     def __init__(self, packets: list[bytes]) -> None:
         self.read = BytesIO(pcap(map(ethernet, packets), step_ns=STEP_NS)).read
@@ -154,7 +154,7 @@ def test_a_refused_connection_is_over() -> None:
     reading = capture.read(Unbuffered([*refused, *others()]))
     most = 0
     for _ in reading:
-        most = max(most, len(reading.connections))
+        most = max(most, reading.tracker.open)
     assert most <= WHILE // 2 + 2
     assert reading.summary.connections == {"undecided": 50, "kafka": 1}
 

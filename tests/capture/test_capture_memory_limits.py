@@ -31,12 +31,12 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
     data = BytesIO(pcap(map(ethernet, packets)))
     most = open_ = 0
 
-    def watched(unread: Callable[[UnreadPart], None]) -> Iterator[capture.Packet]:
+    def watched(unread: Callable[[UnreadPart], None], _: object) -> Iterator[capture.Packet]:
         nonlocal most, open_
         for packet in read_packets(data, unread):
             yield packet
-            most = max(most, sum(connection.held for connection in reading.connections.values()))
-            open_ = max(open_, len(reading.connections))
+            most = max(most, reading.tracker.held)
+            open_ = max(open_, reading.tracker.open)
 
     reading = Exchanges(watched, "-", options, ExchangeSelection())
     rows = list(reading)

@@ -154,7 +154,7 @@ def test_forgets_a_connection_that_is_over_and_accepts_its_ports_again() -> None
     most = 0
     for exchange in reading:
         found.append(exchange)
-        most = max(most, len(reading.connections))
+        most = max(most, reading.tracker.open)
     assert brief(found) == asked(*range(5))
     assert [e.connection for e in found] == [1, 2, 3, 4, 5]
     assert dict(reading.summary.connections) == {"kafka": 5}

@@ -3,16 +3,19 @@
 
 mod frame;
 mod sink;
-mod text;
+pub mod text;
+
+use std::collections::HashMap;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::PyBytes;
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
 use crate::walk::Walk;
-use sink::{Counts, JsonText};
+pub use sink::Counts;
+use sink::JsonText;
 
 /// A field of a class.
 struct Field {
@@ -58,12 +61,12 @@ impl Plan {
         Some(Plan { layouts, shapes, fields })
     }
 
-    fn written<'py>(&self, py: Python<'py>, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body<'py>> {
+    fn written(&self, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body> {
         if text == Text::None {
             return Ok((None, self.walked::<false>(cursor, root, true)?.counts));
         }
         let written = self.walked::<true>(cursor, root, text == Text::All)?;
-        Ok((Some(PyBytes::new(py, &written.out)), written.counts))
+        Ok((Some(written.out), written.counts))
     }
 
     /// The message of a layout, which must end where the data ends.
@@ -80,7 +83,7 @@ impl Plan {
 
 /// How much of a body is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Text {
+pub enum Text {
     /// Nothing: it is only looked through.
     None,
     /// Record batches are null.
@@ -88,12 +91,12 @@ enum Text {
     All,
 }
 
-type Body<'py> = (Option<Bound<'py, PyBytes>>, Counts);
-type Object<'py, T> = Option<Bound<'py, T>>;
+/// JSON and counts, for Python.
+type Written<'py> = (Option<Bound<'py, PyBytes>>, HashMap<i16, u32>);
+/// JSON and counts.
+pub type Body = (Option<Vec<u8>>, Counts);
 /// Version, correlation id, client id, JSON of the body, counts.
-type Asked<'py> = Option<(i16, i32, Object<'py, PyString>, Object<'py, PyBytes>, Object<'py, PyDict>)>;
-/// JSON of the body, counts.
-type Answered<'py> = Option<(Object<'py, PyBytes>, Object<'py, PyDict>)>;
+pub type Request<'a> = (i16, i32, Option<&'a str>, Option<Vec<u8>>, Counts);
 
 /// Writes one message in all its versions.
 #[pyclass(frozen, module = "kafkawire._native")]
@@ -110,6 +113,22 @@ impl MessageText {
     fn root(&self, version: i64) -> Option<(usize, u8)> {
         let place = usize::try_from(version.checked_sub(self.first_version)?).ok()?;
         Some((*self.roots.get(place)?, *self.headers.get(place)?))
+    }
+
+    /// What a request's frame holds; None where Python must answer.
+    pub fn read_request<'a>(&self, frame: &'a [u8], text: Text) -> Option<Request<'a>> {
+        let version = frame::version(frame)?;
+        let (root, header) = self.root(i64::from(version))?;
+        let head = frame::request(frame, header).ok()?;
+        let (body, counts) = self.plan.written(head.rest, root, text).ok()?;
+        Some((version, head.correlation_id, head.client_id, body, counts))
+    }
+
+    /// What a response's frame holds; None where Python must answer.
+    pub fn read_response(&self, frame: &[u8], version: i64, text: Text) -> Option<Body> {
+        let (root, header) = self.root(version)?;
+        let rest = frame::response(frame, header).ok()?;
+        self.plan.written(rest, root, text).ok()
     }
 }
 
@@ -138,55 +157,22 @@ impl MessageText {
         Ok(MessageText { plan, first_version: table.getattr("first_version")?.extract()?, roots, headers })
     }
 
-    /// The JSON of the message that `data` holds; None where Python must answer.
-    fn body<'py>(&self, py: Python<'py>, data: &[u8], version: i64, payloads: bool) -> Option<Bound<'py, PyBytes>> {
-        let (root, _) = self.root(version)?;
-        let text = if payloads { Text::All } else { Text::NoPayloads };
-        self.plan.written(py, Cursor::new(data, 0), root, text).ok()?.0
-    }
-
-    /// What a request's frame holds: version, correlation id, client id, JSON of the body and counts; None where Python
-    /// must answer.
-    fn request<'py>(&self, py: Python<'py>, frame: &[u8], text: bool, payloads: bool) -> PyResult<Asked<'py>> {
-        let Some(version) = frame::version(frame) else { return Ok(None) };
-        let Some((root, header)) = self.root(i64::from(version)) else { return Ok(None) };
-        let Ok(head) = frame::request(frame, header) else { return Ok(None) };
-        let Ok((body, counts)) = self.plan.written(py, head.rest, root, of(text, payloads)) else { return Ok(None) };
-        let client_id = head.client_id.map(|client_id| PyString::new(py, client_id));
-        Ok(Some((version, head.correlation_id, client_id, body, dict(py, &counts)?)))
-    }
-
-    /// What a response's frame holds: JSON of the body and counts; None where Python must answer.
-    fn response<'py>(
+    /// The JSON of the message that `data` holds, None without `text`, and its counts; None where Python must answer.
+    fn body<'py>(
         &self,
         py: Python<'py>,
-        frame: &[u8],
+        data: &[u8],
         version: i64,
         text: bool,
         payloads: bool,
-    ) -> PyResult<Answered<'py>> {
-        let Some((root, header)) = self.root(version) else { return Ok(None) };
-        let Ok(rest) = frame::response(frame, header) else { return Ok(None) };
-        let Ok((body, counts)) = self.plan.written(py, rest, root, of(text, payloads)) else { return Ok(None) };
-        Ok(Some((body, dict(py, &counts)?)))
+    ) -> Option<Written<'py>> {
+        let (root, _) = self.root(version)?;
+        let text = match (text, payloads) {
+            (false, _) => Text::None,
+            (true, false) => Text::NoPayloads,
+            (true, true) => Text::All,
+        };
+        let (body, counts) = self.plan.written(Cursor::new(data, 0), root, text).ok()?;
+        Some((body.map(|body| PyBytes::new(py, &body)), counts.into_iter().collect()))
     }
-}
-
-fn of(text: bool, payloads: bool) -> Text {
-    match (text, payloads) {
-        (false, _) => Text::None,
-        (true, false) => Text::NoPayloads,
-        (true, true) => Text::All,
-    }
-}
-
-fn dict<'py>(py: Python<'py>, counts: &Counts) -> PyResult<Option<Bound<'py, PyDict>>> {
-    if counts.is_empty() {
-        return Ok(None);
-    }
-    let found = PyDict::new(py);
-    for (value, count) in counts {
-        found.set_item(value, count)?;
-    }
-    Ok(Some(found))
 }

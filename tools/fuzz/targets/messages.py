@@ -82,7 +82,8 @@ def check_json_text(data: bytes) -> None:
     name, version, body = inputs.split(data)
     cls = inputs.message_of(name)
     writer = _text_writer(cls)
-    text = None if writer is None else writer.body(body, version, True)
+    written = None if writer is None else writer.body(body, version, True, True)
+    text = None if written is None else written[0]
     try:
         message = cls.decode(body, version)
     except DecodeError:

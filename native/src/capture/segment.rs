@@ -6,10 +6,12 @@ const IPV6: u16 = 0x86DD;
 const VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
 const TCP: u8 = 6;
 
-pub const FIN: u8 = 0x01;
-pub const SYN: u8 = 0x02;
-pub const RST: u8 = 0x04;
-pub const ACK: u8 = 0x10;
+pub const FIN: u16 = 0x01;
+pub const SYN: u16 = 0x02;
+pub const RST: u16 = 0x04;
+pub const ACK: u16 = 0x10;
+/// Not a flag of TCP: a segment without sequence numbers, of Wireshark's exported PDUs.
+pub const EXPORTED: u16 = 0x100;
 
 /// One end of a connection. Of IPv4, the address is the first four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -31,6 +33,11 @@ impl End {
         whole[..address.len()].copy_from_slice(address);
         Some(End { address: whole, version, port })
     }
+
+    /// As Python has it.
+    pub fn address_and_port(&self) -> (&[u8], u16) {
+        (&self.address[..if self.version == 4 { 4 } else { 16 }], self.port)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +46,7 @@ pub struct Segment<'a> {
     pub destination: End,
     pub sequence: u32,
     pub acknowledgment: u32,
-    pub flags: u8,
+    pub flags: u16,
     pub payload: &'a [u8],
     /// Bytes of data, those that the capture cut off too.
     pub size: usize,
@@ -108,7 +115,7 @@ fn ipv6(data: &[u8], start: usize) -> Option<Segment<'_>> {
 
 fn tcp<'a>(data: &'a [u8], start: usize, end: usize, ends: (&[u8], &[u8])) -> Option<Segment<'a>> {
     let header = usize::from(*data.get(start + 12)? >> 4) * 4;
-    let flags = *data.get(start + 13)?;
+    let flags = u16::from(*data.get(start + 13)?);
     let from = start + header;
     if header < 20 || from > end {
         return None;
@@ -135,7 +142,7 @@ mod tests {
         data.extend([0x45, 0]);
         data.extend((40 + payload.len() as u16).to_be_bytes());
         data.extend([0, 1, 0, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        data.extend([0x9C, 0x40, 0x23, 0x84, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, ACK, 0, 0, 0, 0, 0, 0]);
+        data.extend([0x9C, 0x40, 0x23, 0x84, 0, 0, 0, 7, 0, 0, 0, 9, 0x50, ACK as u8, 0, 0, 0, 0, 0, 0]);
         data.extend(payload);
         data.truncate(data.len() - cut);
         data

@@ -1,6 +1,4 @@
-"""Connections that the native engine takes over while they are in order: the same exchanges as without it, whatever
-happens to the packets.
-"""
+"""The native engine's tracker gives the exchanges and counts of the one in Python, whatever happens to the packets."""
 
 from __future__ import annotations
 
@@ -15,10 +13,18 @@ from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, t
 
 import kafkawire
 from kafkawire import capture, records
-from kafkawire.capture import Exchanges, ExchangeSelection, Summary, memory_limits, read_packets, reader
+from kafkawire.capture import (
+    Exchanges,
+    ExchangeSelection,
+    LinesOfExchanges,
+    memory_limits,
+    read_packets,
+    tracker,
+)
 from kafkawire.capture.exchange import ReadOptions
-from kafkawire.capture.frame_stream import DirectionState, FrameStream
+from kafkawire.capture.native_tracker import NativeTracker
 from kafkawire.capture.tcp_stream import RECENT_BYTES
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.rows import Exchange
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
@@ -29,33 +35,31 @@ HEADERS = 14 + 20 + 20
 SEQUENCE, FLAGS = 14 + 20 + 4, 14 + 20 + 13
 
 
-def read(data: bytes, *, lanes: bool) -> tuple[list[Exchange], Summary, int]:
-    """Rows, summary, and the number of segments that Python processed."""
-    looked = 0
-    if lanes:
-        found = capture.read(BytesIO(data))
-        assert found.lanes is not None
-    else:
-        found = Exchanges(lambda unread: read_packets(BytesIO(data), unread), "-", ReadOptions(), ExchangeSelection())
-    process = found.process
-
-    def counted(*arguments: object, **options: object) -> None:
-        nonlocal looked
-        looked += 1
-        process(*arguments, **options)  # type: ignore[arg-type]
-
-    found.process = counted  # type: ignore[method-assign]
-    return list(found), found.summary, looked
+def in_python(data: bytes, options: ReadOptions = ReadOptions()) -> Exchanges:  # noqa: B008
+    return Exchanges(lambda unread, _: read_packets(BytesIO(data), unread), "-", options, ExchangeSelection())
 
 
-def alike(packets: list[bytes]) -> tuple[int, int]:
-    """Asserts equal results with and without lanes; returns the numbers of segments that Python processed."""
+def lines(found: Exchanges) -> list[bytes]:
+    """All exchanges as lines of JSON."""
+    return [
+        line
+        for each in found.found()
+        for line in (each.data.splitlines() if isinstance(each, LinesOfExchanges) else [json_bytes(each.row)])
+    ]
+
+
+def alike(packets: list[bytes]) -> list[Exchange]:
+    """Asserts equal results of both trackers, as rows and as lines; returns the rows."""
     data = pcap(packets)
-    rows, summary, few = read(data, lanes=True)
-    expected, expected_summary, all_of_them = read(data, lanes=False)
-    assert rows == expected
-    assert summary == expected_summary
-    return few, all_of_them
+    found, expected = capture.read(BytesIO(data)), in_python(data)
+    rows = list(found)
+    assert rows == list(expected)
+    assert found.summary == expected.summary
+    options = {"body": True, "text": True, "lines": True}
+    written, decoded = capture.read(BytesIO(data), **options), in_python(data, ReadOptions(body=True))
+    assert lines(written) == list(map(json_bytes, decoded))
+    assert written.summary == decoded.summary == found.summary
+    return rows
 
 
 def clients() -> list[bytes]:
@@ -84,38 +88,42 @@ def talkative() -> list[bytes]:
     return [ethernet(packet) for packet in talk.close().packets]
 
 
-@pytest.mark.slow
-def test_packets_in_order_do_not_reach_python() -> None:
-    few, all_of_them = alike(talkative())
-    assert few < all_of_them / 10
-    few, all_of_them = alike(CLIENTS)
-    assert few < all_of_them / 2
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of the packets that Python parses for the native tracker."""
+    numbers: list[int] = []
+    segment = NativeTracker.segment
+
+    def counted(native: NativeTracker, found: capture.TcpSegment, packet: capture.Packet) -> None:
+        numbers.append(packet.number)
+        segment(native, found, packet)
+
+    monkeypatch.setattr(NativeTracker, "segment", counted)
+    return numbers
+
+
+@pytest.mark.parametrize("packets", [talkative(), CLIENTS], ids=["talkative", "clients"])
+def test_plain_packets_are_not_parsed_in_python(packets: list[bytes], parsed: list[int]) -> None:
+    assert len(alike(packets)) > 30
+    assert alike(packets[::-1])
+    assert parsed == []
+
+
+def test_plain_exchanges_are_lines() -> None:
+    found = list(capture.read(BytesIO(pcap(talkative())), lines=True).found())
+    rows = [each.row for each in found if not isinstance(each, LinesOfExchanges)]
+    assert sum(each.count for each in found if isinstance(each, LinesOfExchanges)) > 3 * len(rows)
+    assert all(row.problem is not None for row in rows)
 
 
 @pytest.mark.parametrize("start", [1, 2, 3, 10, 33])
-def test_lanes_track_a_connection_from_before_the_capture(start: int) -> None:
-    few, all_of_them = alike(talkative()[start:])
-    assert few < all_of_them / 2
-
-
-def test_two_packets_of_a_connection_reach_python() -> None:
-    """The first packet, and the first one with data. Acknowledgments also follow the end."""
-    packets = []
-    for port in range(1, 41):
-        talk = Talk(("10.0.0.1", 40000 + port % 10), client_seq=port * 1000)  # ports come again
-        for number in range(1, 6):
-            ask(talk, number)
-        talk.close()
-        talk.acknowledge(0)
-        packets += talk.packets
-    few, all_of_them = alike([ethernet(packet) for packet in packets])
-    assert few == 2 * 40
-    assert all_of_them > 10 * few / 2
+def test_reads_a_connection_from_before_the_capture(start: int) -> None:
+    assert len(alike(talkative()[start:])) > 20
 
 
 def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit a late acknowledgment opens a connection, with lanes too."""
-    monkeypatch.setattr(reader, "MOST_ENDED", 3)
+    """Beyond the limit a late acknowledgment opens a connection."""
+    monkeypatch.setattr(tracker, "MOST_ENDED", 3)
     packets, late = [], []
     for port in range(1, 8):
         talk = Talk(("10.0.0.1", 40000 + port))
@@ -126,24 +134,13 @@ def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch
     alike([ethernet(packet) for packet in packets + late])
 
 
-def test_lanes_track_a_connection_again_after_a_fault() -> None:
-    talk = Talk()
-    for number in range(1, 30):
-        ask(talk, number)
-    packets = [ethernet(packet) for packet in talk.packets]
-    packets[10], packets[11] = packets[11], packets[10]
-    few, all_of_them = alike(packets)
-    assert few < all_of_them / 4
-
-
 @pytest.mark.parametrize("back", [100, RECENT_BYTES - 100, RECENT_BYTES + 100, 2 * RECENT_BYTES])
-def test_lanes_compare_retransmissions_as_far_back_as_streams(back: int) -> None:
+def test_compares_retransmissions_as_far_back_as_streams(back: int) -> None:
     talk = Talk(mss=700)
     for number in range(1, 200):
         question(talk, number)
     again = tcp(*talk.ends, talk.next[0] - back, talk.next[1], ACK, bytes(80))
-    alike([ethernet(packet) for packet in [*talk.packets, again]])
-    rows, _, _ = read(pcap([ethernet(packet) for packet in [*talk.packets, again]]), lanes=True)
+    rows = alike([ethernet(packet) for packet in [*talk.packets, again]])
     assert any("came again as others" in str(row.problem) for row in rows) == (back < RECENT_BYTES)
 
 
@@ -181,34 +178,33 @@ def faults(packets: list[bytes], numbers: random.Random) -> Iterator[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_faults_give_equal_rows_with_and_without_lanes(seed: int) -> None:
+def test_faults_give_equal_rows(seed: int) -> None:
     numbers = random.Random(seed)
     packets = talkative() if seed % 2 else CLIENTS
     begin = numbers.randrange(len(packets) // 2)
     alike(list(faults(packets[begin : begin + 350] if seed % 4 else packets, numbers)))
 
 
-def test_accepts_a_tunnelled_packet_of_a_tracked_connection() -> None:
-    """Python parses tunnels: it takes the connection back for the packet."""
+def test_accepts_a_tunnelled_packet_of_a_connection(parsed: list[int]) -> None:
+    """Python parses tunnels; the connection stays in the native tracker."""
     talk = Talk()
     for number in range(1, 6):
         ask(talk, number)
     outer = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 0, 1, 0, 64, 4, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
     packets = [ethernet((outer if place % 4 == 0 else b"") + packet) for place, packet in enumerate(talk.packets)]
-    few, all_of_them = alike(packets)
-    assert few <= all_of_them
+    assert len(alike(packets)) == 5
+    assert set(parsed) == set(range(1, len(packets) + 1, 4))
 
 
-def test_lanes_read_link_types_addresses_and_truncated_packets() -> None:
+def test_reads_link_types_addresses_and_truncated_packets(parsed: list[int]) -> None:
     talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
     for number in range(1, 20):
         ask(talk, number)
-    few, all_of_them = alike([ethernet(packet) for packet in talk.packets])
-    assert few < all_of_them / 4
+    assert len(alike([ethernet(packet) for packet in talk.packets])) == 19
     vlan = [packet[:12] + b"\x81\0\0\1\x88\xa8\0\2" + packet[12:] for packet in map(ethernet, talk.packets)]
-    few, all_of_them = alike(vlan)
-    assert few < all_of_them / 4
+    assert len(alike(vlan)) == 19
     alike([ethernet(packet)[:90] for packet in talk.packets])
+    assert parsed == []
 
 
 def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
@@ -218,28 +214,7 @@ def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
     alike([ethernet(packet) for packet in talk.packets])
 
 
-def test_does_not_copy_a_large_frame_for_each_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection with a large incomplete frame is not handed over, since that would copy the frame each time."""
-    handed_over = []
-    hand_over = FrameStream.hand_over
-
-    def counted(side: FrameStream) -> DirectionState:
-        handed_over.append(side.unframed)
-        return hand_over(side)
-
-    monkeypatch.setattr(FrameStream, "hand_over", counted)
-    talk = Talk(mss=30_000)
-    ask(talk, 1)
-    before = len(talk.packets)
-    again = tcp(*talk.ends, talk.next[0], talk.next[1], ACK, b"\0")
-    talk.request(produce(-1, records.build([records.Record(b"k", bytes(2 << 20))])), version=9, correlation_id=2)
-    packets = talk.packets[:before] + [part for packet in talk.packets[before:] for part in (packet, again)]
-    assert alike([ethernet(packet) for packet in packets])
-    assert len(packets) > 100
-    assert sum(handed_over) < 200_000
-
-
-def test_memory_of_lanes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "MOST_HELD", 40_000)
     monkeypatch.setattr(memory_limits, "EVERY_BYTES", 5_000)
     monkeypatch.setattr(memory_limits, "MOST_OPEN", 20)
@@ -249,10 +224,20 @@ def test_memory_of_lanes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ask(talk, 1)
         talk.request(produce(-1, records.build([records.Record(b"k", bytes(3000))])), version=9, correlation_id=2)
         packets += talk.packets[:-1]  # the last request never comes to its end
-    found = capture.read(BytesIO(pcap(map(ethernet, packets))))
-    most = 0
+    packets = list(map(ethernet, packets))
+    rows = alike(packets)
+    assert sum(row.problem is not None for row in rows) >= 60
+    found = capture.read(_Unbuffered(pcap(packets)))
+    most = open_ = 0
     for _ in found:
-        most = max(most, found.lanes.held, len(found.connections))
+        most, open_ = max(most, found.tracker.held), max(open_, found.tracker.open)
     assert found.summary.connections == {"kafka": 60}
-    assert most <= 5_000 + 64 * 1024
-    assert sum(found.summary.problems.values()) >= 60
+    assert most <= 40_000 + 2 * 5_000
+    assert open_ <= 20
+
+
+class _Unbuffered:
+    """A file that returns no more than requested: packets are read one by one."""
+
+    def __init__(self, data: bytes) -> None:
+        self.read = BytesIO(data).read

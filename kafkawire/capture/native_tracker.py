@@ -1,0 +1,306 @@
+"""`NativeTracker`: the native engine's tracker, and what it asks of Python.
+
+The engine tracks connections, matches responses, and reads frames and writes rows that are plain. `Handler` does the
+rest: it decodes frames that the engine refuses, searches frames where no boundary is known, decrypts TLS, makes rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from kafkawire.capture import matcher, memory_limits, recognition, tracker
+from kafkawire.capture.connection import TLS, lost_records
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, FrameDecoder
+from kafkawire.capture.matcher import Expected, iso_time, joined
+from kafkawire.capture.network import TcpSegment, endpoint
+from kafkawire.capture.packet import Packet
+from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
+from kafkawire.capture.summary import Summary
+from kafkawire.capture.tcp_stream import Chunk
+from kafkawire.capture.tls import Secrets, TlsSession
+from kafkawire.capture.tls.session import TlsEvent
+from kafkawire.capture.tracker import Ends, LinesOfExchanges
+from kafkawire.kafka_errors import error_name
+from kafkawire.rows import Exchange
+
+_Address = tuple[bytes, int]
+#: A request with its api key, version and correlation id, and whether the broker sends no response.
+_Found = tuple[DecodedRequest, int | None, int | None, int | None, bool]
+#: Time, packet and size of a frame.
+_Place = tuple[int, int, int | None]
+#: A direction; its decrypted bytes, or None; their packet and its time; the problem with which they were lost.
+_Event = tuple[int, bytes | None, tuple[int, int], str]
+#: Events, whether nothing more is decrypted, the number of bytes that wait, and the first packets of those.
+_Decrypted = tuple[list[_Event], bool, int, tuple[int | None, int | None]]
+
+
+class _Limits(msgspec.Struct, frozen=True):
+    most_ended: int
+    most_held: int
+    every_bytes: int
+    most_open: int
+
+
+class _Options(msgspec.Struct, frozen=True):
+    body: bool
+    keep: bool
+    texts: bool
+    payloads: bool
+    hides_records: bool
+    most_outstanding: int
+    most_early: int
+
+
+class NativeTracker:
+    """Tracks connections in the native engine; see `tracker.PacketTracker` and `tracker.Tracker`.
+
+    Args:
+        native: the engine.
+        lines: whether exchanges are given as lines of JSON where they can be.
+    """
+
+    def __init__(
+        self,
+        native: Any,
+        file: str,
+        decoder: FrameDecoder,
+        summary: Summary,
+        secrets: Secrets,
+        owns: Callable[[Ends], bool] | None,
+        *,
+        lines: bool,
+    ) -> None:
+        options = decoder.options
+        self.engine = native.Tracker(
+            Handler(file, decoder, summary, secrets, owns),
+            _Options(
+                options.body,
+                options.keep,
+                decoder.writes_text,
+                options.payloads,
+                options.body and options.payloads and not options.show_secrets,
+                matcher.MOST_OUTSTANDING,
+                matcher.MOST_EARLY,
+            ),
+            _Limits(tracker.MOST_ENDED, memory_limits.MOST_HELD, memory_limits.EVERY_BYTES, memory_limits.MOST_OPEN),
+            (MOST_PLACES, MOST_BYTES, tracker.LIVE_NS if options.live else None),
+            lines,
+        )
+
+    def packet(self, packet: Packet) -> bool:
+        taken: bool = self.engine.packet(packet.link_type, packet.data, packet.number, packet.time_ns)
+        return taken
+
+    def segment(self, segment: TcpSegment, packet: Packet) -> None:
+        self.engine.segment(*msgspec.structs.astuple(segment), packet.number, packet.time_ns)
+
+    def passed(self, packet: Packet) -> None:
+        self.engine.passed(packet.time_ns)
+
+    def damaged(self, packet: int, problem: str) -> None:
+        self.engine.damaged(packet, problem)
+
+    def finish(self) -> None:
+        self.engine.finish()
+
+    def ready(self) -> Iterable[CapturedExchange | LinesOfExchanges]:
+        for found in self.engine.ready():
+            yield LinesOfExchanges(*found) if isinstance(found, tuple) else found
+
+    @property
+    def open(self) -> int:
+        count: int = self.engine.open
+        return count
+
+    @property
+    def held(self) -> int:
+        size: int = self.engine.held
+        return size
+
+
+class Handler:
+    """What the native engine asks of Python. Attributes and methods are those that it names."""
+
+    def __init__(
+        self,
+        file: str,
+        decoder: FrameDecoder,
+        summary: Summary,
+        secrets: Secrets,
+        owns: Callable[[Ends], bool] | None,
+    ) -> None:
+        self.versions = recognition.first_and_last_versions()
+        self._file = file
+        self._decoder = decoder
+        self._keep = decoder.options.keep
+        self._nothing = None if decoder.options.body else UNSET
+        self._summary = summary
+        self._secrets = secrets
+        self._owns = owns
+        # Writers of bodies, by api key.
+        self.request_writer = decoder.request_writer
+        self.response_writer = decoder.response_writer
+        self.cut_response = decoder.cut_response
+        self.error_name = error_name
+        self.is_text = recognition.is_text
+
+    def owned(self, key: Ends) -> bool:
+        return self._owns is None or self._owns(key)
+
+    def ends(self, number: int, client: _Address, broker: _Address) -> tuple[tuple[int, str, str], bytes]:
+        """The fields that the rows of a connection have in common, and the same as JSON."""
+        row = number, endpoint(client), endpoint(broker)
+        fields = dict(zip(("file", "connection", "client", "broker"), (self._file, *row), strict=True))
+        try:
+            return row, msgspec.json.encode(fields)[1:-1]
+        except UnicodeEncodeError:  # a file name that is not UTF-8: rows are not written as they are
+            return row, b"\x7f"
+
+    def finished(
+        self, verdict: str, size: int, repeated: int, cut: int, joined: int, ends: Ends, session: TlsSession | None
+    ) -> None:
+        self._summary.connection(verdict, size, repeated=repeated, cut=cut, joined=joined)
+        if session is not None or verdict == TLS:
+            self._summary.tls_connection((endpoint(ends[0]), endpoint(ends[1])), session)
+
+    # Frames -----------------------------------------------------------------------------------------------------------
+
+    def request(self, frame: bytes) -> _Found:
+        return self._asked(self._decoder.request(frame))
+
+    def cut_request(self, head: bytes, why: str) -> _Found:
+        return self._asked(self._decoder.cut_request(head, why))
+
+    def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
+        found = self._decoder.response(frame, api_key, version)
+        return found if self._keep else replace(found, message=None)
+
+    def answers(self, frame: bytes, api_key: int, version: int) -> bool:
+        return Expected(api_key, version).is_answered_by(frame)
+
+    def _asked(self, found: DecodedRequest) -> _Found:
+        kept = found if self._keep else replace(found, message=None)
+        return kept, found.api_key, found.version, found.correlation_id, found.silent
+
+    # Searches ---------------------------------------------------------------------------------------------------------
+
+    def find_request(self, data: bytes, starts: list[int], final: bool) -> tuple[int | None, int, int]:
+        return recognition.find_request(data, set(starts), final=final)
+
+    def find_response(
+        self, data: bytes, starts: list[int], outstanding: list[tuple[int, int, int]], final: bool
+    ) -> tuple[int | None, int, int]:
+        expected = {correlation_id: Expected(*asked) for correlation_id, *asked in outstanding}
+        return recognition.find_response(data, set(starts), expected, final=final)
+
+    # TLS --------------------------------------------------------------------------------------------------------------
+
+    def tls_session(self) -> TlsSession:
+        return TlsSession(self._secrets)
+
+    def tls_hopeless(self) -> bool:
+        return self._secrets.hopeless
+
+    def tls_receive(self, session: TlsSession, given: tuple[int, bytes, int, int]) -> _Decrypted:
+        index, data, packet, time_ns = given
+        return self._decrypted(session, session.receive(index, Chunk(data, packet, time_ns)))
+
+    def tls_lose(self, session: TlsSession, given: tuple[int, int, int, int]) -> _Decrypted:
+        return self._decrypted(session, session.lose(*given))
+
+    def tls_finish(self, session: TlsSession, given: tuple[()]) -> _Decrypted:
+        return self._decrypted(session, session.finish())
+
+    def tls_give_up(self, session: TlsSession, given: tuple[()]) -> _Decrypted:
+        session.give_up()
+        return self._decrypted(session, ())
+
+    def _decrypted(self, session: TlsSession, events: Iterable[TlsEvent]) -> _Decrypted:
+        found: list[_Event] = []
+        for index, event in events:
+            place = event.packet, event.time_ns
+            if isinstance(event, Chunk):
+                found.append((index, event.data, place, ""))
+            else:
+                found.append((index, None, place, lost_records(event)))
+        return found, session.failure is not None, session.held, (session.held_since(0), session.held_since(1))
+
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    def row(
+        self,
+        ends: tuple[int, str, str] | None,
+        asked: DecodedRequest | tuple[str, int, int, int, str | None, bytes | None] | None,
+        request: _Place | None,
+        answered: DecodedResponse | tuple[list[tuple[int, int]], bytes | None] | None,
+        response: _Place | None,
+        correlation_id: int | None,
+        problem: str | None,
+        request_frame: bytes | None,
+        response_frame: bytes | None,
+    ) -> CapturedExchange:
+        """An exchange, from what the engine knows of it: the fields of a row, or what this class has decoded."""
+        connection, client, broker = (None, None, None) if ends is None else ends
+        time_ns, packet, request_bytes = (None, None, None) if request is None else request
+        response_time_ns, response_packet, response_bytes = (None, None, None) if response is None else response
+        problems = [problem]
+        api = api_key = version = client_id = None
+        body: Any = self._nothing
+        answer: Any = self._nothing
+        errors: dict[str, int] = {}
+        if isinstance(answered, tuple):
+            counts, text = answered
+            errors = {error_name(code): count for code, count in counts}
+            answer = self._nothing if text is None else msgspec.Raw(text)
+        elif answered is not None:
+            errors, answer = answered.errors, answered.body
+            problems.insert(0, answered.problem)
+        if isinstance(asked, tuple):
+            api, api_key, version, correlation_id, client_id, text = asked
+            body = self._nothing if text is None else msgspec.Raw(text)
+        elif asked is not None:
+            api, api_key, version, body = asked.api, asked.api_key, asked.version, asked.body
+            correlation_id, client_id = asked.correlation_id, asked.client_id
+            problems.insert(0, asked.problem)
+        latency = None
+        if time_ns is not None and response_time_ns is not None:
+            latency = round((response_time_ns - time_ns) / 1e6, 6)
+        row = Exchange(
+            time=None if time_ns is None else iso_time(time_ns),
+            time_ns=time_ns,
+            response_time_ns=response_time_ns,
+            file=self._file,
+            connection=connection,
+            client=client,
+            broker=broker,
+            api=api,
+            api_key=api_key,
+            version=version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            latency_ms=latency,
+            request_bytes=request_bytes,
+            response_bytes=response_bytes,
+            packet=packet,
+            response_packet=response_packet,
+            errors=errors,
+            problem=joined(*problems) or None,
+            request=body,
+            response=answer,
+        )
+        if not self._keep:
+            return CapturedExchange(row=row)
+        messages = [None if found is None or isinstance(found, tuple) else found.message for found in (asked, answered)]
+        return CapturedExchange(
+            row=row,
+            request=messages[0],
+            response=messages[1],
+            request_frame=request_frame,
+            response_frame=response_frame,
+        )

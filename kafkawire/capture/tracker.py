@@ -1,0 +1,209 @@
+"""`Tracker`: the connections of a capture, from packets to exchanges in order (sans-IO).
+
+`PacketTracker` is the contract. The native engine has a second implementation (`native_tracker`), which is used where
+it is installed; a connection stays with one tracker from its first packet to its last. Both give the same exchanges and
+counts for any packets, which tests and fuzz targets compare.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+import msgspec
+
+from kafkawire.capture import memory_limits
+from kafkawire.capture.connection import KAFKA, TLS, TcpConnection
+from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.frame_decoding import FrameDecoder
+from kafkawire.capture.network import SYN, TcpSegment, endpoint
+from kafkawire.capture.packet import Packet
+from kafkawire.capture.resets import Resets
+from kafkawire.capture.sequencer import Sequencer
+from kafkawire.capture.summary import Summary
+from kafkawire.capture.tls import Secrets
+
+#: Connections that are over and are remembered, since their last acknowledgments may still come.
+MOST_ENDED = 10_000
+#: How long an open exchange holds back later ones in live output, in capture time.
+LIVE_NS = 1_000_000_000
+
+#: The two ends of a connection, (address, port) each, the smaller first.
+Ends = tuple[tuple[bytes, int], tuple[bytes, int]]
+
+
+class LinesOfExchanges(msgspec.Struct, frozen=True, gc=False):
+    """Exchanges as lines of JSON. `count`: their number; `data`: the lines, in UTF-8."""
+
+    count: int
+    data: bytes
+
+
+class PacketTracker(Protocol):
+    """Packets in, exchanges in order out."""
+
+    def packet(self, packet: Packet) -> bool:
+        """Takes a packet if it can parse it; False: nothing was done."""
+        ...
+
+    def segment(self, segment: TcpSegment, packet: Packet) -> None:
+        """Takes the TCP segment that a packet contains or completes."""
+        ...
+
+    def passed(self, packet: Packet) -> None:
+        """Takes a packet without a segment: time passes."""
+        ...
+
+    def damaged(self, packet: int, problem: str) -> None:
+        """Takes a problem of the file, before that packet."""
+        ...
+
+    def finish(self) -> None:
+        """Ends all connections."""
+        ...
+
+    def ready(self) -> Iterable[CapturedExchange | LinesOfExchanges]:
+        """The exchanges that came in order since the last call."""
+        ...
+
+    @property
+    def open(self) -> int:
+        """Number of open connections."""
+        ...
+
+    @property
+    def held(self) -> int:
+        """Estimate of the memory that they take, in bytes."""
+        ...
+
+
+class Tracker:
+    """Tracks connections in Python.
+
+    Attributes:
+        connections: the open ones, by their ends.
+
+    Args:
+        file: name of the file, for rows.
+        decoder: decodes frames.
+        summary: counts the connections.
+        secrets: those of key logs, for TLS.
+        owns: which connections are decoded; see `read`.
+    """
+
+    def __init__(
+        self,
+        file: str,
+        decoder: FrameDecoder,
+        summary: Summary,
+        secrets: Secrets,
+        owns: Callable[[Ends], bool] | None,
+    ) -> None:
+        self.connections: dict[Ends, TcpConnection] = {}
+        self._file = file
+        self._decoder = decoder
+        self._summary = summary
+        self._secrets = secrets
+        self._owns = owns
+        self._sequencer = Sequencer(patience_ns=LIVE_NS if decoder.options.live else None)
+        self._ended: OrderedDict[Ends, None] = OrderedDict()
+        self._resets: Resets[Ends] = Resets()
+        self._weighed = memory_limits.EVERY_BYTES
+        self._opened = 0
+        self._crowded = False  # connections were dropped that may continue
+        self._ready: list[CapturedExchange] = []
+
+    def packet(self, packet: Packet) -> bool:
+        return False
+
+    def segment(self, segment: TcpSegment, packet: Packet) -> None:
+        self._process(segment, packet)
+        self.passed(packet)
+
+    def passed(self, packet: Packet) -> None:
+        for key in self._resets.due(packet.time_ns):  # data in flight has arrived
+            self._end(key)
+        self._ready.extend(self._sequencer.ready())
+        if self._weighed <= 0:
+            self._weighed = memory_limits.EVERY_BYTES
+            memory_limits.free_largest(self.connections.values(), memory_limits.MOST_HELD)
+
+    def damaged(self, packet: int, problem: str) -> None:
+        row = self._decoder.options.row(file=self._file, problem=problem)
+        self._sequencer.close(self._sequencer.ticket(packet), CapturedExchange(row=row))
+
+    def finish(self) -> None:
+        for connection in self.connections.values():
+            self._finish(connection)
+        self.connections.clear()
+        self._ready.extend(self._sequencer.ready())
+
+    def ready(self) -> Iterable[CapturedExchange]:
+        found, self._ready = self._ready, []
+        return found
+
+    @property
+    def open(self) -> int:
+        return len(self.connections)
+
+    @property
+    def held(self) -> int:
+        return sum(connection.held for connection in self.connections.values())
+
+    def _process(self, segment: TcpSegment, packet: Packet) -> None:
+        """Adds a segment to its connection."""
+        ends = segment.source, segment.destination
+        key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
+        connection = self.connections.get(key)
+        if connection is not None and connection.reopened_by(segment):
+            self._finish(self.connections.pop(key))
+            connection = None
+        if connection is None:
+            known = key in self._ended
+            if known and not segment.payload and not segment.flags & SYN:
+                return  # one of the last acknowledgments of a connection that is over
+            self._ended.pop(key, None)
+            self._opened += 1
+            connection = TcpConnection(
+                self._opened,
+                self._file,
+                segment,
+                self._sequencer,
+                self._decoder,
+                self._secrets,
+                owned=self._owns is None or self._owns(key),
+                continued=self._crowded or known,
+            )
+            self.connections[key] = connection
+        connection.process(segment, packet.number, packet.time_ns)
+        self._resets.note(key, connection.reset_ns, packet.time_ns if connection.reset_in_doubt else None)
+        if connection.ended:
+            self._end(key)
+        self._weighed -= len(segment.payload)
+        if len(self.connections) > memory_limits.MOST_OPEN:
+            self._crowded = True
+            for idle in memory_limits.longest_idle(self.connections, memory_limits.MOST_OPEN):
+                self._end(idle)
+
+    def _end(self, key: Ends) -> None:
+        """Ends a connection that is over, or that is dropped since too many are open."""
+        self._finish(self.connections.pop(key))
+        self._resets.forget(key)
+        self._ended[key] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+
+    def _finish(self, connection: TcpConnection) -> None:
+        connection.finish()
+        first, second = map(endpoint, connection.endpoints)
+        kafka = connection.verdict == KAFKA
+        self._summary.connection(
+            connection.verdict,
+            connection.bytes,
+            repeated=connection.repeated if kafka else 0,
+            cut=connection.cut if kafka else 0,
+            joined=connection.joined if kafka and connection.owned else 0,
+        )
+        if connection.tls is not None or connection.verdict == TLS:
+            self._summary.tls_connection((first, second), connection.tls)

@@ -1,0 +1,100 @@
+//! The end of a connection, and memory that is freed before it.
+
+use pyo3::prelude::*;
+
+use super::{bytes, Connection, Verdict};
+use crate::capture::context::Context;
+use crate::capture::matcher::{LET_GO, NO_RESPONSE};
+
+/// As in `kafkawire.capture.connection`.
+const MOST_SEARCHES: usize = 16;
+
+impl Connection {
+    /// Ends the connection and reports what is incomplete.
+    pub fn finish(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
+        self.ending = true;
+        for index in [0, 1] {
+            let mut events = Vec::new();
+            self.directions[index].stream.finish(&mut events);
+            self.handle_all(py, context, index, events)?;
+        }
+        if self.verdict != Verdict::Other {
+            self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_finish", ()))?;
+        }
+        for index in [0, 1] {
+            self.directions[index].look_again();
+            let frames = self.found(py, context, index)?;
+            self.advance(py, context, index, frames)?;
+        }
+        if self.matcher.is_some() {
+            for index in [0, 1] {
+                self.finish_direction(py, context, index)?;
+            }
+        }
+        if let Some(matcher) = &mut self.matcher {
+            matcher.end(py, context, NO_RESPONSE);
+        }
+        self.release(context);
+        Ok(())
+    }
+
+    /// Frees the memory that it holds, and reports the bytes that are lost thereby.
+    pub fn free_memory(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
+        for index in [0, 1] {
+            let mut events = Vec::new();
+            self.directions[index].stream.flush(&mut events);
+            self.handle_all(py, context, index, events)?;
+        }
+        if self.verdict == Verdict::Undecided {
+            self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_give_up", ()))?;
+        }
+        for index in [0, 1] {
+            let direction = &mut self.directions[index];
+            if direction.unframed() > 0 {
+                let first = direction.first_unframed().unwrap_or(self.now);
+                direction.lose();
+                direction.drop(0);
+                self.report(context, index, "too much is held in memory: what follows is given up".into(), first);
+            }
+        }
+        if let Some(matcher) = &mut self.matcher {
+            matcher.end(py, context, LET_GO);
+        }
+        self.hold_back(context);
+        Ok(())
+    }
+
+    /// Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it.
+    fn finish_direction(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<()> {
+        let early = self.directions[index].stream.early;
+        if early > 0 && self.is_joined() {
+            self.joined += early;
+        } else if early > 0 {
+            self.report(context, index, format!("{} from before the first ones captured", bytes(early)), self.now);
+        }
+        for _ in 0..MOST_SEARCHES {
+            let direction = &mut self.directions[index];
+            let cut = direction.unframed();
+            if !direction.synchronized() || cut == 0 {
+                break;
+            }
+            let first = direction.first_unframed().unwrap_or(self.now);
+            let missing = direction.missing();
+            if missing > 0 {
+                self.report(context, index, format!("{} are missing in the capture", bytes(missing)), first);
+            }
+            self.directions[index].lose();
+            let Some(frames) = self.found(py, context, index)? else {
+                self.report(context, index, format!("{} of a frame that is not whole", bytes(cut)), first);
+                return Ok(());
+            };
+            self.advance(py, context, index, Some(frames))?;
+        }
+        let direction = &self.directions[index];
+        let left = direction.unframed() + direction.skipped;
+        if left > 0 {
+            self.unframed(context, index, left);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,213 @@
+//! What all connections of a capture share: the order of exchanges, the options, and the way to Python, which decodes
+//! what is not plain (`kafkawire.capture.native_tracker`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::exchange::{Answered, Api, Asked, Clock};
+use super::recognition::{self, Recognition, Versions};
+use super::sequencer::Sequencer;
+use crate::json::{MessageText, Text};
+
+const PRODUCE: i16 = 0;
+const FETCH: i16 = 1;
+/// What names the topic `__cluster_metadata` in a response: its name, or its id, 15 bytes of 0 and a 1.
+const METADATA: &[u8] = b"__cluster_metadata";
+
+#[derive(FromPyObject)]
+pub struct Options {
+    pub body: bool,
+    pub keep: bool,
+    /// Whether bodies are written here, and not by Python.
+    pub texts: bool,
+    pub payloads: bool,
+    /// Fetch responses may have record batches with secrets.
+    pub hides_records: bool,
+    pub most_outstanding: usize,
+    pub most_early: usize,
+}
+
+type RequestWriter = (Arc<Api>, Py<MessageText>);
+
+pub struct Context {
+    pub options: Options,
+    pub sequencer: Sequencer,
+    pub handler: Py<PyAny>,
+    /// Makes a `CapturedExchange`.
+    pub rows: Py<PyAny>,
+    pub clock: Clock,
+    versions: Versions,
+    requests: HashMap<i16, Option<RequestWriter>>,
+    responses: HashMap<i16, Option<Py<MessageText>>>,
+    errors: HashMap<i16, String>,
+    client_id: Option<Arc<str>>,
+}
+
+/// A request as the matcher needs it.
+pub struct Found {
+    pub asked: Asked,
+    pub api_key: Option<i16>,
+    pub version: Option<i16>,
+    pub correlation_id: Option<i32>,
+    /// The broker sends no response.
+    pub silent: bool,
+}
+
+type Given = (Py<PyAny>, Option<i16>, Option<i16>, Option<i32>, bool);
+
+impl Context {
+    pub fn new(py: Python<'_>, handler: Py<PyAny>, options: Options, sequencer: Sequencer) -> PyResult<Self> {
+        Ok(Context {
+            options,
+            sequencer,
+            rows: handler.getattr(py, "row")?,
+            versions: handler.getattr(py, "versions")?.extract(py)?,
+            handler,
+            clock: Clock::default(),
+            requests: HashMap::new(),
+            responses: HashMap::new(),
+            errors: HashMap::new(),
+            client_id: None,
+        })
+    }
+
+    pub fn call<'py, A: pyo3::call::PyCallArgs<'py>>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        arguments: A,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.handler.bind(py).call_method1(name, arguments)
+    }
+
+    fn text(&self) -> Text {
+        match (self.options.body, self.options.payloads) {
+            (false, _) => Text::None,
+            (true, false) => Text::NoPayloads,
+            (true, true) => Text::All,
+        }
+    }
+
+    /// A request's content. `cut`: only the beginning of its frame was captured; the sentence about it.
+    pub fn request(&mut self, py: Python<'_>, frame: &[u8], cut: Option<String>) -> PyResult<Found> {
+        if let Some(why) = cut {
+            let found = self.call(py, "cut_request", (PyBytes::new(py, frame), why))?;
+            return Ok(Found::python(found.extract()?));
+        }
+        if let Some(found) = self.read_request(py, frame)? {
+            return Ok(found);
+        }
+        Ok(Found::python(self.call(py, "request", (PyBytes::new(py, frame),))?.extract()?))
+    }
+
+    fn read_request(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<Found>> {
+        let Some(api_key) = frame.first_chunk().map(|key| i16::from_be_bytes(*key)) else { return Ok(None) };
+        if !self.options.texts {
+            return Ok(None);
+        }
+        if !self.requests.contains_key(&api_key) {
+            let found: Option<(String, Py<MessageText>)> = self.call(py, "request_writer", (api_key,))?.extract()?;
+            let found = found.map(|(name, writer)| (Arc::new(Api { key: api_key, name }), writer));
+            self.requests.insert(api_key, found);
+        }
+        let text = self.text();
+        let Some(Some((api, writer))) = self.requests.get(&api_key) else { return Ok(None) };
+        let Some((version, correlation_id, client_id, body, counts)) = writer.get().read_request(frame, text) else {
+            return Ok(None);
+        };
+        // Most requests have the client id of the one before.
+        if client_id != self.client_id.as_deref() {
+            self.client_id = client_id.map(Arc::from);
+        }
+        let client_id = self.client_id.clone();
+        Ok(Some(Found {
+            asked: Asked::Read { api: api.clone(), version, correlation_id, client_id, body },
+            api_key: Some(api_key),
+            version: Some(version),
+            correlation_id: Some(correlation_id),
+            silent: api_key == PRODUCE && counts.is_empty(),
+        }))
+    }
+
+    /// A response's content, given api key and version of its request.
+    pub fn response(
+        &mut self,
+        py: Python<'_>,
+        frame: &[u8],
+        cut: Option<String>,
+        api_key: i16,
+        version: i16,
+    ) -> PyResult<Answered> {
+        if let Some(why) = cut {
+            return Ok(Answered::Python(self.call(py, "cut_response", (why,))?.unbind()));
+        }
+        if self.options.texts && !(self.options.hides_records && api_key == FETCH && names_metadata(frame)) {
+            if !self.responses.contains_key(&api_key) {
+                let found = self.call(py, "response_writer", (api_key,))?.extract()?;
+                self.responses.insert(api_key, found);
+            }
+            if let Some(Some(writer)) = self.responses.get(&api_key) {
+                if let Some((body, errors)) = writer.get().read_response(frame, i64::from(version), self.text()) {
+                    return Ok(Answered::Read { errors, body });
+                }
+            }
+        }
+        let found = self.call(py, "response", (PyBytes::new(py, frame), api_key, version))?;
+        Ok(Answered::Python(found.unbind()))
+    }
+
+    pub fn error_name(&mut self, py: Python<'_>, code: i16) -> PyResult<&str> {
+        if !self.errors.contains_key(&code) {
+            let name = self.call(py, "error_name", (code,))?.extract()?;
+            self.errors.insert(code, name);
+        }
+        Ok(&self.errors[&code])
+    }
+
+    /// Whether a request begins with these bytes, its size prefix included; None: too few to tell.
+    pub fn recognizes(&self, py: Python<'_>, data: &[u8]) -> PyResult<Option<bool>> {
+        Ok(match recognition::request(data, &self.versions) {
+            Recognition::Yes => Some(true),
+            Recognition::No => Some(false),
+            Recognition::TooShort => None,
+            Recognition::IfText(client_id) => {
+                Some(self.call(py, "is_text", (PyBytes::new(py, client_id),))?.is_truthy()?)
+            }
+        })
+    }
+}
+
+impl Found {
+    fn python((found, api_key, version, correlation_id, silent): Given) -> Self {
+        Found { asked: Asked::Python(found), api_key, version, correlation_id, silent }
+    }
+}
+
+/// Whether a Fetch response may contain records of `__cluster_metadata`.
+fn names_metadata(frame: &[u8]) -> bool {
+    let mut zeros = 0;
+    for (at, &byte) in frame.iter().enumerate() {
+        match byte {
+            0 => zeros += 1,
+            1 if zeros >= 15 => return true,
+            b'_' if frame[at..].starts_with(METADATA) => return true,
+            _ => zeros = 0,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_named_by_topic_or_id() {
+        assert!(names_metadata(b"\0__cluster_metadata"));
+        assert!(names_metadata(&[[0; 15].as_slice(), &[1]].concat()));
+        assert!(!names_metadata(&[[0; 14].as_slice(), &[1], b"__cluster_metadat"].concat()));
+    }
+}
