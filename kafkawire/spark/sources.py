@@ -9,6 +9,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pyarrow as pa
@@ -245,7 +246,10 @@ def _matched(path: str) -> list[str]:
         place, mark, query = path.partition("?")
         if not _BRACES.search(place) and not glob.has_magic(place):
             return [path]
-        found = [f"{one}{mark}{query}" for each in _alternatives(place) for one in matching(f"{each}{mark}{query}")]
+        found = []
+        for each in _alternatives(place):
+            with suppress(FileNotFoundError):  # another alternative may be there
+                found += [f"{one}{mark}{query}" for one in matching(f"{each}{mark}{query}")]
     elif os.path.lexists(path):
         return [path]
     else:

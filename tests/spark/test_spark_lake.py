@@ -150,7 +150,7 @@ class NoSession:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (
             {"endingOffsets": "latest", "mode": "x"},
@@ -163,10 +163,10 @@ class NoSession:
         ({"subscribe": "a", "assign": "{}"}, "only one of subscribe, assign can be given"),
     ],
 )
-def test_refuses_options(options: dict[str, str], said: str) -> None:
+def test_refuses_options(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         lake.append(NoSession(), ["x"], "t", format="delta", options=options)  # type: ignore[arg-type]
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_refuses_other_formats() -> None:

@@ -80,6 +80,14 @@ def test_tables(spark: SparkSession, bucket: Any, source: str, path: str, here: 
     assert found
 
 
+def test_globs_match_keys(bucket: Any) -> None:
+    place, mark, query = bucket("logs").partition("?")
+    found = SourceOptions({"path": f"{place}/{{broker-[0-9],none}}/order[r-t]-0{mark}{query}"}).paths
+    assert found == [f"{place}/broker-1/orders-0{mark}{query}"]
+    with pytest.raises(FileNotFoundError, match="nothing matches"):
+        _ = SourceOptions({"path": f"{place}/broker-[2-9]{mark}{query}"}).paths
+
+
 def test_no_password_is_in_a_row(bucket: Any) -> None:
     reader = SegmentReader(from_arrow_schema(BATCHES), SourceOptions({"rows": "batches", "path": bucket("logs")}))
     (task, *_) = reader.partitions()
