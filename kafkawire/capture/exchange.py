@@ -37,8 +37,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """What rows contain; `capture.read` documents each option.
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
-    messages and frames. `live`: an exchange that takes long does not hold back later ones. `lines`: exchanges
-    may be lines of JSON, as text.
+    messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
+    long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text.
     """
 
     body: bool = False
@@ -49,6 +49,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     keep: bool = False
     live: bool = False
     lines: bool = False
+    keep_requests: frozenset[int] = frozenset()
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

@@ -123,7 +123,7 @@ class FrameDecoder:
     def request_writer(self, api_key: int) -> tuple[str, Any] | None:
         """The api's name and the writer of its requests; None where rows need `request`."""
         cls = REGISTRY.rpc(api_key, "request")
-        if cls is None or not self._is_shown_unchanged(cls):
+        if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
             return None
         # The acks of a Produce request determine whether a response is sent.
         writer = text_writer(

@@ -98,7 +98,7 @@ class Matcher:
             problem=asked.problem,
             request=asked.body,
         )
-        exchange = CapturedExchange(row=row)
+        exchange = CapturedExchange(row=row, request=asked.message if self._keeps(asked.api_key) else None)
         if self._options.keep:
             exchange = CapturedExchange(row=row, request=asked.message, request_frame=_whole(frame))
         self._raw_tokens = asked.api_key == _SASL_HANDSHAKE and asked.version == 0
@@ -204,7 +204,7 @@ class Matcher:
         if self._options.keep:
             exchange = replace(pending.exchange, row=row, response=found.message, response_frame=_whole(frame))
         else:
-            exchange = CapturedExchange(row=row)
+            exchange = CapturedExchange(row=row, request=pending.exchange.request)
         self._close(pending.ticket, exchange)
 
     def _response_row(self, row: Exchange, frame: Frame, **fields: Any) -> Exchange:
@@ -231,12 +231,17 @@ class Matcher:
             row = replace(self._response_row(self._row, frame), correlation_id=correlation_id, problem=NO_REQUEST)
             self._close(ticket, CapturedExchange(row=row, response_frame=_whole(frame) if self._options.keep else None))
 
+    def _keeps(self, api_key: int | None) -> bool:
+        return api_key in self._options.keep_requests
+
     def _close(self, ticket: Ticket, exchange: CapturedExchange) -> None:
         self._sequencer.close(ticket, exchange, self._weight(exchange.row))
 
     def _weight(self, row: Exchange) -> int:
         """Estimate of the memory that an exchange takes, in bytes: a multiple of its size on the wire."""
-        sizes = (row.request_bytes or 0) + (row.response_bytes or 0) if self._options.body or self._options.keep else 0
+        if not (self._options.body or self._options.keep or self._keeps(row.api_key)):
+            return 1000
+        sizes = (row.request_bytes or 0) + (row.response_bytes or 0)
         return 1000 + (8 if self._options.body else 3) * sizes
 
 

@@ -81,7 +81,7 @@ class NativeTracker:
             Handler(file, decoder, summary, secrets, owns),
             _Options(
                 options.body,
-                options.keep,
+                options.keep or bool(options.keep_requests),  # counts their memory
                 decoder.writes_text,
                 options.payloads,
                 options.body and options.payloads and not options.show_secrets,
@@ -139,6 +139,7 @@ class Handler:
         self._file = file
         self._decoder = decoder
         self._keep = decoder.options.keep
+        self._keep_requests = decoder.options.keep_requests
         self._nothing = None if decoder.options.body else UNSET
         self._summary = summary
         self._secrets = secrets
@@ -185,7 +186,7 @@ class Handler:
         return Expected(api_key, version).is_answered_by(frame)
 
     def _asked(self, found: DecodedRequest) -> _Found:
-        kept = found if self._keep else replace(found, message=None)
+        kept = found if self._keep or found.api_key in self._keep_requests else replace(found, message=None)
         return kept, found.api_key, found.version, found.correlation_id, found.silent
 
     # Searches ---------------------------------------------------------------------------------------------------------
@@ -294,9 +295,9 @@ class Handler:
             request=body,
             response=answer,
         )
-        if not self._keep:
-            return CapturedExchange(row=row)
         messages = [None if found is None or isinstance(found, tuple) else found.message for found in (asked, answered)]
+        if not self._keep:
+            return CapturedExchange(row=row, request=messages[0])
         return CapturedExchange(
             row=row,
             request=messages[0],

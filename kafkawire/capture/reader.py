@@ -166,6 +166,7 @@ def read(
     live: bool = False,
     keep: bool = False,
     lines: bool = False,
+    keep_requests: Iterable[int] = (),
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
@@ -187,6 +188,7 @@ def read(
         keep: `Exchanges.matched` yields messages and frames too.
         lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
             selection, it yields none.
+        keep_requests: api keys of requests that it yields, where `keep` is not set.
         selection: which exchanges are yielded; all others are only counted.
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
@@ -207,7 +209,15 @@ def read(
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     options = ReadOptions(
-        body, text, records, payloads, show_secrets, keep or selection.looks_inside, live or bool(follow), lines
+        body,
+        text,
+        records,
+        payloads,
+        show_secrets,
+        keep or selection.looks_inside,
+        live or bool(follow),
+        lines,
+        frozenset(keep_requests),
     )
     tunnels = decoded_as(decode_as)
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]

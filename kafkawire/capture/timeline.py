@@ -13,6 +13,7 @@ from typing import Any
 from kafkawire import records
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.producer_overlaps import ProducerOverlaps
 from kafkawire.rows import TimelineStep
 
 
@@ -25,6 +26,7 @@ class Timeline:
 
     def __init__(self, who: str) -> None:
         self._ids = {who}
+        self._overlaps = ProducerOverlaps()
         self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
     def step(self, matched: CapturedExchange) -> TimelineStep | None:
@@ -60,7 +62,7 @@ class Timeline:
             producer_id=_only(found.producer_ids),
             latency_ms=row.latency_ms,
             errors=row.errors,
-            problem=row.problem,
+            problem="; ".join(filter(None, (row.problem, self._overlaps.add(matched)))) or None,
             packet=row.packet,
         )
 

@@ -119,6 +119,7 @@ def capture(
 
     def exchanges() -> Iterator[CapturedExchange | LinesOfExchanges]:
         from kafkawire.capture import read
+        from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
 
         for file in files:
             try:
@@ -138,14 +139,20 @@ def capture(
                     live=file == "-",
                     keep=timeline is not None or frames is not None or spans,
                     lines=text and not stats and timeline is None and frames is None and not spans,
+                    keep_requests=APIS if stats else (),
                     selection=selection,
                     size=None if opened is None else opened.size,
                     keylog=keylog or (),
                     decode_as=rules,
                 )
-                yield from _matched(found, file, notes)
+                overlaps = ProducerOverlaps()
+                for matched in _matched(found, file, notes):
+                    if stats and not isinstance(matched, LinesOfExchanges):
+                        overlaps.add(matched)
+                    yield matched
                 if stats:
                     notes.tls(file, found.summary)
+                    notes.overlaps(file, overlaps)
             ended()  # a pipe does not ask at its end
 
     def written() -> Iterator[CapturedExchange | LinesOfExchanges]:

@@ -16,6 +16,7 @@ from kafkawire.cli.interrupt import INTERRUPTED
 
 if TYPE_CHECKING:
     from kafkawire.capture import Summary
+    from kafkawire.capture.producer_overlaps import ProducerOverlaps
 
 #: Kinds of problems of a file that are printed as sentences.
 _MOST_KINDS = 6
@@ -58,6 +59,16 @@ class FileNotes:
         """Adds the TLS connections of a file: version, cipher suite, names."""
         for kind, count in summary.tls.most_common():
             self.note(f"{file}: {counted(count, 'connection')} with {kind or 'an incomplete TLS handshake'}")
+
+    def overlaps(self, file: str, overlaps: ProducerOverlaps) -> None:
+        """Adds the producer ids that two connections of a file use at the same time."""
+        from kafkawire.capture.matcher import iso_time
+
+        for found in overlaps.found.values():
+            self.note(
+                f"{file}: producer id {found.producer_id} epoch {found.epoch} is used at the same time by "
+                f"{' and '.join(found.connections)}, from {iso_time(found.first_ns)} to {iso_time(found.last_ns)}"
+            )
 
     def end(self, *, interrupted: bool = False) -> None:
         """Prints the lines and raises the command's exit; returns if all data was read."""

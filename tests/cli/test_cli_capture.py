@@ -423,3 +423,18 @@ def test_pattern_and_directory_are_one_capture(trace: Path, tmp_path: Path, run:
     missing = run("capture", str(folder / "none*"))
     assert missing.code == 1
     assert b"no file matches" in missing.err.encode()
+
+
+def test_stats_note_a_producer_id_that_two_connections_use_at_the_same_time(tmp_path: Path, run: Run) -> None:
+    from tests.capture.test_capture_producer_overlaps import HERE, PRODUCE_9, THERE, traffic
+
+    path = tmp_path / "zombie.pcap"
+    turns = [(0, *PRODUCE_9), (1, *PRODUCE_9), (0, *PRODUCE_9)]
+    path.write_bytes(traffic(*turns, ends=[(HERE, 0), (THERE, 0)]))
+    result = run("capture", str(path), "--stats", "--format", "jsonl")
+    assert json.loads(result.out)["count"] == 3
+    assert (
+        "producer id 7 epoch 1 is used at the same time by connection 1 (10.0.0.1:40000 - 10.0.0.2:9092) and "
+        "connection 2 (10.0.0.3:40000 - 10.0.0.2:9092), from 2023-11-14T22:13:20.006000Z to "
+        "2023-11-14T22:13:20.008000Z"
+    ) in result.err
