@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import jars, orphans, probe
+from .class_archive import ClassArchive
 from .errors import BrokerStartError
 from .node import HOST, BrokerNode, ZooKeeper
 from .process import JavaProcess
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
+_FORMAT = "kafka.tools.StorageTool"
 # Below the range from which systems take the ports of outgoing connections: a stopped node finds its port free again.
 _PORTS = range(12_000, 32_000)
 
@@ -52,6 +54,11 @@ class RunningCluster:
     _java_options: Sequence[str]
     _ready_timeout: float
     _zookeeper: ZooKeeper | None = None
+
+    @property
+    def _archive(self) -> ClassArchive:
+        """Formatting loads most of the classes that a broker needs to start, and ends by itself."""
+        return ClassArchive(self._java, self._jars, _FORMAT)
 
     @property
     def bootstrap(self) -> str:
@@ -141,19 +148,24 @@ class RunningCluster:
         java, *arguments = node.java_command(
             self._java, self._jars, self._heap, "kafka.Kafka", str(node.properties_file)
         )
-        node.process = node.spawn([java, *self._java_options, *arguments])
+        # An agent changes classes as they are loaded.
+        shared = [] if self._java_options else self._archive.options()
+        node.process = node.spawn([java, *self._java_options, *shared, *arguments])
 
     def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
         running: list[tuple[BrokerNode, subprocess.Popen[bytes]]] = []
+        part = self.nodes[0].folder / "classes.jsa"
         try:
             for node in self.nodes:
                 arguments = ["format", "-t", cluster_id, "-c", str(node.properties_file), *features]
-                command = node.java_command(self._java, self._jars, "128m", "kafka.tools.StorageTool", *arguments)
-                running.append((node, node.spawn(command)))
+                java, *rest = node.java_command(self._java, self._jars, "128m", _FORMAT, *arguments)
+                shared = self._archive.options(part if node is self.nodes[0] else None)
+                running.append((node, node.spawn([java, *shared, *rest])))
             for node, process in running:
                 if process.wait(self._ready_timeout) != 0:
                     self._fail(f"node {node.node_id}'s folder could not be formatted")
+            self._archive.keep(part)
         except subprocess.TimeoutExpired:
             self._fail(f"formatting takes longer than {self._ready_timeout:g} s")
         finally:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from .class_archive import ClassArchive
 from .errors import BrokerToolError
 from .jars import TOOLS_VERSION, java, tools_jars
 
@@ -76,13 +78,18 @@ def run_tool(
         main, arguments, version, cache, heap: as for `tool_command`.
         timeout: seconds. `statuses`: exit codes of success.
     """
-    command = tool_command(main, *arguments, version=version, cache=cache, heap=heap)
-    try:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise BrokerToolError(f"{main} has not ended in {timeout:g} s") from None
+    archive = ClassArchive(java(), tools_jars(version, cache=cache), main)
+    with tempfile.TemporaryDirectory(prefix="kafkawire-tool-") as folder:
+        part = Path(folder) / "classes.jsa"
+        flags = (*FAST_START, *archive.options(part))
+        command = tool_command(main, *arguments, version=version, cache=cache, heap=heap, flags=flags)
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise BrokerToolError(f"{main} has not ended in {timeout:g} s") from None
+        archive.keep(part)
     if done.returncode not in statuses:
         output = (done.stderr.strip() or done.stdout.strip())[-1000:]
         raise BrokerToolError(f"{main} {' '.join(arguments)}: status {done.returncode}: {output}")
