@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.distribution import Shared
 from tools.broker import BrokerUnavailableError, RunningCluster, cluster
 
 
@@ -38,8 +39,9 @@ def start_cluster() -> StartCluster:
     return start
 
 
-@pytest.fixture(scope="session")
-def broker(start_cluster: StartCluster) -> Iterator[RunningCluster]:
-    """One node for the whole session; lets transactions hang. Use topics and ids of your own, leave it running."""
-    with start_cluster(1, config={"transaction.partition.verification.enable": False}) as running:
-        yield running
+@pytest.fixture(scope="module")
+def broker(start_cluster: StartCluster, shared: Shared) -> RunningCluster:
+    """One node for all modules; lets transactions hang. Use topics and ids of your own, leave it running."""
+    config = {"transaction.partition.verification.enable": False}
+    running: RunningCluster = shared.start("broker", lambda: start_cluster(1, config=config))
+    return running

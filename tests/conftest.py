@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 os.environ.pop("COLUMNS", None)  # how wide tables are is up to each test
 
-#: Fixtures of a real Kafka cluster; what runs where.
-pytest_plugins = ["tests.broker_fixture", "tests.distribution"]
+#: What runs where; fixtures of a real Kafka cluster.
+pytest_plugins = ["tests.distribution", "tests.broker_fixture"]
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -10,6 +10,8 @@ slow without that mark. `make test-quick` leaves slow tests out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
@@ -24,6 +26,9 @@ SHARED = {
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
         "tests/tools/test_bench_transactions.py",
+        "tests/tools/test_broker.py",
+        "tests/tools/test_examples.py",
+        "tests/tools/test_soak.py",
         "tests/references/test_coordinator_machine_broker.py",
     ),
     "secure broker": (
@@ -55,6 +60,45 @@ def _is_slow(item: Any) -> bool:
     return not PROGRAMS.isdisjoint(item.fixturenames) or any(
         item.get_closest_marker(name) for name in ("slow", "broker", "spark")
     )
+
+
+class Shared:
+    """What tests of a group share: each is started once, all end with the group."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, Any] = {}
+        self._stack = ExitStack()
+
+    def start(self, name: str, manager: Callable[[], AbstractContextManager[Any]]) -> Any:
+        """What the manager of that name gives: the same until `close`."""
+        if name not in self._started:
+            self._started[name] = self._stack.enter_context(manager())
+        return self._started[name]
+
+    def close(self) -> None:
+        self._started.clear()
+        self._stack.close()
+
+
+_SHARED_KEY = pytest.StashKey[Shared]()
+
+
+@pytest.fixture(scope="session")
+def shared(request: pytest.FixtureRequest) -> Iterator[Shared]:
+    """Ends when a worker goes on to the next group (an idle broker takes a percent of a processor), else with the
+    session. Fixtures that use it have the scope of a module: they start anew after that."""
+    of_session = request.config.stash[_SHARED_KEY] = Shared()
+    yield of_session
+    of_session.close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: Any, nextitem: Any) -> None:
+    of_session = item.config.stash.get(_SHARED_KEY, None)
+    if of_session is not None and nextitem is not None and hasattr(item.config, "workerinput"):
+        group, following = (group_of(one.nodeid.partition("::")[0]) for one in (item, nextitem))
+        if group != following:
+            of_session.close()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,6 +14,7 @@ from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.certificates import Identity, make_identity
 from tests.client.principals import PRINCIPALS
+from tests.distribution import Shared
 from tools.broker import RunningCluster
 from tools.broker.cluster import free_ports
 
@@ -74,9 +76,15 @@ def _guards(*users: str) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="session")
-def secure(start_cluster: StartCluster) -> Iterator[Secure]:
+@pytest.fixture(scope="module")
+def secure(start_cluster: StartCluster, shared: Shared) -> Secure:
     pytest.importorskip("scramp")
+    made: Secure = shared.start("secure", lambda: _secure(start_cluster))
+    return made
+
+
+@contextmanager
+def _secure(start_cluster: StartCluster) -> Iterator[Secure]:
     identity = make_identity()
     plain, sasl, tls = free_ports(3)
     config = _guards(USER, *(one.name for one in PRINCIPALS)) | {
@@ -94,9 +102,15 @@ def secure(start_cluster: StartCluster) -> Iterator[Secure]:
         yield made
 
 
-@pytest.fixture(scope="session")
-def kafka_3_9(start_cluster: StartCluster) -> Iterator[Guarded]:
+@pytest.fixture(scope="module")
+def kafka_3_9(start_cluster: StartCluster, shared: Shared) -> Guarded:
     """A broker of the last release before 4, that lets transactions hang."""
+    made: Guarded = shared.start("kafka 3.9", lambda: _kafka_3_9(start_cluster))
+    return made
+
+
+@contextmanager
+def _kafka_3_9(start_cluster: StartCluster) -> Iterator[Guarded]:
     plain, sasl = free_ports(2)
     with start_cluster(1, version="3.9.1", port=plain, listeners={"SASL_PLAINTEXT": sasl}, config=_guards(USER)):
         yield Guarded(f"{HOST}:{plain}", f"{HOST}:{sasl}")
