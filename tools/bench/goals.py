@@ -288,8 +288,8 @@ GOALS = (
         peak("capture", 0),
         at_most(64),
         "{:.0f} MB",
-        why="Connections that stay open take the memory, 5 KB each. The example leaves 2 of its 36 open; repeated to 2 GB, "
-        "20,000 of them are held, which is the limit of open connections.",
+        why="Connections that stay open take the memory, 5 KB each. The example leaves 2 of its 36 open; repeated to "
+        "2 GB, 20,000 of them are held, which is the limit of open connections.",
     ),
 )
 
