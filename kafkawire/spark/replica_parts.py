@@ -155,7 +155,7 @@ def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots) -> DataFram
 
 
 def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
-    for row, partition in _distinct(listed):
+    for row, partition in distinct(listed):
         replica = roots[partition.broker.root][1]._replace(partition=partition)
         for segment, task in parts_of(replica, part_bytes, segment_sizes(row, partition)):
             first = segment == task.number == 0
@@ -229,7 +229,7 @@ def _to_driver(value: Any) -> pa.RecordBatch:
     return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
 
 
-def _distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:
+def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:
     seen = set()
     for row in listed:
         if row["real"] not in seen:
