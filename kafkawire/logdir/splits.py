@@ -169,8 +169,8 @@ def _first_batch(source: FileSource, start: int, wanted: int) -> int | None:
     for item in columns.batches(source, start=start, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):
             return None
-        positions = [item.position] if isinstance(item, Batch) else item.position
-        for position in positions:
-            if position >= wanted and isinstance(next(read(source, start=int(position)), None), Batch):
+        positions = np.atleast_1d(item.position)
+        for position in positions[positions >= wanted].tolist():
+            if isinstance(next(read(source, start=position), None), Batch):
                 return int(position)
     return None

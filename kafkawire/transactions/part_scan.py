@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from kafkawire.logdir import LogFile
+from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.splits import ranges
 from kafkawire.transactions.coordinator_log import UnreadableRecord
 from kafkawire.transactions.facts import CoordinatorRecord
@@ -17,6 +19,9 @@ from kafkawire.transactions.span_scan import summarize_batches
 
 #: Bytes of a part, by default.
 PART_BYTES = 64 << 20
+
+_found: dict[tuple[str | int, ...], list[tuple[int, int | None]]] = {}
+_FOUND_FILES = 16
 
 
 def count_parts(size: int, part_bytes: int = PART_BYTES) -> int:
@@ -35,11 +40,24 @@ def bounds(file: LogFile, number: int, count: int, part_bytes: int) -> tuple[int
     """
     if count == 1:
         return 0, None
-    found = ranges(file, part_bytes)
+    found = _ranges(file, part_bytes)
     if number >= len(found):
         return None
     start, end = found[number]
     return start, None if number + 1 == count else end
+
+
+def _ranges(file: LogFile, part_bytes: int) -> list[tuple[int, int | None]]:
+    """`ranges`, found once for all parts of a local file: without an index that is a walk over all headers."""
+    if is_uri(file.path):
+        return ranges(file, part_bytes)
+    stat = os.stat(file.path)
+    key = file.path, part_bytes, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
+    if key not in _found:
+        while len(_found) >= _FOUND_FILES:
+            del _found[next(iter(_found))]
+        _found[key] = ranges(file, part_bytes)
+    return _found[key]
 
 
 def summarize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.splits import ranges
-from kafkawire.transactions import span_scan
+from kafkawire.transactions import part_scan, span_scan
 from kafkawire.transactions.part_scan import summarize, summarize_range
 from kafkawire.transactions.part_summary import decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
@@ -192,3 +192,26 @@ def test_merged_parts_equal_the_whole_where_clocks_are_ahead(tmp_path: Path, ahe
 
 def test_times_of_schedules_are_those_of_logs() -> None:
     assert SCHEDULED == NOON
+
+
+def test_a_segment_without_an_index_is_walked_over_once_for_all_of_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walked: list[int] = []
+
+    def counted(file: LogFile, size: int) -> list[Cut]:
+        walked.append(size)
+        return ranges(file, size)
+
+    monkeypatch.setattr(part_scan, "ranges", counted)
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    long_log(logs.partition("orders"), 100)
+    logs.write()
+    (partition,) = logdir.open(logs.root).partitions
+    (file,) = partition.segments
+    count = part_scan.count_parts(file.size, 2000)
+    batches = sum(summarize(file, number, count, part_bytes=2000).scan.batches for number in range(count))
+    assert (batches, walked) == (300, [2000])
+    Path(file.path).write_bytes(Path(file.path).read_bytes()[:-78])
+    summarize(file, 0, count, part_bytes=2000)
+    assert walked == [2000, 2000]
