@@ -75,9 +75,11 @@ generate: $(VENV)/.compiler
 	$(BIN)/python -m kafkawire.codegen
 
 # Speed and memory side by side with Kafka's Java, kio and kafka-python (Java 17, Maven; who is missing is left out);
-# writes docs/performance.md. Takes half an hour, and 2.5 GB of temporary files.
+# writes docs/performance.md. Takes half an hour, and 2.5 GB of temporary files. At the
+# end the audit's gates, on Spark (PySpark, Java): a partition of 10 M transactions, a fleet, an id with many.
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench --write --large
+	$(BIN)/python -m tools.bench.spark_scale gates
 
 # Half an hour beside a cluster of three brokers under load (Java 17, Maven, Spark, tcpdump): is anything lost, does any
 # memory grow? Writes a section of docs/performance.md.

@@ -386,7 +386,8 @@ def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[s
         of_control[index] = False
         for i in np.flatnonzero(of_control & asked).tolist():
             append = append_of(found.batch(i))
-            assert append is not None and append.control is not None
+            assert append is not None
+            assert append.control is not None
             control[i] = _CODES[append.control]
             if append.coordinator_epoch is not None:
                 coordinator_epoch[i] = append.coordinator_epoch

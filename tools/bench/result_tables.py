@@ -55,6 +55,12 @@ def _number(value: float) -> str:
 
 
 _RECORDS = "16 MB of 200-byte records in batches of 80; records a second."
+_CHECKSUMS = (
+    "Payloads are touched for checksums alone. Of a segment that is read from its file, they are a tenth of the time "
+    "for batches of 95 bytes (5 of 62 ns a batch) and a twentieth for batches of 100 KB (1.43 GB/s with them, 1.51 "
+    "without): the rest is copying from the page cache and filling a column for each header field, which "
+    "Java's walk does not do."
+)
 _COLUMNS = "Pure Python makes columns of objects; Java has none, and reads objects."
 KINDS = (
     TableKind("decode", "Decode", "Bytes to objects, one message.", _micros, mean=True),
@@ -63,7 +69,7 @@ KINDS = (
     TableKind("strict", "Strict mode", "Accepts only the bytes that encode would write.", _micros, mean=True),
     TableKind("records/objects", "Records as objects", _RECORDS, _rate),
     TableKind("records/columns", "Records as columns", f"{_RECORDS} {_COLUMNS}", _rate),
-    TableKind("records/headers", "Batch headers only", f"{_RECORDS} Payloads are touched for checksums alone.", _rate),
+    TableKind("records/headers", "Batch headers only", f"{_RECORDS} {_CHECKSUMS}", _rate),
     TableKind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
     TableKind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
     TableKind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),

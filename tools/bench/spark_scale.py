@@ -2,8 +2,11 @@
 
     python -m tools.bench.spark_scale partition 4000000          # one partition, a driver of 1 GB, one core and two
     python -m tools.bench.spark_scale planning 60 1200           # replicas of 500 empty files each
+    python -m tools.bench.spark_scale judging 20000              # transactions of one id, one a second and a hundred
+    python -m tools.bench.spark_scale gates                      # all three, in the sizes that are promised
 
-`partition` fails unless the answer is that of the local engine. Nothing is random: equal arguments give equal bytes.
+`partition` fails unless the answer is that of the local engine; `gates` fails unless each promise holds. Nothing is
+random: equal arguments give equal bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +23,10 @@ from pathlib import Path
 import crc32c
 
 from kafkawire import records
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.endings import Ending
+from kafkawire.transactions.facts import Place
 from tools.bench.measurement import BenchError
 
 _NOW = 1_795_288_900_000
@@ -72,7 +79,8 @@ def _audit(root: Path, *options: str) -> tuple[float, object]:
     return seconds, json.loads(done.stdout)
 
 
-def partition(transactions: int) -> None:
+def partition(transactions: int) -> float:
+    """Returns how many times as fast two cores are as one."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         write_partition(root, transactions)
@@ -87,16 +95,47 @@ def partition(transactions: int) -> None:
             if found != expected:
                 raise BenchError(f"{master} finds something else than the local engine")
             print(f"Spark, {master}, driver of 1 GB: {seconds[master]:.1f} s, equal", flush=True)
-        print(f"one core to two: {seconds['local[1]'] / seconds['local[2]']:.2f}x", flush=True)
+        gain = seconds["local[1]"] / seconds["local[2]"]
+        print(f"one core to two: {gain:.2f}x", flush=True)
+        return gain
 
 
-def planning(counts: list[int]) -> None:
-    """Listing and planning alone, and the work of tasks whose files are empty, a replica."""
+def judging(transactions: int) -> float:
+    """Returns how many times as dear a transaction is at a hundred a second of one id as at one a second."""
+    micros = {rate: min(_judged(transactions, rate) for _ in range(5)) for rate in (1, 100)}
+    for rate, cost in micros.items():
+        print(f"judged at {rate} transactions a second of one id: {cost:.2f} us of CPU a transaction", flush=True)
+    return micros[100] / micros[1]
+
+
+def _judged(transactions: int, rate: int) -> float:
+    """Microseconds of CPU a transaction."""
+    coordinator, place = Place("", "__transaction_state", 0), Place("", "orders", 0)
+    times = [_NOW + number * 1000 // rate for number in range(transactions)]
+    decisions = [
+        Decision(
+            transactional_id="orders", place=coordinator, offset=number, producer_id=7, lowest_epoch=0,
+            highest_epoch=0, marker_epoch=0, outcome="COMMIT", version=0, partitions=None, since=time_, until=time_ + 8,
+        )
+        for number, time_ in enumerate(times)
+    ]  # fmt: skip
+    endings = [Ending(place, 2 * number, 7, 0, 0, "COMMIT", time_ + 4) for number, time_ in enumerate(times)]
+    tallies = Tallies()
+    start = time.process_time()
+    judge(endings, decisions, tallies, decided_until=times[-1])
+    spent = time.process_time() - start
+    if sum(tally.held for _, tally in tallies.all()) < transactions:
+        raise BenchError("not every transaction was judged")
+    return 1e6 * spent / transactions
+
+
+def planning(counts: list[int]) -> list[float]:
+    """Listing and planning alone, and the work of tasks whose files are empty. Returns milliseconds a replica."""
+    found = []
     from kafkawire import spark as room
-    from kafkawire.spark.audit_job import _of_roots
-    from kafkawire.spark.fleet_listing import REPLICA, found_in, listing
+    from kafkawire.spark.fleet_listing import listing
     from kafkawire.spark.jobs import kept
-    from kafkawire.spark.replica_parts import PartSizing, summaries
+    from kafkawire.spark.replica_parts import Fleet, summaries
     from kafkawire.transactions.part_scan import PART_BYTES
     from kafkawire.transactions.settings import Settings
 
@@ -107,13 +146,11 @@ def planning(counts: list[int]) -> None:
             write_fleet(root, count)
             start = time.perf_counter()
             with kept(listing(session, [str(root)])) as listed:
-                found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
-                replicas = listed.where(f"kind = '{REPLICA}'")
-                if replicas.count() != count:
-                    raise BenchError(f"{replicas.count()} of {count} replicas")
+                fleet = Fleet.of(listed, Settings(), PART_BYTES)
+                if fleet.sizing.replicas != count:
+                    raise BenchError(f"{fleet.sizing.replicas} of {count} replicas")
                 planned = time.perf_counter()
-                roots = _of_roots(found, Settings())
-                parts = summaries(replicas, PartSizing(PART_BYTES, count, 0), roots).count()
+                parts = summaries(fleet.replicas, fleet.sizing, fleet.roots).count()
                 ended = time.perf_counter()
             print(
                 f"{count:,} replicas x {_FILES} files: listed in {planned - start:.1f} s "
@@ -121,18 +158,40 @@ def planning(counts: list[int]) -> None:
                 f"{ended - planned:.1f} s ({1e3 * (ended - planned) / count:.2f} ms a replica)",
                 flush=True,
             )
+            found.append(1e3 * (ended - start) / count)
+    return found
+
+
+def gates() -> None:
+    """The sizes that docs/spark.md promises; ten times as many replicas as in `planning` are on paper.
+
+    Raises:
+        BenchError: one of them is missed.
+    """
+    missed = []
+    if (gain := partition(10_000_000)) < 1.7:
+        missed.append(f"two cores are {gain:.2f} times as fast as one, not 1.7")
+    few, many = planning([600, 3000])
+    if many > 1.3 * few or many * 30_000 > 300_000:
+        missed.append(f"a replica costs {few:.2f} ms among 600 and {many:.2f} ms among 3,000")
+    if (dearer := judging(20_000)) > 1.3:
+        missed.append(f"a hundred transactions a second of one id are {dearer:.2f} times as dear as one")
+    if missed:
+        raise BenchError("; ".join(missed))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("partition", "planning"))
-    parser.add_argument("counts", nargs="+", type=int, help="transactions; or replicas, once for each size of a fleet")
+    parser.add_argument("what", choices=("partition", "planning", "judging", "gates"))
+    parser.add_argument("counts", nargs="*", type=int, help="transactions; or replicas, once for each size of a fleet")
     arguments = parser.parse_args()
-    if arguments.what == "planning":
+    if arguments.what == "gates":
+        gates()
+    elif arguments.what == "planning":
         planning(arguments.counts)
     else:
         for count in arguments.counts:
-            partition(count)
+            (partition if arguments.what == "partition" else judging)(count)
 
 
 if __name__ == "__main__":

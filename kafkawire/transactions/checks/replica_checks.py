@@ -106,8 +106,12 @@ class PartitionChecks:
         intact = np.full(len(ended), BEFORE)
         intact[: len(by_steps)] = [append.intact_from for append, _ in followed.ended]
         intact[len(by_steps) :][of_leaps["outcome"] == ABORT_CODE] = np.frombuffer(span.intact, np.int64)
-        order = np.argsort(ended["offset"], kind="stable")
-        ended, intact = ended[order], np.where(intact == BEFORE, intact_from, intact)[order]
+        intact[intact == BEFORE] = intact_from
+        if by_steps:  # those of leaps are in order, and steps are a producer's first batches: few have to move
+            last = int(ended["offset"][: len(by_steps)].max())
+            mixed = len(by_steps) + int(np.searchsorted(of_leaps["offset"], last))
+            order = np.argsort(ended["offset"][:mixed], kind="stable")
+            ended[:mixed], intact[:mixed] = ended[:mixed][order], intact[:mixed][order]
         self.replay.take(span, followed)
         aborted = ended["outcome"] == ABORT_CODE
         if aborted.any():
