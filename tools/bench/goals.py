@@ -153,15 +153,10 @@ _PURE = _fixed(
     "for each of them. Strings read in place would spare some 30 ns each, and the generated code would no longer read "
     "as if written by hand."
 )
-_CONNECTIONS = {
-    "long": _fixed(
-        "Bytes cost little: each exchange goes through Python, which matches it, puts it in order and makes its row."
-    ),
-    "short": _fixed(
-        "The native engine walks over connections that are in order; Python looks at the first packet of each and at "
-        "its first data, and that is half of the time where a connection has 17 frames."
-    ),
-}
+_COMMAND_START = _fixed(
+    "On a file of 27 MB, the start of the command (Python and its imports) is most of the time: 0.55 s of CPU time "
+    "of 0.65 to 0.78 s. Reading takes 1.1 µs a frame, with bodies 2.2 µs."
+)
 _PLUGIN = _fixed(
     "tshark 4.0 builds the whole tree of a Lua plugin, whatever is printed; making and collecting an object for every "
     "field is most of the time. Newer releases skip the parts that are not printed. Bodies can be switched off "
@@ -233,13 +228,13 @@ GOALS = (
             f"capture {what}, {connections} connections: at least {limit}× {name}",
             quotient(f"capture/{shape}/{connections}", N, name),
             at_least(limit),
-            why=_CONNECTIONS[connections],
+            why=_COMMAND_START,
         )
         for connections in ("long", "short")
         for shape, what, name, limit in (
-            ("bodies", "with bodies to jsonl", "tshark, json", 20),
-            ("bodies", "with bodies to jsonl", "tshark, json of Kafka", 5),
-            ("headers", "of headers", "tshark, fields", 4),
+            ("bodies", "with bodies to jsonl", "tshark, json", 50),
+            ("bodies", "with bodies to jsonl", "tshark, json of Kafka", 20),
+            ("headers", "of headers", "tshark, fields", 15),
         )
     ),
     Goal(
