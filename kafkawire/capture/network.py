@@ -290,6 +290,8 @@ def _exported(data: bytes) -> TcpSegment | Skipped:
     if kind != _EXPORTED_TCP:
         return Skipped.NOT_TCP
     ports = [int.from_bytes(options.get(code, b""), "big") for code in _EXPORTED_PORTS]
+    if max(ports) > 0xFFFF:
+        return Skipped.MALFORMED
     for codes, size in ((_EXPORTED_IPV4, 4), (_EXPORTED_IPV6, 16)):
         addresses = [options.get(code, b"") for code in codes]
         if all(len(address) == size for address in addresses):

@@ -147,6 +147,8 @@ def test_parses_exported_pdus() -> None:
     assert endpoint(found.destination) == "[fe80::2]:9092"
     assert parse(252, exported((20, IPV4[12:16]), (21, IPV4[16:20]), (24, b"\0\0\0\3"), *PORTS[1:])) is Skipped.NOT_TCP
     assert parse(252, exported(*PORTS)) is Skipped.NOT_IP
+    wide = (26, b"\1\0\0\x23\x84")
+    assert parse(252, exported((20, IPV4[12:16]), (21, IPV4[16:20]), *PORTS[:2], wide)) is Skipped.MALFORMED
     assert parse(252, exported(*PORTS, data=b"")[:-2]) is Skipped.CUT
 
 

@@ -153,7 +153,7 @@ impl Exchange {
         match response {
             None => out.extend_from_slice(b"null"),
             Some(response) => {
-                if milliseconds(out, response.at.1 - time_ns).is_err() {
+                if milliseconds(out, response.at.1.saturating_sub(*time_ns)).is_err() {
                     return Ok(Err(Refused));
                 }
             }

@@ -130,13 +130,13 @@ impl Tracker {
     /// Does what is due after a packet: ends reset connections, takes exchanges that are in order, bounds memory.
     fn pass(&mut self, py: Python<'_>, now_ns: i64) -> PyResult<()> {
         while let Some(&(key, since)) = self.certain.first() {
-            if now_ns - since <= CERTAIN_NS {
+            if now_ns.saturating_sub(since) <= CERTAIN_NS {
                 break;
             }
             self.end(py, &key)?;
         }
         while let Some(&(key, since)) = self.doubted.first() {
-            if now_ns - since <= DOUBTED_NS {
+            if now_ns.saturating_sub(since) <= DOUBTED_NS {
                 break;
             }
             self.end(py, &key)?;

@@ -105,7 +105,7 @@ impl Sequencer {
 
 fn is_old(place: &mut Place, patience_ns: Option<i64>, now_ns: Option<i64>) -> bool {
     match (patience_ns, now_ns) {
-        (Some(patience_ns), Some(now_ns)) => now_ns - *place.since_ns.get_or_insert(now_ns) > patience_ns,
+        (Some(patience_ns), Some(now_ns)) => now_ns.saturating_sub(*place.since_ns.get_or_insert(now_ns)) > patience_ns,
         _ => false,
     }
 }
