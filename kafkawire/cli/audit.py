@@ -42,6 +42,15 @@ class AuditEngine(StrEnum):
     spark = "spark"
 
 
+class SaveMode(StrEnum):
+    """What to do where a table exists, as Spark names it."""
+
+    errorifexists = "errorifexists"
+    append = "append"
+    overwrite = "overwrite"
+    ignore = "ignore"
+
+
 class OpenTransaction(output.CommandRow, frozen=True, kw_only=True):
     """A finding as a line of the table; `cluster` only where there are several."""
 
@@ -152,6 +161,24 @@ def audit(
             help="The brokers' transactional.id.expiration.ms, in minutes; likewise, or else 7 days.",
         ),
     ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="On Spark: write the audit's tables below that folder, a folder each."),
+    ] = None,
+    save_as_table: Annotated[
+        str | None,
+        typer.Option(metavar="CATALOG.SCHEMA", help="On Spark: write them as tables of that schema of a catalog."),
+    ] = None,
+    save_format: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT", help="Their format: parquet, delta, iceberg; by default Spark's, or the catalog's."
+        ),
+    ] = None,
+    save_mode: Annotated[
+        SaveMode,
+        typer.Option(help="What to do where a table exists; errorifexists is refused before anything is read."),
+    ] = SaveMode.errorifexists,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
     wide: output.WideOption = False,
@@ -172,7 +199,12 @@ def audit(
     from kafkawire import logdir
     from kafkawire.transactions import Settings
 
-    for option, given in (("--master", master), ("--conf", conf)):
+    saved = {"--save": save, "--save-as-table": save_as_table}
+    if save and save_as_table:
+        raise typer.BadParameter("--save and --save-as-table do not go together")
+    if save_format and not (save or save_as_table):
+        raise typer.BadParameter("--save-format needs --save or --save-as-table")
+    for option, given in (("--master", master), ("--conf", conf), *saved.items()):
         if given and engine is not AuditEngine.spark:
             raise typer.BadParameter(f"{option} needs --engine spark")
     if jobs is not None and engine is not AuditEngine.local:
@@ -188,7 +220,8 @@ def audit(
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if engine is AuditEngine.spark:
-            result = _spark(paths, settings, master, spark_conf)
+            output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
+            result = _spark(paths, settings, master, spark_conf, output_tables)
         else:
             result = _local(logdir.open(*paths), settings, tuple(paths), jobs or _cores())
         if not result.read.partitions:
@@ -238,13 +271,20 @@ def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], 
         return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None, jobs=jobs)
 
 
-def _spark(paths: list[str], settings: Settings, master: str | None, conf: dict[str, str]) -> rows.Audit:
-    from kafkawire.spark import audit
+def _spark(
+    paths: list[str],
+    settings: Settings,
+    master: str | None,
+    conf: dict[str, str],
+    tables: tuple[str | None, str | None, str | None, str] | None,
+) -> rows.Audit:
+    from kafkawire.spark import TableOutput, audit
 
     with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
         warnings.simplefilter("always", RuntimeWarning)
         try:
-            return audit(paths, settings, master=master, conf=conf, progress=progress)
+            save = None if tables is None else TableOutput(*tables)
+            return audit(paths, settings, master=master, conf=conf, progress=progress, save=save)
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
                 typer.echo(f"warning: {printable(text)}", err=True)

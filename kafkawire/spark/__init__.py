@@ -24,7 +24,7 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
-from kafkawire.spark.audit_dataframes import audit_tables
+from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
 from kafkawire.spark.audit_job import audit
 from kafkawire.spark.functions import from_kafka_message, register_functions, to_kafka_message
 from kafkawire.spark.message_tables import message_table
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "TableOutput",
     "audit",
     "audit_tables",
     "from_kafka_message",

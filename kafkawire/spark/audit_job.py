@@ -1,15 +1,16 @@
 """`audit`: the audit of `transactions` as a Spark job.
 
-Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and merge what those of a replica
-say. What grows with the logs stays with them: ended transactions and decisions are shuffled and judged there
-(`outcome_rows`), tallies are sums. The driver takes open transactions, tallies, breaches (so many a rule and replica),
-ids and settings; the same functions as on one machine judge them.
+Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and merge the summaries of a replica's
+parts. What grows with the logs stays with them: ended transactions, decisions and uses of producer ids are shuffled and
+judged there (`outcome_rows`), tallies are sums. The driver takes open transactions with their transactional ids,
+tallies, the first breaches of a rule in a replica, and settings; the same functions as on one machine judge them.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from types import SimpleNamespace
@@ -21,16 +22,19 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
+from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
-from kafkawire.spark.outcome_rows import DIGESTS, TO_DRIVER, DecidedUntil, judged, replica_digests
+from kafkawire.spark.outcome_rows import DIGESTS, TO_DRIVER, DecidedUntil, judged, owners_of, replica_digests
 from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
 from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.transaction_table import table_of
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.cross_partition import decided_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
+from kafkawire.transactions.facts import Owner, Place
 from kafkawire.transactions.part_scan import PART_BYTES
 from kafkawire.transactions.replica_facts import ReplicaFacts
 from kafkawire.transactions.settings import Settings
@@ -52,6 +56,7 @@ def audit(
     conf: Mapping[str, str] = {},
     progress: Progress | None = None,
     part_bytes: int = PART_BYTES,
+    save: TableOutput | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
     result is that of `transactions.audit`.
@@ -65,6 +70,8 @@ def audit(
         conf: settings of Spark.
         progress: is called with a description of a job, and how many of its tasks are done and there are.
         part_bytes: of a segment that a task reads.
+        save: where to write the tables `findings`, `violations` and `damage` (`audit_tables`) and `transactions`: all
+            of them, open or ended.
 
     Raises:
         OSError: a path that is not there or may not be read.
@@ -72,9 +79,9 @@ def audit(
         MissingExtraError: no Java that Spark accepts.
     """
     if spark is not None:
-        return _AuditJob(paths, settings, spark, progress, part_bytes).result()
+        return _AuditJob(paths, settings, spark, progress, part_bytes, save).result()
     with session_on(master, settings=QUICK_START if _are_small(paths) else {}, conf=conf) as session:
-        return _AuditJob(paths, settings, session, progress, part_bytes).result()
+        return _AuditJob(paths, settings, session, progress, part_bytes, save).result()
 
 
 class _AuditJob(NamedTuple):
@@ -83,13 +90,21 @@ class _AuditJob(NamedTuple):
     spark: SparkSession
     progress: Progress | None
     part_bytes: int
+    save: TableOutput | None
 
     def result(self) -> rows.Audit:
+        if self.save is not None:
+            self.save.check(self.spark)
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 fleet = Fleet.of(listed, self.settings, self.part_bytes)
-            with kept(fleet.facts()) as read:
-                return self._concluded(fleet, read)
+            with kept(fleet.facts(whole=self.save is not None)) as read:
+                answer = self._concluded(fleet, read)
+                if self.save is not None:
+                    with self._job("write tables"):
+                        tables = audit_tables(self.spark, answer)
+                        self.save.write({**tables, "transactions": table_of(read, fleet)})
+                return answer
 
     def _concluded(self, fleet: Fleet, read: DataFrame) -> rows.Audit:
         found = fleet.found
@@ -101,10 +116,13 @@ class _AuditJob(NamedTuple):
         facts = self._facts(found, [one.facts for one in of_replicas], sums)
         with self._job("compare replicas"):
             answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas)
-        endings = sum(one.endings for one in of_replicas)
-        if endings:
+        count = sum(one.judged for one in of_replicas)
+        if count:
             with self._job("judge ended transactions"):
-                answers += self._outcomes(facts, read, endings, numbers(found))
+                answers += self._outcomes(facts, read, count, numbers(found))
+        if facts.opens and facts.histories:
+            with self._job("look up transactional ids"):
+                facts = self._with_owners(facts, read)
         return conclude(replace(facts, answers=[*facts.answers, *answers]), self.settings)
 
     def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
@@ -124,15 +142,24 @@ class _AuditJob(NamedTuple):
             stopped=frozenset(broker.root for broker in found.brokers if broker.stopped),
         )
 
-    def _outcomes(self, facts: Facts, read: DataFrame, endings: int, ids: dict[str | None, int]) -> list[Placed]:
+    def _with_owners(self, facts: Facts, read: DataFrame) -> Facts:
+        """With the transactional ids of open transactions."""
+        owners: dict[Place, dict[int, Owner]] = defaultdict(dict)
+        for place, owner in owners_of(read, (open_.producer_id for open_ in facts.opens)):
+            owners[place][owner.producer_id] = owner
+        histories = {place: replace(ids, owners=owners[place]) for place, ids in facts.histories.items()}
+        return replace(facts, histories=histories)
+
+    def _outcomes(self, facts: Facts, read: DataFrame, count: int, ids: dict[str | None, int]) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
         until = {}
         for cluster in clusters:
             number = 0 if len(clusters) == 1 else ids[cluster.cluster_id]
             default, by_place = decided_until(cluster)
-            until[number] = DecidedUntil(default, {p: (n, t) for n, (p, t) in enumerate(by_place.items())})
-        return list(judged(read, chosen, until, endings))
+            known = {place: (number_, time) for number_, (place, time) in enumerate(by_place.items())}
+            until[number] = DecidedUntil(default, known, cluster.resolved.transaction_state_partitions)
+        return list(judged(read, chosen, until, count))
 
     def _agreement(
         self, found: Found, facts: Facts, read: DataFrame, tasks: int, of_replicas: list[DriverFacts]

@@ -52,7 +52,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 class CapturePart(NamedTuple):
-    """The connections of a capture that belong to one of so many shares; of its first `size` bytes, or of all. Or
+    """The connections of a capture that belong to one of several shares; of its first `size` bytes, or of all. Or
     only a `problem`."""
 
     file: LogFile

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Kinds of rows.
 REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
 
-#: So many folders are enough for the workers: the driver looks no further.
+#: As many folders are enough for the workers: the driver lists no more.
 _FOLDERS = 256
 _FOLDERS_A_TASK = 32
 _ROWS = 64
@@ -66,7 +66,7 @@ class Folder(NamedTuple):
         argument: the number of the path that it was found below.
         store: the URI of the store that it is in; None for a file system of this machine. `path`: there.
         deep: with all folders below.
-        names: of the files that were asked for; None for all.
+        names: of the files to list; None for all.
     """
 
     argument: int
@@ -308,7 +308,7 @@ class Found(NamedTuple):
 
 
 def found_in(answers: pa.Table) -> Found:
-    """What rows other than of replicas say."""
+    """The content of all rows but those of replicas."""
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []

@@ -18,7 +18,7 @@ from kafkawire.spark.errors import SparkError, first_line
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Is called with a description and the numbers of tasks that are done and that there are.
+#: Is called with a description, the number of tasks that are done, and the number of all tasks.
 Progress = Callable[[str, int, int], None]
 
 _POLL_S = 0.2
@@ -87,7 +87,7 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
     try:
         yield frame.persist()
     finally:
-        with suppress(PySparkException, Py4JError, OSError):  # the driver may be gone: the job's own error says so
+        with suppress(PySparkException, Py4JError, OSError):  # the driver may be gone: the job has its own error
             frame.unpersist()
 
 
@@ -97,7 +97,7 @@ def cause(error: BaseException) -> str:
         return _DRIVER_LOST
     try:
         text = str(error)
-    except (Py4JError, OSError):  # the text of a Java exception is asked of Java
+    except (Py4JError, OSError):  # Java has the text of its exceptions
         return _DRIVER_LOST
     for pattern, advice in _CAUSES:
         found = pattern.search(text)
@@ -159,7 +159,7 @@ def _watched(context: Any, description: str, progress: Progress | None) -> Itera
 
     def watch() -> None:
         tracker = context.statusTracker()
-        with suppress(Py4JError, OSError):  # the driver is gone: the job's own error says so
+        with suppress(Py4JError, OSError):  # the driver is gone: the job has its own error
             while not ended.wait(_POLL_S):
                 found = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
                 stages = [stage for stage in found if stage is not None]

@@ -3,8 +3,8 @@
     state = message_table(records, "value", "TransactionLogValue", version="prefix", keep=["partition", "offset"])
     state.where("transaction_status = 1").select("offset", "producer_id")
 
-What `from_kafka_message` gives as a struct stands in columns of its own, beside those that are kept. Only the bytes and
-what is kept go through Python, batch by batch (`mapInArrow`), and only the fields that are asked for are decoded.
+The fields of the struct that `from_kafka_message` returns become columns, beside those that are kept. Only the bytes
+and the kept columns go through Python, batch by batch (`mapInArrow`), and only the requested fields are decoded.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def message_table(
         messageName: as in `from_kafka_message`.
         version: as there.
         options: as there; with `errors`, `_error` is the last column.
-        keep: columns of `frame` that stand in front.
+        keep: columns of `frame`, which come first.
         columns: the fields that are wanted, in the message's order; all by default.
 
     Raises:

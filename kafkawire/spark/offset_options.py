@@ -9,8 +9,8 @@ At most one of `subscribe` (topics, with commas), `subscribePattern` (a regular 
 - `startingOffsetsByTimestamp`: JSON: `{"orders":{"0":1700000000000}}`
 
 is the beginning, and one of `endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp` (batches only) the end,
-exclusive. JSON names each partition that is read. A timestamp stands for the offset of the first record that is
-not older. Where there is none, an end is the log's end; a beginning is an error, unless
+exclusive. JSON names each partition that is read. A timestamp means the offset of the first record that is not
+older. Where there is none, an end is the log's end; a beginning is an error, unless
 `startingOffsetsByTimestampStrategy` is "latest": then it is the log's end, too.
 """
 
@@ -124,8 +124,8 @@ class Bound(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """The offsets that are read of a replica, half open; None: no bound. `problem`: offsets that are asked for and are
-    not there."""
+    """The offsets that are read of a replica, half open; None: no bound. `problem`: requested offsets that
+    the replica does not have."""
 
     first: int | None = None
     end: int | None = None

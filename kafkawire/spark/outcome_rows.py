@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kafkawire import rows
 from kafkawire.spark.fleet_listing import as_batches, replica_at
 from kafkawire.spark.task_sizing import FEWEST_TASKS
-from kafkawire.transactions.answers import Answer, Placed
+from kafkawire.transactions.answers import Placed, Tally
 from kafkawire.transactions.checks.answer_rows import added
+from kafkawire.transactions.checks.cross_partition import first_uses, judge_home, judge_owner
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.cluster_facts import reach
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import EMPTY_CODE, OUTCOMES, Ending, Packed
-from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.facts import Open, Owner, Place, ProducerIdUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,10 +78,12 @@ class DecidedUntil(NamedTuple):
     Attributes:
         default: of producer ids that no transactional id has used.
         by_place: of the ids in a partition of `__transaction_state`, with its number in the cluster.
+        partitions: the setting of how many that topic has.
     """
 
     default: int | None
     by_place: dict[Place, tuple[int, int | None]]
+    partitions: rows.Setting
 
 
 def packed(place: Place) -> bytes:
@@ -98,7 +102,7 @@ def rows_of(found: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
 
 
 def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
-    """What a replica of `__transaction_state` says of producer ids."""
+    """The rows of a replica of `__transaction_state` on producer ids."""
     if facts.ids is None:
         return
     where = {"cluster": cluster, "place": packed(facts.partition.place)}
@@ -108,7 +112,18 @@ def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
         for producer_id, decided in facts.ids.decisions.items()
         for number, decision in enumerate(decided)
     )
-    uses = ({"kind": USE, "producer_id": use.producer_id, "offset": use.offset, **where} for use in facts.ids.uses)
+    first = {(use.producer_id, use.transactional_id) for use in first_uses(facts.ids)}
+    uses = (
+        {
+            "kind": USE,
+            "producer_id": use.producer_id,
+            "offset": use.offset,
+            "outcome": int((use.producer_id, use.transactional_id) in first),
+            "payload": use.transactional_id.encode("utf-8", "surrogateescape"),
+            **where,
+        }
+        for use in facts.ids.uses
+    )
     owners = (
         {"kind": OWNER, "producer_id": producer_id, "payload": pickle.dumps((reach_, owner)), **where}
         for producer_id, owner in facts.ids.owners.items()
@@ -184,7 +199,8 @@ def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterato
 def judged(
     facts: DataFrame, chosen: Sequence[Place], until: Mapping[int, DecidedUntil], count: int
 ) -> Iterator[Placed]:
-    """The answers of one_outcome and marker_epoch: those with breaches by replica, the others added up.
+    """The answers on ended transactions, producer ids and transactional ids: those with breaches by replica, the others
+    added up.
 
     Args:
         facts: rows of `SCHEMA`. `count`: of ended transactions in them.
@@ -192,10 +208,10 @@ def judged(
         until: by cluster.
     """
     places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
-    counting = facts.sparkSession.createDataFrame(places, "place binary")
+    counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
     tasks = max(FEWEST_TASKS, count // _ROWS_A_TASK)
     asked = facts.where(f"kind IN ({DECISION}, {USE}) OR kind = {ENDING} AND outcome <> {EMPTY_CODE}")
-    asked = asked.join(counting, "place", "left_semi").select(*_JUDGED)
+    asked = asked.join(counting, "place", "left").where(f"kind = {USE} OR counts").select(*_JUDGED, "counts")
     grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -210,21 +226,24 @@ def judged(
             yield pa.RecordBatch.from_arrays([pa.array(answers, pa.binary())], ["payload"])
 
     found = grouped.mapInArrow(judge_rows, "payload binary").toArrow()
-    by_place: dict[tuple[Place, str], list[Answer]] = {}
+    by_place: dict[tuple[Place, str], Tally] = {}
     for answer in found.column("payload").to_pylist():
         placed = pickle.loads(answer)  # written by our own workers
-        by_place.setdefault((placed.place, placed.answer.check), []).append(placed.answer)
-    for (place, _), answers in by_place.items():
-        ordered = sorted((b for answer in answers for b in answer.breaches), key=lambda breach: breach.producer_id)
-        yield Placed(place, added(answers, ordered))
+        check = placed.answer.check
+        by_place.setdefault((placed.place, check), Tally(check)).take(placed.answer)
+    for (place, _), tally in by_place.items():
+        tally.breaches.sort(key=lambda breach: (breach.offset, breach.producer_id))
+        yield Placed(place, tally.answer())
 
 
 def _judge(listed: Iterable[tuple[Any, ...]], until: DecidedUntil, tallies: Tallies) -> None:
-    """Judge the ended transactions of one producer id."""
+    """Judge the ended transactions and the uses of one producer id."""
     decisions: list[tuple[int, int, Decision]] = []
     owner: tuple[int, int | None] | None = None
     endings: list[Ending] = []
-    for kind, _, producer_id, place, offset, data_epoch, marker_epoch, outcome, timestamp, payload in listed:
+    uses: list[tuple[bool, ProducerIdUse]] = []
+    for row in listed:
+        kind, _, producer_id, place, offset, data_epoch, marker_epoch, outcome, timestamp, payload, counts = row
         if kind == ENDING:
             ending = Ending(
                 unpacked(place), offset, producer_id, data_epoch, marker_epoch, OUTCOMES[outcome], timestamp
@@ -233,11 +252,27 @@ def _judge(listed: Iterable[tuple[Any, ...]], until: DecidedUntil, tallies: Tall
         elif kind == DECISION:
             decisions.append((until.by_place[unpacked(place)][0], offset, pickle.loads(payload)))
         else:
-            named = until.by_place[unpacked(place)]
-            owner = named if owner is None else max(owner, named, key=lambda one: one[0])
+            use = ProducerIdUse(unpacked(place), producer_id, payload.decode("utf-8", "surrogateescape"), offset)
+            uses.append((bool(counts), use))
+            if counts:
+                named = until.by_place[use.place]
+                owner = named if owner is None else max(owner, named, key=lambda one: one[0])
+                if outcome:
+                    judge_home(use, until.partitions, tallies.home[use.place])
+    judge_owner(uses, tallies.owner)
     if endings:
         decided = [decision for *_, decision in sorted(decisions, key=lambda one: one[:2])]
         judge(endings, decided, tallies, decided_until=until.default if owner is None else owner[1])
+
+
+def owners_of(facts: DataFrame, producer_ids: Iterable[int]) -> Iterator[tuple[Place, Owner]]:
+    """The owners of some producer ids, as each replica of `__transaction_state` has them."""
+    asked = pa.table({"producer_id": pa.array(sorted(set(producer_ids)), pa.int64())})
+    few = facts.sparkSession.createDataFrame(asked, "producer_id bigint")
+    found = facts.where(f"kind = {OWNER}").select("producer_id", "place", "payload")
+    for row in found.join(few, "producer_id", "left_semi").toArrow().to_pylist():
+        _, owner = pickle.loads(row["payload"])  # written by our own workers
+        yield unpacked(row["place"]), owner
 
 
 def _short(tallies: Tallies) -> Iterator[Placed]:

@@ -39,7 +39,7 @@ from kafkawire.transactions.summary_processes import PartTask
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: A summary is cut into cells of this size: Spark makes batches of so many rows, whatever is in them.
+#: A summary is cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
 _CELL_BYTES = 1 << 20
 _CELLS = 16
 #: Replicas whose parts a task plans.
@@ -122,10 +122,11 @@ def _of_roots(found: Found, settings: Settings) -> Roots:
 
 
 class DriverFacts(NamedTuple):
-    """The facts of a replica for the driver; `endings`: how many transactions have ended in it."""
+    """The facts of a replica for the driver; `judged`: how many ended transactions, and uses of producer ids, workers
+    judge."""
 
     facts: ReplicaFacts
-    endings: int
+    judged: int
 
     def order(self) -> tuple[Any, ...]:
         return self.facts.partition.place, self.facts.path
@@ -195,7 +196,8 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
                 yield from ending_rows(cluster, merging.endings.place, merging.endings.drain())
             facts = merging.facts()
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            yield _to_driver(DriverFacts(_of_driver(facts), ended))
+            uses = 0 if facts.ids is None else len(facts.ids.uses)
+            yield _to_driver(DriverFacts(_of_driver(facts), ended + uses))
             yield from id_rows(cluster, facts)
             yield from digest_rows(first, facts)
             if whole:
@@ -221,7 +223,7 @@ def _of_driver(facts: ReplicaFacts) -> ReplicaFacts:
         facts,
         digests=b"",
         answers=(path, *(one for one in facts.answers if one.answer.violated)),
-        ids=None if facts.ids is None else replace(facts.ids, decisions={}),
+        ids=None if facts.ids is None else replace(facts.ids, owners={}, uses=(), decisions={}),
     )
 
 

@@ -64,7 +64,7 @@ def of_columns(
     """A row a batch or a record.
 
     Args:
-        controls: what the control batches say, where `schema` has a column of `CONTROL_COLUMNS`.
+        controls: the markers of control batches, where `schema` has a column of `CONTROL_COLUMNS`.
         place: `place_of` the file.
         null_headers: whether headers are null where there are none.
     """

@@ -12,7 +12,7 @@ from kafkawire.logdir.splits import written
 from kafkawire.records import Batch, Damage
 from kafkawire.spark.admission import BYTES, FILES
 
-#: What was read is recognised by so many bytes before its end: the checksums of batches are among them.
+#: What was read is recognised by this many bytes before its end: the checksums of batches are among them.
 _MARK_BYTES = 4096
 _UNREADABLE = -1
 
@@ -21,7 +21,7 @@ class Position(NamedTuple):
     """How far a replica has been read.
 
     Attributes:
-        segment: the first offset of a segment, as its name says; all before it has been read.
+        segment: the first offset of a segment, from its name; all before it has been read.
         end: bytes of the segment that have been read.
         mark: a checksum of the bytes before `end`; None in checkpoints that had none yet.
         offset: the first that has not been read; None in checkpoints that listed segments.

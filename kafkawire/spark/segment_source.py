@@ -15,8 +15,8 @@ hdfs://). Options, case-insensitive:
   timestampType and headers. Control records have no rows, and `mode` is FAILFAST unless it is given.
 - `columns`: names of columns, separated by commas; only these are read
 - `mode`: PERMISSIVE, the default; or FAILFAST: damage fails the job
-- `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin where `.index` files say, or, without one,
-  where walking over headers leads; a compressed batch is never split.
+- `maxPartBytes`: larger segments are split (32 MiB by default). Parts begin at batches that `.index` files name, or,
+  without one, that a walk over headers finds; a compressed batch is never split.
 - `showSecrets`: "true" shows the values of `__cluster_metadata` that hold SCRAM keys, tokens or passwords, which are
   `[redacted]` otherwise
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read

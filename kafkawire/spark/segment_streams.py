@@ -8,7 +8,7 @@ whatever is restarted; offsets that were removed before they were read, and a se
 with an `error`.
 
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
-place. Where that had been read, the stream yields a row with an `error` and goes on behind it. With the option
+place. Where that had been read, the stream yields a row with an `error` and continues behind it. With the option
 `highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
 
 A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among replicas in proportion to
@@ -185,7 +185,7 @@ class SegmentStream(LimitedStream):
             yield SegmentPart(last, 0, end.end)
 
     def _offsets(self, stretch: Stretch) -> OffsetRange:
-        """The offsets of a stretch: all, unless the beginning that was asked for is within a batch."""
+        """The offsets of a stretch: all, unless the requested beginning is within a batch."""
         if self._start is None:
             return ALL_OFFSETS
         batch = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)

@@ -138,7 +138,7 @@ def _connect(url: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _reach(url: str, port: int, name: str | None = None) -> None:
-    """Spark's own clients ask a server that is down for minutes, with growing pauses. `port`: where none is named.
+    """Spark's own clients retry a server that is down for minutes, with growing pauses. `port`: where none is named.
     `name`: what the error calls the server; None: its URL."""
     server = urlsplit(url)
     try:

@@ -161,7 +161,7 @@ class SourceOptions:
 
     @property
     def paths(self) -> list[str]:
-        """The paths of `load`; a glob stands for what it matches.
+        """The paths of `load`; a glob is replaced by its matches.
 
         Raises:
             ValueError: there is none. OSError: a glob matches nothing.

@@ -3,7 +3,7 @@
     state = read_topic(spark, "broker:9092", "__transaction_state")
     state.select(from_kafka_message("value", "TransactionLogValue", version="prefix"))
 
-Spark's Kafka source finds no partition of an internal topic with the way of asking for offsets that it has by default:
+Spark's Kafka source finds no partition of an internal topic with its default way of looking up offsets:
 no error, and no row. With the older way (`spark.sql.streaming.kafka.useDeprecatedOffsetFetching`) it finds them; but
 then a topic that does not exist is as empty. So both functions set the one and look for the other. The setting is the
 session's, and has to stay: Spark asks for offsets when a query runs.
@@ -56,7 +56,7 @@ def stream_topic(
     *,
     allow_empty: bool = False,
 ) -> DataFrame:
-    """As `read_topic`, but a stream; from the topic's beginning on, unless `options` say otherwise."""
+    """As `read_topic`, but a stream; by default from the topic's beginning on."""
     given = {"startingOffsets": "earliest", **(options or {})}
     return _loaded(spark, spark.readStream, bootstrap_servers, topic, given, allow_empty)
 

@@ -15,7 +15,7 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, decode_key, decode_value
 from kafkawire.transactions.answers import Answer
-from kafkawire.transactions.coordinator_rules import PREPARED, raises_epoch, state_name
+from kafkawire.transactions.coordinator_rules import raises_epoch, state_name
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -176,7 +176,9 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one partition of `__transaction_state`.
 
     Attributes:
-        newest: the newest record of each id, in the order of their first records. `owners`: by producer id.
+        ids: number of ids that have not expired. `prepared`: the newest records of those in a Prepare state, in the
+            order of their first records.
+        owners: by producer id.
         uses: every producer id that an id has had as its own, in the order of their first records.
         decisions: the transactions that its ids have decided, by the producer id of the data, in that order.
         unreadable: the last record that could not be decoded.
@@ -184,7 +186,8 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
         answers: of `ID_CHECKS`.
     """
 
-    newest: tuple[Registration, ...]
+    ids: int
+    prepared: tuple[Registration, ...]
     owners: dict[int, Owner]
     uses: tuple[ProducerIdUse, ...]
     decisions: dict[int, list[Decision]]
@@ -195,17 +198,6 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
     def owner(self, producer_id: int) -> Owner | None:
         """The transactional id that the producer id belongs to; None where no record names it."""
         return self.owners.get(producer_id)
-
-    def prepared(self) -> Iterator[Registration]:
-        """The newest records of ids that are in a Prepare state."""
-        for record in self.newest:
-            if record.value is not None and state_name(record.value.transaction_status) in PREPARED:
-                yield record
-
-    @property
-    def ids(self) -> int:
-        """The number of ids that have not expired."""
-        return sum(record.value is not None for record in self.newest)
 
 
 def pick_owner(owners: Iterable[Owner]) -> Owner | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.coordinator_log import IdFacts, IdLog, UnreadableRecord
+from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.decisions import Decisions
 from kafkawire.transactions.facts import ProducerIdUse, Registration
 
@@ -40,8 +41,10 @@ class IdHistory:
     def facts(self) -> IdFacts:
         """The content of the records so far."""
         owners = {producer_id: self._log.owner(producer_id) for producer_id in self._log.producer_ids()}
+        records = list(self._log.records())
         return IdFacts(
-            newest=tuple(self._log.records()),
+            ids=sum(record.value is not None for record in records),
+            prepared=tuple(record for record in records if _is_prepared(record)),
             owners={producer_id: owner for producer_id, owner in owners.items() if owner is not None},
             uses=tuple(self._uses.values()),
             decisions=self._decisions.found,
@@ -49,3 +52,7 @@ class IdHistory:
             intact=self._checks.intact_from == 0 and self._log.unreadable is None,
             answers=tuple(self._checks.answers()),
         )
+
+
+def _is_prepared(record: Registration) -> bool:
+    return record.value is not None and state_name(record.value.transaction_status) in PREPARED

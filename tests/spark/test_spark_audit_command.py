@@ -52,3 +52,33 @@ def test_settings_reach_spark(spark: SparkSession, capsysbinary: Any) -> None:
     assert main(["audit", str(LOGS), "--engine", "spark", "--conf", "spark.executor.memory=4g"]) == 1
     err = capsysbinary.readouterr().err
     assert err.startswith(b"error: spark.executor.memory cannot be set in a session that runs already: ")
+
+
+def test_writes_its_tables(spark: SparkSession, tmp_path: Path, capsysbinary: Any) -> None:
+    from kafkawire.spark import transactions
+
+    lake = tmp_path / "lake"
+    arguments = ["audit", str(LOGS), "--engine", "spark", "--format", "json", "--save", str(lake)]
+    assert main(arguments) == 3
+    answer = json.loads(capsysbinary.readouterr().out)
+    tables = {name: spark.read.parquet(str(lake / name)) for name in ("findings", "violations", "transactions")}
+    assert tables["findings"].count() == len(answer["findings"]) > 0
+    assert tables["violations"].count() == len(answer["violations"])
+    written = tables["transactions"].collect()
+    assert {tuple(row) for row in written} == {tuple(row) for row in transactions([str(LOGS)], spark).collect()}
+    assert len(written) > 10
+    assert main(arguments) == 1
+    assert b"lake/findings exists: choose another place" in capsysbinary.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--save", "lake"], b"--save needs --engine spark"),
+        (["--engine", "spark", "--save", "a", "--save-as-table", "b"], b"do not go together"),
+        (["--engine", "spark", "--save-format", "delta"], b"--save-format needs --save or --save-as-table"),
+    ],
+)
+def test_rejects_tables_without_a_place(arguments: list[str], expected: bytes, capsysbinary: Any) -> None:
+    assert main(["audit", str(LOGS), *arguments]) == 2
+    assert expected in capsysbinary.readouterr().err

@@ -117,24 +117,28 @@ def test_reports_a_failed_job_in_one_sentence(
     assert str(caught.value) == "the Spark job failed: ValueError: a replica"
 
 
-def test_endings_come_in_rows_and_no_cell_grows_with_them(spark: SparkSession, tmp_path: Path) -> None:
-    """The largest cell of what is read, for ten times the transactions."""
-    from kafkawire.spark.audit_job import _of_roots
-    from kafkawire.spark.fleet_listing import REPLICA, found_in, listing
-    from kafkawire.spark.replica_parts import PartSizing, merged, summaries
+def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: Path) -> None:
+    """The largest cell of what is read, and of it what the driver takes, for ten times the transactions."""
+    from kafkawire.spark.fleet_listing import listing
+    from kafkawire.spark.outcome_rows import TO_DRIVER
+    from kafkawire.spark.replica_parts import Fleet
 
-    def largest(count: int) -> tuple[int, int]:
-        logs = LogDirectory(tmp_path / f"logs-{count}")
+    def largest(count: int) -> tuple[int, int, int]:
+        logs = LogDirectory(tmp_path / f"logs-{count}", ids=1)
         orders = logs.partition("orders")
-        for _ in range(count):
-            orders.data(1)
-            orders.marker("COMMIT", 1)
-        rows = listing(spark, [logs.write()])
-        roots = _of_roots(found_in(rows.where(f"kind <> '{REPLICA}'").toArrow()), Settings())
-        read = merged(summaries(rows.where(f"kind = '{REPLICA}'"), PartSizing(1024, 1, 0), roots), 1, roots)
-        (row,) = read.selectExpr("max(length(payload)) AS cell", "count(*) AS rows").collect()
-        return row.cell, row.rows
+        for number in range(count):
+            orders.data(number)
+            orders.marker("COMMIT", number)
+            logs.id(f"pay-{number:03}", "CompleteCommit", number)
+        read = Fleet.of(listing(spark, [logs.write()]), Settings(), 1024).facts()
+        (row,) = read.selectExpr(
+            "max(length(payload)) AS cell",
+            "count(*) AS rows",
+            f"sum(CASE kind WHEN {TO_DRIVER} THEN length(payload) END) AS driver",
+        ).collect()
+        return row.cell, row.rows, row.driver
 
     few, many = largest(20), largest(200)
-    assert many[1] - few[1] == 180
+    assert many[1] - few[1] == 4 * 180  # its end, the decision, the use of its producer id, and that one's owner
     assert many[0] < few[0] + 100
+    assert many[2] < few[2] + 300

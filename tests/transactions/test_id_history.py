@@ -40,7 +40,7 @@ def test_reduces_the_records_of_a_transaction() -> None:
     found = history(*COMMITTED)
     assert (found.ids, found.intact, found.unreadable) == (1, True, None)
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
-    assert list(found.prepared()) == []
+    assert found.prepared == ()
     assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
     owner = found.owner(7)
     assert owner is not None
@@ -51,7 +51,7 @@ def test_reduces_the_records_of_a_transaction() -> None:
 
 def test_lists_ids_in_a_prepare_state() -> None:
     found = history(*COMMITTED[:3], record(3, "b", "PrepareAbort", producer_id=8), record(4, "b", None))
-    assert [one.transactional_id for one in found.prepared()] == ["a"]
+    assert [one.transactional_id for one in found.prepared] == ["a"]
 
 
 def test_an_expired_id_is_not_counted_and_keeps_its_producer_id() -> None:

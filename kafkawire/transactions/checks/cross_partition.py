@@ -192,27 +192,39 @@ def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
 
 def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
     """A producer id belongs to one transactional id for ever."""
-    first: dict[int, ProducerIdUse] = {}
-    seen: set[tuple[int, int, int]] = set()
-    # Of all replicas, the ones that count first: compaction may have removed what another still has.
-    ordered = sorted(cluster.facts.histories.items(), key=lambda item: (item[0] not in cluster.histories, item[0]))
-    for place, history in ordered:
-        tally = Tally(PRODUCER_ID_UNIQUE)
+    uses: dict[int, list[tuple[bool, ProducerIdUse]]] = defaultdict(list)
+    for place, history in cluster.facts.histories.items():
         for use in history.uses:
-            same = place.partition, use.offset, use.producer_id
-            if same in seen:
-                continue
-            seen.add(same)
-            owner = first.setdefault(use.producer_id, use)
-            if owner.transactional_id == use.transactional_id:
-                tally.held += 1
-            else:
-                what = (
-                    f"belongs to the transactional id {owner.transactional_id!r} already ({owner.place}, offset "
-                    f"{owner.offset})"
-                )
-                tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
+            uses[use.producer_id].append((place in cluster.histories, use))
+    tallies: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
+    for of_producer in uses.values():
+        judge_owner(of_producer, tallies)
+    for place, tally in tallies.items():
         yield Placed(place, tally.answer())
+
+
+def judge_owner(uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, Tally]) -> None:
+    """Judge the uses of one producer id, of all replicas: compaction may have removed what another still has.
+
+    Args:
+        uses: each with whether its replica counts.
+    """
+    owner: ProducerIdUse | None = None
+    seen: set[tuple[int, int]] = set()
+    for _, use in sorted(uses, key=lambda pair: (not pair[0], pair[1].place, pair[1].offset)):
+        same = use.place.partition, use.offset
+        if same in seen:
+            continue
+        seen.add(same)
+        owner = owner or use
+        if owner.transactional_id == use.transactional_id:
+            tallies[use.place].held += 1
+        else:
+            what = (
+                f"belongs to the transactional id {owner.transactional_id!r} already ({owner.place}, offset "
+                f"{owner.offset})"
+            )
+            tallies[use.place].breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
 
 
 # Transactional ids ---------------------------------------------------------------------------------------------------
@@ -223,16 +235,26 @@ def _homes(cluster: ClusterFacts) -> Iterator[Placed]:
     setting = cluster.resolved.transaction_state_partitions
     for place, history in cluster.histories.items():
         tally = Tally(ID_IN_ITS_PARTITION)
-        for use in {use.transactional_id: use for use in reversed(history.uses)}.values():
-            home = partition_of_id(use.transactional_id, setting.value)
-            if home == place.partition:
-                tally.held += 1
-            elif setting.source == rows.Setting.DEFAULT:
-                tally.lack(_COUNT_ASSUMED)
-            else:
-                what = f"of {setting.value} partitions, the id's is {home}"
-                tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
+        for use in first_uses(history):
+            judge_home(use, setting, tally)
         yield Placed(place, tally.answer())
+
+
+def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
+    """The first of each transactional id."""
+    return {use.transactional_id: use for use in reversed(history.uses)}.values()
+
+
+def judge_home(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
+    """Judge whether a transactional id is in its partition of `__transaction_state`, which has so many `partitions`."""
+    home = partition_of_id(use.transactional_id, partitions.value)
+    if home == use.place.partition:
+        tally.held += 1
+    elif partitions.source == rows.Setting.DEFAULT:
+        tally.lack(_COUNT_ASSUMED)
+    else:
+        what = f"of {partitions.value} partitions, the id's is {home}"
+        tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
 
 
 def _without_steps(cluster: ClusterFacts) -> Iterator[Placed]:

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import accumulate, groupby
 
-from kafkawire.transactions.answers import MARKER_EPOCH, ONE_OUTCOME, Tally
+from kafkawire.transactions.answers import ID_IN_ITS_PARTITION, MARKER_EPOCH, ONE_OUTCOME, PRODUCER_ID_UNIQUE, Tally
 from kafkawire.transactions.coordinator_rules import raises_epoch
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
@@ -33,15 +33,18 @@ _NOT_LISTED = "the coordinator's transaction does not list the partition: an abo
 
 
 class Tallies:
-    """The answers of the two checks, place by place."""
+    """The answers of the two checks, place by place; and of those of producer ids and transactional ids that are judged
+    beside them (`cross_partition`)."""
 
     def __init__(self) -> None:
         self.outcome: dict[Place, Tally] = defaultdict(lambda: Tally(ONE_OUTCOME))
         self.epoch: dict[Place, Tally] = defaultdict(lambda: Tally(MARKER_EPOCH))
+        self.owner: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
+        self.home: dict[Place, Tally] = defaultdict(lambda: Tally(ID_IN_ITS_PARTITION))
 
     def all(self) -> Iterator[tuple[Place, Tally]]:
-        yield from self.outcome.items()
-        yield from self.epoch.items()
+        for tallies in (self.outcome, self.epoch, self.owner, self.home):
+            yield from tallies.items()
 
 
 def judge(

@@ -116,7 +116,7 @@ def _prepared(cluster: ClusterFacts, findings: Iterable[rows.Finding], tallies: 
         if history is None:
             continue
         tally.held += history.ids
-        for record in history.prepared():
+        for record in history.prepared:
             value = record.value
             assert value is not None
             tally.held -= 1
