@@ -58,7 +58,7 @@ class Cluster(NamedTuple):
 
 @contextmanager
 def standalone(workers: int = 2, *, cores: int = 1) -> Iterator[Cluster]:
-    """A master and workers of so many cores; the executors that a job starts have them all.
+    """A master and workers of `cores` each; the executors that a job starts have them all.
 
     Raises:
         RuntimeError: they did not start. MissingExtraError: no Java that Spark accepts.

@@ -71,8 +71,8 @@ def test_key_log_decrypts_captures_of_tls_in_any_number_of_tasks(tmp_path: Path)
     assert len(reader(path, maxPartBytes="100000").partitions()) > 1
     assert in_order(found) == in_order(expected(path, keylog=ends.key_log))
     assert len(found) == 5 * len(MESSAGES) // 2
-    with pytest.raises(ValueError, match=r"keylog: /no/such\.log is not a file that can be read"):
-        reader(path, keylog="/no/such.log")
+    with pytest.raises(ValueError, match=r"keylog: /no/file\.log is not a file that can be read"):
+        reader(path, keylog="/no/file.log")
 
 
 def test_decode_as_reads_udp_ports_as_encapsulations(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_compressed_files_are_one_task(tmp_path: Path) -> None:
 
 
 def folder_with_all_kinds(folder: Path) -> dict[str, str]:
-    """What stands in it: name -> beginning of the problem."""
+    """Its files: name -> beginning of the problem."""
     shutil.copy(PCAP, folder / "good.pcap")
     (folder / "cut.pcap").write_bytes(PCAP.read_bytes()[:-10])
     (folder / "README.md").write_text("not a capture")

@@ -117,7 +117,7 @@ def test_reads_a_new_capture_under_an_old_name(tmp_path: Path) -> None:
     write(tmp_path, 3, "ring0")
     second = found.latestOffset()
     assert clients(rows(found, first, second)) == [3, 3]
-    # A task that comes too late for one tells it.
+    # A task that comes too late for one reports it.
     assert problems(rows(found, {}, first)) == ["another file stands where a capture was, before that was read"]
 
 

@@ -1,4 +1,4 @@
-"""Spark's errors are pages long; one line of them is told."""
+"""Spark's errors are pages long; one line of them is kept."""
 
 from __future__ import annotations
 

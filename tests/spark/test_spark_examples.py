@@ -1,4 +1,4 @@
-"""The examples for Spark, and those in docs/spark.md, run as they stand there."""
+"""The examples for Spark, and those in docs/spark.md, run unchanged."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_keep_lake_current(spark: SparkSession, scripts: Any, tmp_path: Path) ->
 
 
 def test_the_guide(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The guide's examples in their order; each says with `assert` what is to be seen."""
+    """The guide's examples in their order; each shows with `assert` what is to be seen."""
     register(spark)
     # They run in the root; only what they write goes elsewhere.
     monkeypatch.chdir(ROOT)

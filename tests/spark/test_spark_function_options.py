@@ -31,15 +31,15 @@ def test_option_names_are_case_insensitive(given: dict[str, str] | None, found: 
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"modus": "x", "a": "y"}, "unknown options: a, modus; known are mode, errors, schemaDirectory"),
         ({"mode": "dropmalformed"}, "mode is FAILFAST or PERMISSIVE, not DROPMALFORMED"),
         ({"errors": "yes"}, "errors is true or false, not yes"),
     ],
 )
-def test_rejects_unknown_options_and_values(given: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=f"^{said}$"):
+def test_rejects_unknown_options_and_values(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(ValueError, match=f"^{expected}$"):
         read_options(given)
 
 

@@ -1,4 +1,4 @@
-"""Jobs have a name and progress, end with Ctrl-C, and fail with one sentence that says what to change."""
+"""Jobs have a name and progress, end with Ctrl-C, and fail with one sentence on what to change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120
 
-#: An audit in which each task waits, once a file says that it has begun.
+#: An audit in which each task waits, once a file shows that it has begun.
 WAITING = """
 import sys
 from kafkawire.cli import main

@@ -15,12 +15,12 @@ from kafkawire.errors import MissingExtraError
 from kafkawire.spark import jre
 
 
-def java(folder: Path, says: str, code: int = 0) -> str:
+def java(folder: Path, banner: str, code: int = 0) -> str:
     """A program that answers `-version` as Java does, and otherwise prints its arguments."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(
-        f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo '{says}' >&2; exit {code}; fi\nprintf '<%s>' \"$@\"\n"
+        f"#!/bin/sh\nif [ \"$1\" = -version ]; then echo '{banner}' >&2; exit {code}; fi\nprintf '<%s>' \"$@\"\n"
     )
     program.chmod(0o755)
     return str(program)
@@ -36,7 +36,7 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("says", "version"),
+    ("banner", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_402"', 8),
@@ -44,8 +44,8 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("nonsense", None),
     ],
 )
-def test_versions_are_read_as_java_prints_them(tmp_path: Path, says: str, version: int | None) -> None:
-    assert jre.java_version(java(tmp_path, says)) == version
+def test_versions_are_read_as_java_prints_them(tmp_path: Path, banner: str, version: int | None) -> None:
+    assert jre.java_version(java(tmp_path, banner)) == version
 
 
 def test_a_java_that_does_not_run_is_none(tmp_path: Path) -> None:

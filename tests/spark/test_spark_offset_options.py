@@ -1,4 +1,4 @@
-"""Options that choose partitions and offsets: what is accepted, and the offsets that they stand for."""
+"""Options that choose partitions and offsets: what is accepted, and the offsets that they mean."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_subscriptions(options: dict[str, str], topics: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         ({"subscribe": "a", "assign": "{}"}, "only one of subscribe, assign can be given"),
         ({"subscribe": " ,"}, "subscribe names no topic"),
@@ -61,10 +61,10 @@ def test_subscriptions(options: dict[str, str], topics: list[str]) -> None:
         ({"startingOffsetsByTimestampStrategy": "none"}, "startingOffsetsByTimestampStrategy is error or latest"),
     ],
 )  # fmt: skip
-def test_rejects_options(options: dict[str, str], said: str) -> None:
+def test_rejects_options(options: dict[str, str], expected: str) -> None:
     with pytest.raises(ValueError) as caught:
         (subscription(given(**options)), bounds(given(**options)))
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(expected)
     assert len(str(caught.value)) < 300
 
 
@@ -77,14 +77,14 @@ def test_defaults_ask_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('{"t":{"0":1}}', "startingOffsets does not name t-1; "),
         ('{"t":{"0":1,"1":1,"2":1}}', "startingOffsets names t-2; "),
     ],
 )
-def test_json_names_each_partition_that_is_read(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_json_names_each_partition_that_is_read(text: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         bounds(given(startingOffsets=text)).check({("t", 0), ("t", 1)})
 
 

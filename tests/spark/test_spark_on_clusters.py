@@ -1,7 +1,7 @@
 """Tables, column functions and the audit on a standalone cluster, whose executors die, and through Spark Connect: the
 same rows and answers as on one machine.
 
-Each of the two has one driver, a process of its own, which does all that is asked in one session.
+Each of the two has one driver, a process of its own, which does all the work in one session.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert all(same == [True, True] for same in said["same"])
 
 
-# What was said -------------------------------------------------------------------------------------------------------
+# The answers -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

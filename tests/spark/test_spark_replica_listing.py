@@ -1,4 +1,4 @@
-"""Replicas below paths: what is found is what `logdir.open` finds, however often it is asked for."""
+"""Replicas below paths: what is found is what `logdir.open` finds, however often it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in S3 is read as what stands on this machine: tables, streams, `dump` and `audit`."""
+"""Files in S3 are read as files on this machine: tables, streams, `dump` and `audit`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PCAP = EXAMPLES / "capture" / "transactions.pcap"
 
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Any]:
-    """A function from a path in the bucket to its URI; the examples stand in it."""
+    """A function from a path in the bucket to its URI; the examples are in it."""
     moto = pytest.importorskip("moto.server", reason="moto[server] is not installed")
     boto3 = pytest.importorskip("boto3")
     server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -103,7 +103,7 @@ def _damaged(found: Iterable[bytes]) -> bytearray:
         if number % 50 == 30:
             changed[8:12] = (5000).to_bytes(4, "big")  # its length is
         if number % 50 == 40:
-            changed[:8] = (1).to_bytes(8, "big")  # its offset goes back, and no checksum tells
+            changed[:8] = (1).to_bytes(8, "big")  # its offset goes back, and no checksum shows it
         data += changed
     return data
 
@@ -365,7 +365,7 @@ def _with_checksum(data: bytearray) -> bytes:
 
 
 def test_reports_what_is_gone_since_the_log_was_split(tmp_path: Path) -> None:
-    """Parts are read by other processes, later: a follower may have truncated its log meanwhile."""
+    """Parts are read by other processes, later: a follower may have truncated its log by then."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     path = folder / f"{0:020}.log"

@@ -133,7 +133,7 @@ def test_reports_a_log_that_became_shorter(log: Log) -> None:
 
 @pytest.mark.parametrize("values", [[b"other"] * 5, [b"v9"] * 5], ids=["of other sizes", "of the same size"])
 def test_reports_read_batches_that_were_replaced(log: Log, values: list[bytes]) -> None:
-    """A broker that comes back as a follower cuts its log, and goes on with what the new leader has."""
+    """A broker that comes back as a follower cuts its log, and continues with what the new leader has."""
     log.append(3)
     found = stream(log)
     first = found.latestOffset()
@@ -324,7 +324,7 @@ def all_batches(found: SegmentStream, start: Any, limit: Any) -> list[list[int]]
     [("maxFilesPerTrigger", 2, 6), ("maxOffsetsPerTrigger", 4, 4), ("maxBytesPerTrigger", 5, 5)],
 )
 def test_limits_divide_what_is_there(log: Log, option: str, number: int, most: int, indexed: bool) -> None:
-    """Nothing twice, nothing left out, nobody starved; a batch is read whatever the limit."""
+    """Nothing twice, nothing left out, no partition starved; a batch is read whatever the limit."""
     size = len(batch(0))
     other = Log(log.folder.parent, "u-0")
     for one, count in ((log, 24), (other, 6)):

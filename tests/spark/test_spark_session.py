@@ -27,7 +27,7 @@ def test_reports_an_invalid_master_in_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://no-such-host.invalid", "spark://127.0.0.1:1"]
+    "url", ["sc://127.0.0.1:1", "sc://127.0.0.1:none", "sc://nowhere.invalid", "spark://127.0.0.1:1"]
 )
 def test_reports_an_unreachable_server_at_once(url: str) -> None:
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio")

@@ -71,7 +71,7 @@ def test_lists_of_words_and_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "given", "said"),
+    ("source", "given", "expected"),
     [
         (KafkaSegment, {"rowz": "x"}, "kafka_segment has no option rowz; the options are assign, "),
         (
@@ -82,8 +82,8 @@ def test_lists_of_words_and_numbers() -> None:
         (KafkaIndex, {"rows": "x"}, "kafka_index has no option rows; the options are columns, kinds, mode"),
     ],
 )
-def test_sources_refuse_unknown_options(source: type[Source], given: dict[str, str], said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_sources_refuse_unknown_options(source: type[Source], given: dict[str, str], expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(expected)):
         source({**given, "path": "x"})
 
 
@@ -95,7 +95,7 @@ def test_batches_and_streams_refuse_options_of_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "expected"),
     [
         ({"mode": "LAX"}, "mode is PERMISSIVE or FAILFAST, not LAX"),
         ({"rows": "bytes"}, "rows is records, batches or headers, not bytes"),
@@ -106,10 +106,10 @@ def test_batches_and_streams_refuse_options_of_each_other() -> None:
         ({"n": "\u0663"}, "n is a positive number, not \u0663"),
     ],
 )
-def test_rejects_invalid_values(given: dict[str, str], said: str) -> None:
+def test_rejects_invalid_values(given: dict[str, str], expected: str) -> None:
     with pytest.raises(ValueError) as caught:
         read_all(given)
-    assert str(caught.value) == said
+    assert str(caught.value) == expected
 
 
 def read_all(given: dict[str, str]) -> None:

@@ -96,7 +96,7 @@ def test_an_internal_topic_is_not_silently_empty(broker: RunningCluster, tmp_pat
     before = set(in_the_log(broker))
     said = call("tests.spark.test_spark_topics:what_is_read", broker.bootstrap, jars, str(tmp_path))
     state = {tuple(row) for row in said["state"]}
-    # Transactions end a little after their producers are told so.
+    # Transactions end a little after their producers get the answer.
     assert before <= state <= set(in_the_log(broker))
     assert {status for _, _, status in before} >= {0, 1}
     assert said["orders"] == 3
