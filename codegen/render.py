@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -19,7 +20,6 @@ from kafkawire.wire import read, write
 from kafkawire.wire.abouts import message_title, struct_title
 from kafkawire.wire.fields import camel_case
 from kafkawire.wire.layout import BOOL, BYTES, FLOAT64, KIND_NAMES, STRING, UUID
-from kafkawire.wire.registry import Entry
 
 #: Kinds whose type in Python determines their type on the wire; others have aliases in `kafkawire.wire.fields`.
 _PYTHON_TYPES = {BOOL: "bool", FLOAT64: "float", UUID: "uuid.UUID", STRING: "str", BYTES: "bytes"}
@@ -70,29 +70,29 @@ def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
     """The source of the `__init__` of a package of these modules."""
     ordered = [registry_entry(message) for message in sorted(messages, key=lambda message: message.name)]
     entries = [
-        entry._asdict()
+        entry
         | {
-            "import_line": import_text(f".{entry.module}", {entry.name}, 4),
-            "aliases": strings(entry.aliases) if entry.aliases else "",
+            "import_line": import_text(f".{entry['module']}", {entry["name"]}, 4),
+            "aliases": strings(entry["aliases"]) if entry["aliases"] else "",
         }
         for entry in ordered
     ]
     return reflow(environment().get_template("package.py.jinja").render(entries=entries, docstring=docstring))
 
 
-def registry_entry(message: MessageModel) -> Entry:
-    """The message in its package's registry."""
-    return Entry(
-        name=names.class_name(message.name),
-        module=names.module_name(message.name),
-        kind=message.kind,
-        family=message.family,
-        api_key=message.api_key,
-        low=message.valid.low,
-        high=message.valid.high,
-        flexible=message.flexible.low if message.flexible else -1,
-        aliases=message.aliases,
-    )
+def registry_entry(message: MessageModel) -> dict[str, Any]:
+    """The arguments of the message's `Entry` in its package's registry."""
+    return {
+        "name": names.class_name(message.name),
+        "module": names.module_name(message.name),
+        "kind": message.kind,
+        "family": message.family,
+        "api_key": message.api_key,
+        "low": message.valid.low,
+        "high": message.valid.high,
+        "flexible": message.flexible.low if message.flexible else -1,
+        "aliases": message.aliases,
+    }
 
 
 def _template(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from kafkawire.wire.registry import Registry
+from kafkawire.wire.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,4 +92,5 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
         vars(module)["__loader__"] = _Source(source)
         exec(compile(source, f"<{message.source}>", "exec"), module.__dict__)
         loaded[message.name] = getattr(module, names.class_name(message.name))
-    return Namespace(loaded, Registry(package, tuple(map(render.registry_entry, messages)), loaded))
+    entries = tuple(Entry(**render.registry_entry(message)) for message in messages)
+    return Namespace(loaded, Registry(package, entries, loaded))

@@ -1,4 +1,6 @@
-"""AlterClientQuotasRequest (request, api key 49).
+"""AlterClientQuotasRequest (request, api key 49). Sets or removes quotas of users, client ids and IP addresses
+(KIP-546). A client sends it to any broker, which forwards it to the controller; needs AlterConfigs on the
+cluster. Each entity succeeds or fails as a whole. Byte and request quotas count per broker.
 
 Versions 0-1, flexible from version 1.
 
@@ -23,7 +25,10 @@ class EntityData(Struct, frozen=True):
     """In AlterClientQuotasRequest: versions 0-1."""
 
     entity_type: str = ""
+    """user, client-id or ip (KIP-612). user and client-id may be combined; ip stands alone."""
     entity_name: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Principal name, client id or address; null for the default entity of the type, which applies where no named
+    one does."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,8 +36,14 @@ class OpData(Struct, frozen=True):
     """In AlterClientQuotasRequest: versions 0-1."""
 
     key: str = ""
+    """producer_byte_rate and consumer_byte_rate in bytes per second, request_percentage in percent of one broker
+    thread's time, controller_mutation_rate in partitions per second (KIP-599); for ip only
+    connection_creation_rate, per second (KIP-612)."""
     value: float = 0.0
+    """New limit in the unit of its key, above 0; byte rates and connection_creation_rate must be whole numbers.
+    Ignored with Remove."""
     remove: bool = False
+    """True removes the quota, so that a less specific entity or no limit applies; no error when it was not set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,12 +51,16 @@ class EntryData(Struct, frozen=True):
     """In AlterClientQuotasRequest: versions 0-1."""
 
     entity: tuple[EntityData, ...] = ()
+    """Parts that make up the entity: one, or user together with client-id; at least one."""
     ops: tuple[OpData, ...] = ()
+    """Changes of the entity's quotas; keys that do not occur stay as they are, and a key may occur once."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterClientQuotasRequest(Message, frozen=True):
-    """AlterClientQuotasRequest: versions 0-1, flexible 1+."""
+    """Sets or removes quotas of users, client ids and IP addresses (KIP-546). A client sends it to any broker, which
+    forwards it to the controller; needs AlterConfigs on the cluster. Each entity succeeds or fails as a
+    whole. Byte and request quotas count per broker."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -58,7 +73,9 @@ class AlterClientQuotasRequest(Message, frozen=True):
     )
 
     entries: tuple[EntryData, ...] = ()
+    """One entry for each entity to change; an entity may occur once."""
     validate_only: bool = False
+    """True runs all checks and changes nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""AlterClientQuotasResponse (response, api key 49).
+"""AlterClientQuotasResponse (response, api key 49). The outcome of each entity of an AlterClientQuotas request, in
+no fixed order.
 
 Versions 0-1, flexible from version 1.
 
@@ -23,7 +24,9 @@ class EntityData(Struct, frozen=True):
     """In AlterClientQuotasResponse: versions 0-1."""
 
     entity_type: str = ""
+    """user, client-id or ip."""
     entity_name: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Name as in the request; null for the default entity of the type."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,13 +34,17 @@ class EntryData(Struct, frozen=True):
     """In AlterClientQuotasResponse: versions 0-1."""
 
     error_code: Int16 = 0
+    """0, or: 31 AlterConfigs on the cluster is missing, 42 unknown type or key, duplicate key or entity, ip combined
+    with another type, or a value that the key does not allow."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     entity: tuple[EntityData, ...] = ()
+    """Parts of the entity, as in the request; they may come in another order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterClientQuotasResponse(Message, frozen=True):
-    """AlterClientQuotasResponse: versions 0-1, flexible 1+."""
+    """The outcome of each entity of an AlterClientQuotas request, in no fixed order."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,7 +56,9 @@ class AlterClientQuotasResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     entries: tuple[EntryData, ...] = ()
+    """One entry for each entity that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

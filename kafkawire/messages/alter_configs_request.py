@@ -1,4 +1,7 @@
-"""AlterConfigsRequest (request, api key 33).
+"""AlterConfigsRequest (request, api key 33). Replaces all dynamic settings of a resource (KIP-133): keys that are
+left out go back to their default. Deprecated since 2.3 in favor of IncrementalAlterConfigs (KIP-339), because two
+clients overwrite each other. Any broker forwards it to the controller; needs AlterConfigs on the topic, on the
+group, or on the cluster.
 
 Versions 0-2, flexible from version 2.
 
@@ -23,7 +26,9 @@ class AlterableConfig(Struct, frozen=True):
     """In AlterConfigsRequest: versions 0-2."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Key to set; a key may occur once."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Setting in its text form. Null is allowed on the wire, but the broker rejects it with 42 (invalid request)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,13 +36,20 @@ class AlterConfigsResource(Struct, frozen=True):
     """In AlterConfigsRequest: versions 0-2."""
 
     resource_type: Annotated[Int8, Wire(map_key=True)] = 0
+    """Kind of resource: 2 topic, 4 broker, 16 client metrics subscription, 32 group. Loggers (8) are refused."""
     resource_name: Annotated[str, Wire(map_key=True)] = ""
+    """Topic, group or subscription name, or a broker id in decimal. An empty name with type 4 changes the defaults
+    of all brokers (KIP-226)."""
     configs: tuple[AlterableConfig, ...] = ()
+    """The complete new set of dynamic settings; an empty array removes all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterConfigsRequest(Message, frozen=True):
-    """AlterConfigsRequest: versions 0-2, flexible 2+."""
+    """Replaces all dynamic settings of a resource (KIP-133): keys that are left out go back to their default.
+    Deprecated since 2.3 in favor of IncrementalAlterConfigs (KIP-339), because two clients overwrite each
+    other. Any broker forwards it to the controller; needs AlterConfigs on the topic, on the group, or on the
+    cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -50,7 +62,9 @@ class AlterConfigsRequest(Message, frozen=True):
     )
 
     resources: tuple[AlterConfigsResource, ...] = ()
+    """Resources to change; one that occurs twice gets 42 (invalid request)."""
     validate_only: bool = False
+    """True runs all checks, the policy included, and changes nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

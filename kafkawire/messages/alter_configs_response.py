@@ -1,4 +1,4 @@
-"""AlterConfigsResponse (response, api key 33).
+"""AlterConfigsResponse (response, api key 33). The outcome of each resource of an AlterConfigs request.
 
 Versions 0-2, flexible from version 2.
 
@@ -23,21 +23,32 @@ class AlterConfigsResourceResponse(Struct, frozen=True):
     """In AlterConfigsResponse: versions 0-2."""
 
     error_code: Int16 = 0
+    """0, or: 3 unknown topic, 17 illegal topic name, 29 AlterConfigs on the topic is missing, 30 on the group, 31 on
+    the cluster, 40 key or value refused, 42 duplicate resource or key, unknown type (35 from a controller
+    that is asked directly), another broker's id, or a broker value refused, 44 alter.config.policy refused
+    it."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resource_type: Int8 = 0
+    """Type from the request: 2 topic, 4 broker, 16 client metrics, 32 group."""
     resource_name: str = ""
+    """Name from the request; empty for the defaults of all brokers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterConfigsResponse(Message, frozen=True):
-    """AlterConfigsResponse: versions 0-2, flexible 2+."""
+    """The outcome of each resource of an AlterConfigs request."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="2+", kind="response", family="rpc", api_key=33, source="rpc/AlterConfigsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     responses: tuple[AlterConfigsResourceResponse, ...] = ()
+    """One entry for each resource that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""AlterPartitionReassignmentsRequest (request, api key 45).
+"""AlterPartitionReassignmentsRequest (request, api key 45). Starts, replaces or cancels the move of partitions to
+other brokers (KIP-455). A client sends it to any broker, which forwards it to the controller; needs Alter on the
+cluster. The answer comes when the move begins; ListPartitionReassignments shows its progress.
 
 Versions 0-1, flexible.
 
@@ -23,7 +25,10 @@ class ReassignablePartition(Struct, frozen=True):
     """In AlterPartitionReassignmentsRequest: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     replicas: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", entity_type="brokerId")] = None
+    """Brokers that shall hold the partition in the end, preferred leader first; each must be registered and occur
+    once. Null cancels the move in progress and goes back to the former brokers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,12 +36,16 @@ class ReassignableTopic(Struct, frozen=True):
     """In AlterPartitionReassignmentsRequest: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic to move; an unknown one gets 3 for each of its partitions."""
     partitions: tuple[ReassignablePartition, ...] = ()
+    """Partitions of the topic; each succeeds or fails on its own."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterPartitionReassignmentsRequest(Message, frozen=True):
-    """AlterPartitionReassignmentsRequest: versions 0-1, flexible 0+."""
+    """Starts, replaces or cancels the move of partitions to other brokers (KIP-455). A client sends it to any
+    broker, which forwards it to the controller; needs Alter on the cluster. The answer comes when the move
+    begins; ListPartitionReassignments shows its progress."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,8 +58,13 @@ class AlterPartitionReassignmentsRequest(Message, frozen=True):
     )
 
     timeout_ms: Int32 = 60000
+    """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed
+    out). It does not limit the move itself."""
     allow_replication_factor_change: Annotated[bool, Wire("1+")] = True
+    """False rejects a Replicas list that changes the number of replicas with 38 (invalid replication factor)
+    (KIP-860); during a move the number that the move leads to counts. Version 0 always allows the change."""
     topics: tuple[ReassignableTopic, ...] = ()
+    """Partitions to move, grouped by topic; an empty array does nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""AlterPartitionReassignmentsResponse (response, api key 45).
+"""AlterPartitionReassignmentsResponse (response, api key 45). The outcome of each partition of an
+AlterPartitionReassignments request. 0 means that the move was accepted, not that it is complete.
 
 Versions 0-1, flexible.
 
@@ -23,8 +24,13 @@ class ReassignablePartitionResponse(Struct, frozen=True):
     """In AlterPartitionReassignmentsResponse: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or: 3 no topic or partition of this name, 38 the replica count would change and may not, 39 empty list,
+    unknown or repeated broker, or a cancellation that would lose data, 85 there is no move to cancel; or the
+    code of the whole request."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people about the partition's ErrorCode; null or empty when there is none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +38,15 @@ class ReassignableTopicResponse(Struct, frozen=True):
     """In AlterPartitionReassignmentsResponse: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the client named it."""
     partitions: tuple[ReassignablePartitionResponse, ...] = ()
+    """One entry for each partition that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterPartitionReassignmentsResponse(Message, frozen=True):
-    """AlterPartitionReassignmentsResponse: versions 0-1, flexible 0+."""
+    """The outcome of each partition of an AlterPartitionReassignments request. 0 means that the move was accepted,
+    not that it is complete."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,10 +58,16 @@ class AlterPartitionReassignmentsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     allow_replication_factor_change: Annotated[bool, Wire("1+", ignorable=True)] = True
+    """Setting from the request, repeated (KIP-860); it has no meaning when the whole request failed."""
     error_code: Int16 = 0
+    """0, or why no partition was touched: 7 timed out, 31 Alter on the cluster is missing, 41 not the active
+    controller."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with the request's ErrorCode; null or empty when there is none."""
     responses: tuple[ReassignableTopicResponse, ...] = ()
+    """One entry for each topic that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

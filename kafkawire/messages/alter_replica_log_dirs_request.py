@@ -1,4 +1,6 @@
-"""AlterReplicaLogDirsRequest (request, api key 34).
+"""AlterReplicaLogDirsRequest (request, api key 34). Moves replicas to another log directory of the same broker
+(KIP-113). A client sends it to the broker that holds the replicas, for those alone; needs Alter on the cluster.
+The answer comes when the copy begins; DescribeLogDirs shows its progress.
 
 Versions 0-2, flexible from version 2.
 
@@ -23,7 +25,9 @@ class AlterReplicaLogDirTopic(Struct, frozen=True):
     """In AlterReplicaLogDirsRequest: versions 0-2."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic that the replicas to move belong to."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,12 +35,16 @@ class AlterReplicaLogDir(Struct, frozen=True):
     """In AlterReplicaLogDirsRequest: versions 0-2."""
 
     path: Annotated[str, Wire(map_key=True)] = ""
+    """Absolute path of the target, exactly as the broker has it from log.dirs."""
     topics: tuple[AlterReplicaLogDirTopic, ...] = ()
+    """Replicas that go to this directory, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterReplicaLogDirsRequest(Message, frozen=True):
-    """AlterReplicaLogDirsRequest: versions 0-2, flexible 2+."""
+    """Moves replicas to another log directory of the same broker (KIP-113). A client sends it to the broker that
+    holds the replicas, for those alone; needs Alter on the cluster. The answer comes when the copy begins;
+    DescribeLogDirs shows its progress."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -49,6 +57,7 @@ class AlterReplicaLogDirsRequest(Message, frozen=True):
     )
 
     dirs: tuple[AlterReplicaLogDir, ...] = ()
+    """Target directories, each with the replicas that go there."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

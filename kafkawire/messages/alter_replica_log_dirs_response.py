@@ -1,4 +1,5 @@
-"""AlterReplicaLogDirsResponse (response, api key 34).
+"""AlterReplicaLogDirsResponse (response, api key 34). The outcome of each replica of an AlterReplicaLogDirs request.
+0 means that the replica is there or that the copy began.
 
 Versions 0-2, flexible from version 2.
 
@@ -24,7 +25,11 @@ class AlterReplicaLogDirPartitionResult(Struct, frozen=True):
     """In AlterReplicaLogDirsResponse: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or: 9 the broker has no replica yet but will create it in this directory, 17 the topic name is too long to
+    move, 31 Alter on the cluster is missing, 39 the directory is cordoned (KIP-1066), 56 the directory or the
+    replica is offline, 57 the path is not in log.dirs."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +37,15 @@ class AlterReplicaLogDirTopicResult(Struct, frozen=True):
     """In AlterReplicaLogDirsResponse: versions 0-2."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the client named it."""
     partitions: tuple[AlterReplicaLogDirPartitionResult, ...] = ()
+    """One entry for each replica that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterReplicaLogDirsResponse(Message, frozen=True):
-    """AlterReplicaLogDirsResponse: versions 0-2, flexible 2+."""
+    """The outcome of each replica of an AlterReplicaLogDirs request. 0 means that the replica is there or that the
+    copy began."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -49,7 +57,11 @@ class AlterReplicaLogDirsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     results: tuple[AlterReplicaLogDirTopicResult, ...] = ()
+    """Results by topic; the directory is not repeated."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

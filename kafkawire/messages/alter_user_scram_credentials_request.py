@@ -1,4 +1,6 @@
-"""AlterUserScramCredentialsRequest (request, api key 51).
+"""AlterUserScramCredentialsRequest (request, api key 51). Sets and deletes SCRAM credentials of users (KIP-554). A
+client sends it to any broker, which forwards it to the controller; needs Alter on the cluster. The client salts
+the password, so the plain password never crosses the wire. Connections that are authenticated already stay open.
 
 Version 0, flexible.
 
@@ -23,7 +25,9 @@ class ScramCredentialDeletion(Struct, frozen=True):
     """In AlterUserScramCredentialsRequest: version 0."""
 
     name: str = ""
+    """User without the User: prefix."""
     mechanism: Int8 = 0
+    """1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,15 +35,24 @@ class ScramCredentialUpsertion(Struct, frozen=True):
     """In AlterUserScramCredentialsRequest: version 0."""
 
     name: str = ""
+    """User without the User: prefix; it must not be empty."""
     mechanism: Int8 = 0
+    """1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
     iterations: Int32 = 0
+    """PBKDF2 rounds that SaltedPassword went through, 4096 to 16384; otherwise 93 (unacceptable credential)."""
     salt: bytes = b""
+    """Random bytes that the client drew for this credential; SCRAM sends them to every client that logs in as the
+    user."""
     salted_password: bytes = b""
+    """Password after PBKDF2 with Salt and Iterations. The controller derives the stored key and the server key from
+    it and keeps only those. It is as secret as the password: use TLS."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterUserScramCredentialsRequest(Message, frozen=True):
-    """AlterUserScramCredentialsRequest: version 0, flexible 0+."""
+    """Sets and deletes SCRAM credentials of users (KIP-554). A client sends it to any broker, which forwards it to
+    the controller; needs Alter on the cluster. The client salts the password, so the plain password never
+    crosses the wire. Connections that are authenticated already stay open."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -52,7 +65,10 @@ class AlterUserScramCredentialsRequest(Message, frozen=True):
     )
 
     deletions: tuple[ScramCredentialDeletion, ...] = ()
+    """Credentials to delete. A user may occur once in Deletions and Upsertions together, even with different
+    mechanisms."""
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
+    """Credentials to create, or to replace where the user has one of this mechanism."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""AlterUserScramCredentialsResponse (response, api key 51).
+"""AlterUserScramCredentialsResponse (response, api key 51). The outcome for each user of an
+AlterUserScramCredentials request, in no fixed order.
 
 Version 0, flexible.
 
@@ -23,13 +24,17 @@ class AlterUserScramCredentialsResult(Struct, frozen=True):
     """In AlterUserScramCredentialsResponse: version 0."""
 
     user: str = ""
+    """User without the User: prefix."""
     error_code: Int16 = 0
+    """0, or: 31 Alter on the cluster is missing, 33 unknown mechanism, 35 metadata.version is too old for SCRAM, 91
+    there is no credential to delete, 92 the user occurs twice, 93 empty name or bad iteration count."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterUserScramCredentialsResponse(Message, frozen=True):
-    """AlterUserScramCredentialsResponse: version 0, flexible 0+."""
+    """The outcome for each user of an AlterUserScramCredentials request, in no fixed order."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -41,7 +46,9 @@ class AlterUserScramCredentialsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     results: tuple[AlterUserScramCredentialsResult, ...] = ()
+    """One entry for each user, whether to set or to delete."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

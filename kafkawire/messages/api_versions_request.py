@@ -1,4 +1,6 @@
-"""ApiVersionsRequest (request, api key 18).
+"""ApiVersionsRequest (request, api key 18). Asks a broker or controller which requests and versions it supports; the
+first request on a connection, allowed before SASL authentication too (KIP-35). No ACL is needed. Version 3 is
+flexible and names the client (KIP-511), version 5 names the node that the client means to reach (KIP-1242).
 
 Versions 0-5, flexible from version 3.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class ApiVersionsRequest(Message, frozen=True):
-    """ApiVersionsRequest: versions 0-5, flexible 3+."""
+    """Asks a broker or controller which requests and versions it supports; the first request on a connection,
+    allowed before SASL authentication too (KIP-35). No ACL is needed. Version 3 is flexible and names the
+    client (KIP-511), version 5 names the node that the client means to reach (KIP-1242)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -33,9 +37,17 @@ class ApiVersionsRequest(Message, frozen=True):
     )
 
     client_software_name: Annotated[str, Wire("3+", ignorable=True)] = ""
+    """Library that the client is built on, like apache-kafka-java, for the broker's metrics and logs. From version 3
+    on (KIP-511): letters, digits, dots and hyphens, with a letter or digit at either end; else the answer is
+    42."""
     client_software_version: Annotated[str, Wire("3+", ignorable=True)] = ""
+    """Release of that library, under the same rule of characters as ClientSoftwareName. From version 3 on (KIP-511)."""
     cluster_id: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Cluster that the client means to reach, known from an earlier Metadata response; the broker refuses another
+    with 129. Null, as on the first connection, skips the check. From version 5 on (KIP-1242)."""
     node_id: Annotated[Int32, Wire("5+", ignorable=True)] = -1
+    """Broker that the client means to reach at this address; another one answers 129. -1 skips the check, as for
+    bootstrap servers; an id together with a null ClusterId gets 42. From version 5 on (KIP-1242)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

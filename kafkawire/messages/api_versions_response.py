@@ -1,4 +1,6 @@
-"""ApiVersionsResponse (response, api key 18).
+"""ApiVersionsResponse (response, api key 18). Requests, versions and features of the node that answers. Its header
+is always version 0, without tagged fields, so that a client can read it before it knows the node. An unknown
+request version is answered in version 0 with error 35 (KIP-511).
 
 Versions 0-5, flexible from version 3.
 
@@ -25,8 +27,12 @@ class ApiVersion(Struct, frozen=True):
     """In ApiVersionsResponse: versions 0-5."""
 
     api_key: Annotated[Int16, Wire(map_key=True)] = 0
+    """Code of the request: 0 Produce, 1 Fetch, 3 Metadata, 18 ApiVersions and so on."""
     min_version: Int16 = 0
+    """Lowest version of that request which the node accepts. For Produce Kafka 4 lists 0, for the sake of old
+    librdkafka clients, but serves only 3 and later (KAFKA-18659)."""
     max_version: Int16 = 0
+    """Highest version of that request which the node accepts; the client uses the highest that both know."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,8 +42,11 @@ class SupportedFeatureKey(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, like metadata.version, kraft.version, transaction.version or group.version."""
     min_version: Int16 = 0
+    """Lowest level of the feature that this node can run."""
     max_version: Int16 = 0
+    """Highest level of the feature that this node can run."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -47,25 +56,43 @@ class FinalizedFeatureKey(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, as in SupportedFeatures."""
     max_version_level: Int16 = 0
+    """Level in force: 2 for transaction.version, for example, turns on KIP-890."""
     min_version_level: Int16 = 0
+    """Same as MaxVersionLevel in KRaft clusters."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ApiVersionsResponse(Message, frozen=True):
-    """ApiVersionsResponse: versions 0-5, flexible 3+."""
+    """Requests, versions and features of the node that answers. Its header is always version 0, without tagged
+    fields, so that a client can read it before it knows the node. An unknown request version is answered in
+    version 0 with error 35 (KIP-511)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5", flexible="3+", kind="response", family="rpc", api_key=18, source="rpc/ApiVersionsResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or why the list is not usable: 35 request version unknown, 42 malformed client software or a NodeId without
+    ClusterId, 129 the connection reached another node or cluster than meant (version 5)."""
     api_keys: tuple[ApiVersion, ...] = ()
+    """One entry for each request that this listener serves. With error 35 it has just the range of ApiVersions
+    itself (since Kafka 2.4), so that the client can try again in its highest version."""
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on."""
     supported_features: Annotated[tuple[SupportedFeatureKey, ...], Wire("3+", tagged="3+", tag=0, ignorable=True)] = ()
+    """Feature levels that this node's software can run (KIP-584). Up to version 3 features whose lowest level is 0
+    are left out, which version 4 corrects (KAFKA-17011). Tagged, from version 3 on."""
     finalized_features_epoch: Annotated[Int64, Wire("3+", tagged="3+", tag=1, ignorable=True)] = -1
+    """Grows with each change of FinalizedFeatures, so that a client keeps the newest of several answers; -1 when
+    unknown, and FinalizedFeatures means nothing then (KIP-584). Tagged, from version 3 on."""
     finalized_features: Annotated[tuple[FinalizedFeatureKey, ...], Wire("3+", tagged="3+", tag=2, ignorable=True)] = ()
+    """Feature levels in force in the whole cluster (KIP-584); a feature at level 0 is left out. Tagged, from version
+    3 on."""
     zk_migration_ready: Annotated[bool, Wire("3+", tagged="3+", tag=3, ignorable=True)] = False
+    """True from a KRaft controller that is set up for migration from ZooKeeper (KIP-866, Kafka 3.4 to 3.9); false
+    otherwise. Tagged, from version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

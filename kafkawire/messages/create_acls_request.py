@@ -1,4 +1,6 @@
-"""CreateAclsRequest (request, api key 30).
+"""CreateAclsRequest (request, api key 30). Adds access rules (KIP-140), each on its own: some may fail while others
+are stored. A client sends it to any broker, which forwards it to the controller; needs Alter on the cluster.
+Version 1 adds prefix patterns (KIP-290), 3 the resource type user (KIP-373). Repeating a rule is no error.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,17 +25,31 @@ class AclCreation(Struct, frozen=True):
     """In CreateAclsRequest: versions 0-3."""
 
     resource_type: Int8 = 0
+    """What the rule is about: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (version 3
+    on, KIP-373). 1 (any) is for filters only."""
     resource_name: str = ""
+    """Exact name, prefix, or * for all resources of the type. The cluster has the one name kafka-cluster; an empty
+    name gets 42 (invalid request)."""
     resource_pattern_type: Annotated[Int8, Wire("1+")] = 3
+    """How ResourceName is read: 3 literal, which includes *, or 4 prefix (KIP-290). Version 0 means 3."""
     principal: str = ""
+    """Type and name with a colon, for example User:alice; User:* stands for all principals."""
     host: str = ""
+    """IP address that the client connects from; * stands for all. The broker's own authorizer compares it as text,
+    without subnets or DNS."""
     operation: Int8 = 0
+    """What is allowed or denied: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action,
+    10 describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens, 15
+    two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """2 deny or 3 allow. A matching deny outweighs every allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreateAclsRequest(Message, frozen=True):
-    """CreateAclsRequest: versions 0-3, flexible 2+."""
+    """Adds access rules (KIP-140), each on its own: some may fail while others are stored. A client sends it to any
+    broker, which forwards it to the controller; needs Alter on the cluster. Version 1 adds prefix patterns
+    (KIP-290), 3 the resource type user (KIP-373). Repeating a rule is no error."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -46,6 +62,7 @@ class CreateAclsRequest(Message, frozen=True):
     )
 
     creations: tuple[AclCreation, ...] = ()
+    """Rules to add; the answer has a result for each, in the same order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

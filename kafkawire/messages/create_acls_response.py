@@ -1,4 +1,5 @@
-"""CreateAclsResponse (response, api key 30).
+"""CreateAclsResponse (response, api key 30). The outcome of each rule of a CreateAcls request. Other brokers may
+enforce a new rule a little later than the answer.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,19 +24,27 @@ class AclCreationResult(Struct, frozen=True):
     """In CreateAclsResponse: versions 0-3."""
 
     error_code: Int16 = 0
+    """0 (also when the rule existed), or: 31 Alter on the cluster is missing, 42 the rule is malformed, 54 no
+    authorizer is configured."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreateAclsResponse(Message, frozen=True):
-    """CreateAclsResponse: versions 0-3, flexible 2+."""
+    """The outcome of each rule of a CreateAcls request. Other brokers may enforce a new rule a little later than the
+    answer."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", flexible="2+", kind="response", family="rpc", api_key=30, source="rpc/CreateAclsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     results: tuple[AclCreationResult, ...] = ()
+    """One entry for each rule, in the order of the request; the rule itself is not repeated."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""CreateDelegationTokenRequest (request, api key 38).
+"""CreateDelegationTokenRequest (request, api key 38). Creates a delegation token, with which programs can log in
+through SCRAM as its owner (KIP-48). A client sends it to any broker, which forwards it to the controller.
+Creating for oneself needs no ACL, for another user CreateTokens on that user (KIP-373). A connection without
+authentication, or authenticated by a token, is refused.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,12 +26,17 @@ class CreatableRenewers(Struct, frozen=True):
     """In CreateDelegationTokenRequest: versions 0-3."""
 
     principal_type: str = ""
+    """Must be User; any other type gets 67 (invalid principal type)."""
     principal_name: str = ""
+    """User without the User: prefix."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreateDelegationTokenRequest(Message, frozen=True):
-    """CreateDelegationTokenRequest: versions 0-3, flexible 2+."""
+    """Creates a delegation token, with which programs can log in through SCRAM as its owner (KIP-48). A client sends
+    it to any broker, which forwards it to the controller. Creating for oneself needs no ACL, for another user
+    CreateTokens on that user (KIP-373). A connection without authentication, or authenticated by a token, is
+    refused."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -41,9 +49,15 @@ class CreateDelegationTokenRequest(Message, frozen=True):
     )
 
     owner_principal_type: Annotated[str | None, Wire("3+", nullable="3+")] = ""
+    """Type of the owner's principal, as a rule User; read only together with OwnerPrincipalName (KIP-373)."""
     owner_principal_name: Annotated[str | None, Wire("3+", nullable="3+")] = ""
+    """User that the token will stand for; null or empty is the requester itself, as in all versions below 3
+    (KIP-373)."""
     renewers: tuple[CreatableRenewers, ...] = ()
+    """Principals that may renew and expire the token besides its owner; empty for none."""
     max_lifetime_ms: Int64 = 0
+    """Milliseconds from creation after which the token cannot be renewed any more. 0, -1 or more than
+    delegation.token.max.lifetime.ms (by default 7 days) means that setting."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

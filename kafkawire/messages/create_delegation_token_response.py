@@ -1,4 +1,5 @@
-"""CreateDelegationTokenResponse (response, api key 38).
+"""CreateDelegationTokenResponse (response, api key 38). The new delegation token (KIP-48). This is a secret: TokenId
+is the user name for SCRAM and Hmac, in base64, the password.
 
 Versions 0-3, flexible from version 2.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class CreateDelegationTokenResponse(Message, frozen=True):
-    """CreateDelegationTokenResponse: versions 0-3, flexible 2+."""
+    """The new delegation token (KIP-48). This is a secret: TokenId is the user name for SCRAM and Hmac, in base64,
+    the password."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -32,16 +34,32 @@ class CreateDelegationTokenResponse(Message, frozen=True):
     )
 
     error_code: Int16 = 0
+    """0, or: 35 metadata.version is too old, 61 the controller has no delegation.token.secret.key, 64 the connection
+    may not ask for tokens, 65 CreateTokens on the owner is missing, 67 a renewer is not of type User."""
     principal_type: str = ""
+    """Type of the owner's principal, as a rule User."""
     principal_name: str = ""
+    """Owner, as which the token logs in."""
     token_requester_principal_type: Annotated[str, Wire("3+")] = ""
+    """Type of the principal that sent the request (KIP-373)."""
     token_requester_principal_name: Annotated[str, Wire("3+")] = ""
+    """User that sent the request; differs from the owner for a token created on behalf of another (KIP-373)."""
     issue_timestamp_ms: Int64 = 0
+    """Time of creation, epoch milliseconds of the controller's clock."""
     expiry_timestamp_ms: Int64 = 0
+    """When the token stops working unless it is renewed, epoch milliseconds of the controller's clock; first
+    delegation.token.expiry.time.ms (by default a day) after creation."""
     max_timestamp_ms: Int64 = 0
+    """Latest end that renewals can reach, epoch milliseconds of the controller's clock."""
     token_id: str = ""
+    """Random id of the token, not a secret; empty on an error."""
     hmac: bytes = b""
+    """HMAC-SHA-512 of the token id, keyed with delegation.token.secret.key: 64 bytes. Renewals need it, and base64
+    of it is the password. Empty on an error."""
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""CreatePartitionsRequest (request, api key 37).
+"""CreatePartitionsRequest (request, api key 37). Adds partitions to topics (KIP-195). Existing records stay where
+they are, so keys may map to other partitions afterwards. A client sends it to any broker, which forwards it to
+the controller; needs Alter on each topic.
 
 Versions 0-3, flexible from version 2.
 
@@ -24,6 +26,7 @@ class CreatePartitionsAssignment(Struct, frozen=True):
     """In CreatePartitionsRequest: versions 0-3."""
 
     broker_ids: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Replicas of one new partition, preferred leader first; as many as the existing partitions have."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,13 +34,19 @@ class CreatePartitionsTopic(Struct, frozen=True):
     """In CreatePartitionsRequest: versions 0-3."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic to enlarge; it must exist."""
     count: Int32 = 0
+    """Total after the change, not the number of new ones; it must exceed the present total."""
     assignments: Annotated[tuple[CreatePartitionsAssignment, ...] | None, Wire(nullable="0+")] = ()
+    """Brokers of each new partition, in the order of their numbers; null leaves the choice to the controller. An
+    array must have exactly as many entries as partitions are new."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreatePartitionsRequest(Message, frozen=True):
-    """CreatePartitionsRequest: versions 0-3, flexible 2+."""
+    """Adds partitions to topics (KIP-195). Existing records stay where they are, so keys may map to other partitions
+    afterwards. A client sends it to any broker, which forwards it to the controller; needs Alter on each
+    topic."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -50,8 +59,12 @@ class CreatePartitionsRequest(Message, frozen=True):
     )
 
     topics: tuple[CreatePartitionsTopic, ...] = ()
+    """Topics to enlarge. A name that occurs twice gets 42 (invalid request) and stays as it is."""
     timeout_ms: Int32 = 0
+    """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed
+    out)."""
     validate_only: bool = False
+    """True runs all checks, the quota included, and adds nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

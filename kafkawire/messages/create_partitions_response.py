@@ -1,4 +1,5 @@
-"""CreatePartitionsResponse (response, api key 37).
+"""CreatePartitionsResponse (response, api key 37). The outcome of each topic of a CreatePartitions request, in no
+fixed order.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,13 +24,18 @@ class CreatePartitionsTopicResult(Struct, frozen=True):
     """In CreatePartitionsResponse: versions 0-3."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the client named it."""
     error_code: Int16 = 0
+    """0, or: 3 no topic of this name, 7 timed out, 29 Alter on the topic is missing, 37 Count is no increase, 38 too
+    few active brokers, 39 bad Assignments, 42 duplicate topic, 89 mutation quota exhausted (version 3 on;
+    older versions only throttle)."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for people about ErrorCode; null on success."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreatePartitionsResponse(Message, frozen=True):
-    """CreatePartitionsResponse: versions 0-3, flexible 2+."""
+    """The outcome of each topic of a CreatePartitions request, in no fixed order."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -41,7 +47,11 @@ class CreatePartitionsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. It covers the request quota
+    and the controller mutation quota (KIP-599). From version 1 on the broker answers before it throttles
+    (KIP-219)."""
     results: tuple[CreatePartitionsTopicResult, ...] = ()
+    """One entry for each name that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

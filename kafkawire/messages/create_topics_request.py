@@ -1,4 +1,7 @@
-"""CreateTopicsRequest (request, api key 19).
+"""CreateTopicsRequest (request, api key 19). Creates topics, with a placement that the controller chooses or the
+client gives (KIP-4). A client sends it to any broker, which forwards it to the controller (KIP-590); needs Create
+on the cluster or on each topic. One topic may fail while others are created. Version 4 allows broker defaults
+(KIP-464), 5 returns the configs (KIP-525), 7 the topic ids (KIP-516).
 
 Versions 0-7, flexible from version 5.
 
@@ -24,7 +27,10 @@ class CreatableReplicaAssignment(Struct, frozen=True):
     """In CreateTopicsRequest: versions 0-7."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in the new topic; the numbers must run from 0 without a gap."""
     broker_ids: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Replicas in order of preference: the first is the preferred leader. All partitions of the topic need the same
+    count, and at least one of the brokers must be active."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,7 +38,9 @@ class CreatableTopicConfig(Struct, frozen=True):
     """In CreateTopicsRequest: versions 0-7."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Topic-level key, for example retention.ms; an unknown key fails the topic with 40 (invalid config)."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Setting in its text form. Null is allowed on the wire, but the controller rejects it with 40 (invalid config)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,15 +48,27 @@ class CreatableTopic(Struct, frozen=True):
     """In CreateTopicsRequest: versions 0-7."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """1 to 249 characters out of letters, digits, dot, underscore and hyphen, but not . or .. alone. Dot and
+    underscore collide with each other, as metric names turn both into underscores."""
     num_partitions: Int32 = 0
+    """How many partitions to create, numbered from 0. -1 together with Assignments, or from version 4 on for the
+    setting num.partitions (KIP-464)."""
     replication_factor: Int16 = 0
+    """How many brokers hold each partition. -1 together with Assignments, or from version 4 on for the setting
+    default.replication.factor (KIP-464)."""
     assignments: tuple[CreatableReplicaAssignment, ...] = ()
+    """Brokers of each partition, chosen by the client; empty leaves the choice to the controller. When it is given,
+    NumPartitions and ReplicationFactor must be -1."""
     configs: tuple[CreatableTopicConfig, ...] = ()
+    """Settings that differ from the brokers' defaults; empty for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreateTopicsRequest(Message, frozen=True):
-    """CreateTopicsRequest: versions 0-7, flexible 5+."""
+    """Creates topics, with a placement that the controller chooses or the client gives (KIP-4). A client sends it to
+    any broker, which forwards it to the controller (KIP-590); needs Create on the cluster or on each topic.
+    One topic may fail while others are created. Version 4 allows broker defaults (KIP-464), 5 returns the
+    configs (KIP-525), 7 the topic ids (KIP-516)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-7",
@@ -61,8 +81,13 @@ class CreateTopicsRequest(Message, frozen=True):
     )
 
     topics: tuple[CreatableTopic, ...] = ()
+    """One entry for each topic to create. A name that occurs twice is not created at all and gets 42 (invalid
+    request)."""
     timeout_ms: Annotated[Int32, Wire(name="timeoutMs")] = 60000
+    """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed
+    out). The answer does not wait until brokers have the replicas ready."""
     validate_only: Annotated[bool, Wire("1+", name="validateOnly")] = False
+    """True runs all checks, the policy and the quota included, and creates nothing. Version 0 always creates."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""CreateTopicsResponse (response, api key 19).
+"""CreateTopicsResponse (response, api key 19). The outcome of each topic of a CreateTopics request, in no fixed
+order. Metadata on a broker may lack a new topic for a short time after this answer.
 
 Versions 0-7, flexible from version 5.
 
@@ -26,10 +27,16 @@ class CreatableTopicConfigs(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="5+")
 
     name: str = ""
+    """Topic-level key, for example cleanup.policy."""
     value: Annotated[str | None, Wire(nullable="5+")] = ""
+    """Effective setting in its text form; null when it is sensitive or has none."""
     read_only: bool = False
+    """Whether AlterConfigs cannot change the setting."""
     config_source: Annotated[Int8, Wire(ignorable=True)] = -1
+    """Where the value comes from: 1 topic, 2 one node's dynamic config, 3 the cluster-wide dynamic default, 4 the
+    node's file, 5 Kafka's default; -1 means unknown."""
     is_sensitive: bool = False
+    """True for passwords, whose Value is always null here."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -37,25 +44,43 @@ class CreatableTopicResult(Struct, frozen=True):
     """In CreateTopicsResponse: versions 0-7."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic, as the client named it."""
     topic_id: Annotated[uuid.UUID, Wire("7+", ignorable=True)] = ZERO_UUID
+    """Id that the controller drew for the topic (KIP-516); all zeros on an error. With validateOnly the id is
+    discarded."""
     error_code: Int16 = 0
+    """0, or: 7 timed out, 17 illegal or colliding name, 29 Create is missing, 36 exists already, 37 bad partition
+    count, 38 bad replication factor or too few brokers, 39 bad Assignments, 40 bad config, 42 malformed or
+    duplicate, 44 create.topic.policy refused it, 89 mutation quota exhausted (version 6 on; older versions
+    only throttle)."""
     error_message: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = ""
+    """Text for people about ErrorCode; null on success. Version 0 lacks it."""
     topic_config_error_code: Annotated[Int16, Wire("5+", tagged="5+", tag=0, ignorable=True)] = 0
+    """0, or 29: the topic is created, but DescribeConfigs on it is missing, so NumPartitions, ReplicationFactor and
+    Configs stay unset (KIP-525)."""
     num_partitions: Annotated[Int32, Wire("5+", ignorable=True)] = -1
+    """Partitions that the topic has got; -1 on an error or when TopicConfigErrorCode is set."""
     replication_factor: Annotated[Int16, Wire("5+", ignorable=True)] = -1
+    """Replicas that each partition has got; -1 on an error or when TopicConfigErrorCode is set."""
     configs: Annotated[tuple[CreatableTopicConfigs, ...] | None, Wire("5+", nullable="5+", ignorable=True)] = ()
+    """All settings in force for the new topic, defaults included (KIP-525); empty or null when they are withheld."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class CreateTopicsResponse(Message, frozen=True):
-    """CreateTopicsResponse: versions 0-7, flexible 5+."""
+    """The outcome of each topic of a CreateTopics request, in no fixed order. Metadata on a broker may lack a new
+    topic for a short time after this answer."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-7", flexible="5+", kind="response", family="rpc", api_key=19, source="rpc/CreateTopicsResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. It covers the request quota
+    and the controller mutation quota (KIP-599). From version 3 on the broker answers before it throttles
+    (KIP-219)."""
     topics: tuple[CreatableTopicResult, ...] = ()
+    """One entry for each name that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DeleteAclsRequest (request, api key 31).
+"""DeleteAclsRequest (request, api key 31). Deletes all access rules that match at least one of the filters
+(KIP-140). A client sends it to any broker, which forwards it to the controller; needs Alter on the cluster.
+Version 1 adds pattern types (KIP-290), 3 the resource type user (KIP-373).
 
 Versions 0-3, flexible from version 2.
 
@@ -23,17 +25,32 @@ class DeleteAclsFilter(Struct, frozen=True):
     """In DeleteAclsRequest: versions 0-3."""
 
     resource_type_filter: Int8 = 0
+    """What the rules are about: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user
+    (version 3 on, KIP-373)."""
     resource_name_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Name in the rule, compared as PatternTypeFilter demands; null matches every name."""
     pattern_type_filter: Annotated[Int8, Wire("1+")] = 3
+    """Which kinds of pattern match: 1 any, 3 literal, 4 prefix, each with the name exactly as in the rule; 2 (match)
+    finds all rules that apply to a resource of that name, * and prefixes included (KIP-290). Version 0 means
+    3."""
     principal_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Type and name as in the rule, for example User:alice; null matches every principal. User:* matches only rules
+    that contain it."""
     host_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """IP address or * as in the rule; null matches every host."""
     operation: Int8 = 0
+    """Operation in the rule: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster
+    action, 10 describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens,
+    15 two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """1 any, 2 deny or 3 allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteAclsRequest(Message, frozen=True):
-    """DeleteAclsRequest: versions 0-3, flexible 2+."""
+    """Deletes all access rules that match at least one of the filters (KIP-140). A client sends it to any broker,
+    which forwards it to the controller; needs Alter on the cluster. Version 1 adds pattern types (KIP-290), 3
+    the resource type user (KIP-373)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -46,6 +63,7 @@ class DeleteAclsRequest(Message, frozen=True):
     )
 
     filters: tuple[DeleteAclsFilter, ...] = ()
+    """Filters, each applied on its own; a filter that matches no rule is no error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""DeleteAclsResponse (response, api key 31).
+"""DeleteAclsResponse (response, api key 31). The rules that each filter of a DeleteAcls request has removed.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,14 +23,27 @@ class DeleteAclsMatchingAcl(Struct, frozen=True):
     """In DeleteAclsResponse: versions 0-3."""
 
     error_code: Int16 = 0
+    """0 when this rule is gone; another code is the authorizer's reason why it stayed."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people about the rule's own ErrorCode; null or empty when there is none."""
     resource_type: Int8 = 0
+    """What the rule was about: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (version
+    3 on, KIP-373)."""
     resource_name: str = ""
+    """Exact name, prefix, or * for all resources of the type."""
     pattern_type: Annotated[Int8, Wire("1+")] = 3
+    """How ResourceName was read: 3 literal, which includes *, or 4 prefix (KIP-290). Version 0 cannot carry prefix
+    rules."""
     principal: str = ""
+    """Type and name with a colon, for example User:alice; User:* stands for all principals."""
     host: str = ""
+    """IP address that the rule was limited to; * stands for all."""
     operation: Int8 = 0
+    """What the rule was about: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10
+    describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens, 15
+    two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """2 deny or 3 allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -38,20 +51,27 @@ class DeleteAclsFilterResult(Struct, frozen=True):
     """In DeleteAclsResponse: versions 0-3."""
 
     error_code: Int16 = 0
+    """0, or: 31 Alter on the cluster is missing, 42 the filter is malformed, 54 no authorizer is configured."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
+    """Rules that the filter matched; empty for none. A rule that two filters match occurs under both."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteAclsResponse(Message, frozen=True):
-    """DeleteAclsResponse: versions 0-3, flexible 2+."""
+    """The rules that each filter of a DeleteAcls request has removed."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", flexible="2+", kind="response", family="rpc", api_key=31, source="rpc/DeleteAclsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     filter_results: tuple[DeleteAclsFilterResult, ...] = ()
+    """One entry for each filter, in the order of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

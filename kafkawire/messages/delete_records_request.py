@@ -1,4 +1,6 @@
-"""DeleteRecordsRequest (request, api key 21).
+"""DeleteRecordsRequest (request, api key 21). Moves the start of logs forward, so that the records before it are
+gone (KIP-107); an admin client sends it to the leaders of the partitions. Needs Delete on each topic. It may be
+sent again: a start that is already further on stays.
 
 Versions 0-2, flexible from version 2.
 
@@ -24,7 +26,10 @@ class DeleteRecordsPartition(Struct, frozen=True):
     """In DeleteRecordsRequest: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     offset: Int64 = 0
+    """First offset to keep; -1 stands for the high watermark, which deletes all that consumers can see. An offset
+    above the high watermark gets 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +37,16 @@ class DeleteRecordsTopic(Struct, frozen=True):
     """In DeleteRecordsRequest: versions 0-2."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, always by its name; an internal one is refused with 17."""
     partitions: tuple[DeleteRecordsPartition, ...] = ()
+    """New starts for the partitions of this topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteRecordsRequest(Message, frozen=True):
-    """DeleteRecordsRequest: versions 0-2, flexible 2+."""
+    """Moves the start of logs forward, so that the records before it are gone (KIP-107); an admin client sends it to
+    the leaders of the partitions. Needs Delete on each topic. It may be sent again: a start that is already
+    further on stays."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -50,7 +59,10 @@ class DeleteRecordsRequest(Message, frozen=True):
     )
 
     topics: tuple[DeleteRecordsTopic, ...] = ()
+    """Partitions to shorten, by topic."""
     timeout_ms: Int32 = 0
+    """Milliseconds that the leader waits for all live replicas to move their starts too; then the answer is 7,
+    though the leader has moved its own."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DeleteRecordsResponse (response, api key 21).
+"""DeleteRecordsResponse (response, api key 21). The leader's answer for each partition, once all live replicas have
+moved their starts or TimeoutMs is over.
 
 Versions 0-2, flexible from version 2.
 
@@ -24,8 +25,13 @@ class DeleteRecordsPartitionResult(Struct, frozen=True):
     """In DeleteRecordsResponse: versions 0-2."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in its topic, from 0."""
     low_watermark: Int64 = 0
+    """Lowest log start offset among the live replicas: nothing before it remains on any of them. -1 on an error."""
     error_code: Int16 = 0
+    """0, or why it failed: 1 offset below -1 or above the high watermark, 3 unknown topic or partition, 6 not the
+    leader, 7 TimeoutMs over, 17 internal topic, 29 Delete is missing, 44 cleanup.policy of the topic lacks
+    delete, 56 disk error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,19 +39,24 @@ class DeleteRecordsTopicResult(Struct, frozen=True):
     """In DeleteRecordsResponse: versions 0-2."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic that the request named."""
     partitions: tuple[DeleteRecordsPartitionResult, ...] = ()
+    """One result for each partition of this topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteRecordsResponse(Message, frozen=True):
-    """DeleteRecordsResponse: versions 0-2, flexible 2+."""
+    """The leader's answer for each partition, once all live replicas have moved their starts or TimeoutMs is over."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="2+", kind="response", family="rpc", api_key=21, source="rpc/DeleteRecordsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on the answer
+    comes first and the client waits (KIP-219), before that the broker delayed the answer."""
     topics: tuple[DeleteRecordsTopicResult, ...] = ()
+    """Results by topic, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

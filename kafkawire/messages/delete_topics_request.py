@@ -1,4 +1,6 @@
-"""DeleteTopicsRequest (request, api key 20).
+"""DeleteTopicsRequest (request, api key 20). Deletes topics with their data, irrevocably (KIP-4). A client sends it
+to any broker, which forwards it to the controller; needs Delete on each topic or on the cluster. Version 6 can
+name a topic by its id (KIP-516), which protects a topic of the same name that was created later.
 
 Versions 0-6, flexible from version 4.
 
@@ -26,12 +28,16 @@ class DeleteTopicState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="6+")
 
     name: Annotated[str | None, Wire(nullable="6+", entity_type="topicName")] = None
+    """Topic to delete; null when TopicId identifies it. Both together get 42 (invalid request), and so does neither."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id of the topic (KIP-516); all zeros when Name identifies it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteTopicsRequest(Message, frozen=True):
-    """DeleteTopicsRequest: versions 0-6, flexible 4+."""
+    """Deletes topics with their data, irrevocably (KIP-4). A client sends it to any broker, which forwards it to the
+    controller; needs Delete on each topic or on the cluster. Version 6 can name a topic by its id (KIP-516),
+    which protects a topic of the same name that was created later."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",
@@ -44,8 +50,13 @@ class DeleteTopicsRequest(Message, frozen=True):
     )
 
     topics: Annotated[tuple[DeleteTopicState, ...], Wire("6+")] = ()
+    """Topics to delete, by name or by id; replaces TopicNames. A name or id that occurs twice gets 42 (invalid
+    request) and stays."""
     topic_names: Annotated[tuple[str, ...], Wire("0-5", ignorable=True, entity_type="topicName")] = ()
+    """Topics to delete, in versions 0 to 5; Topics replaces it."""
     timeout_ms: Int32 = 0
+    """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed
+    out). The answer does not wait until brokers have removed the files."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DeleteTopicsResponse (response, api key 20).
+"""DeleteTopicsResponse (response, api key 20). The outcome of each topic of a DeleteTopics request. The order is
+random on purpose, so that it gives no hint about topics that the caller must not know.
 
 Versions 0-6, flexible from version 4.
 
@@ -24,21 +25,32 @@ class DeletableTopicResult(Struct, frozen=True):
     """In DeleteTopicsResponse: versions 0-6."""
 
     name: Annotated[str | None, Wire(nullable="6+", map_key=True, entity_type="topicName")] = ""
+    """Topic; null (version 6 on) when it was asked for by an id that is unknown or that the caller may not Describe."""
     topic_id: Annotated[uuid.UUID, Wire("6+", ignorable=True)] = ZERO_UUID
+    """Id of the topic; all zeros when it was asked for by a name that is unknown, denied or duplicate."""
     error_code: Int16 = 0
+    """0, or: 3 no topic of this name, 7 timed out, 29 Delete is missing (or Describe, whether the topic exists or
+    not), 42 duplicate or malformed, 73 delete.topic.enable is false (42 before version 3), 89 mutation quota
+    exhausted (version 5 on), 100 no topic of this id."""
     error_message: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Text for people about ErrorCode; null on success."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteTopicsResponse(Message, frozen=True):
-    """DeleteTopicsResponse: versions 0-6, flexible 4+."""
+    """The outcome of each topic of a DeleteTopics request. The order is random on purpose, so that it gives no hint
+    about topics that the caller must not know."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6", flexible="4+", kind="response", family="rpc", api_key=20, source="rpc/DeleteTopicsResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. It covers the request quota
+    and the controller mutation quota (KIP-599). From version 2 on the broker answers before it throttles
+    (KIP-219)."""
     responses: tuple[DeletableTopicResult, ...] = ()
+    """One entry for each topic that was asked for, shuffled."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

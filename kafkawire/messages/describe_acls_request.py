@@ -1,4 +1,6 @@
-"""DescribeAclsRequest (request, api key 29).
+"""DescribeAclsRequest (request, api key 29). Reads the access rules that match one filter (KIP-140). Any broker
+answers from its own copy; needs Describe on the cluster. Version 1 adds pattern types (KIP-290), 3 the resource
+type user (KIP-373).
 
 Versions 0-3, flexible from version 2.
 
@@ -20,7 +22,8 @@ from kafkawire.wire.write import Append
 
 
 class DescribeAclsRequest(Message, frozen=True):
-    """DescribeAclsRequest: versions 0-3, flexible 2+."""
+    """Reads the access rules that match one filter (KIP-140). Any broker answers from its own copy; needs Describe
+    on the cluster. Version 1 adds pattern types (KIP-290), 3 the resource type user (KIP-373)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -33,12 +36,25 @@ class DescribeAclsRequest(Message, frozen=True):
     )
 
     resource_type_filter: Annotated[Int8, Wire(aliases=("ResourceType",))] = 0
+    """What the rules are about: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user
+    (version 3 on, KIP-373)."""
     resource_name_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Name in the rule, compared as PatternTypeFilter demands; null matches every name."""
     pattern_type_filter: Annotated[Int8, Wire("1+", aliases=("ResourcePatternType",))] = 3
+    """Which kinds of pattern match: 1 any, 3 literal, 4 prefix, each with the name exactly as in the rule; 2 (match)
+    finds all rules that apply to a resource of that name, * and prefixes included (KIP-290). Version 0 means
+    3."""
     principal_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Type and name as in the rule, for example User:alice; null matches every principal. User:* matches only rules
+    that contain it."""
     host_filter: Annotated[str | None, Wire(nullable="0+")] = ""
+    """IP address or * as in the rule; null matches every host."""
     operation: Int8 = 0
+    """Operation in the rule: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster
+    action, 10 describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens,
+    15 two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """1 any, 2 deny or 3 allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

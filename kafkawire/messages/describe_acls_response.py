@@ -1,4 +1,5 @@
-"""DescribeAclsResponse (response, api key 29).
+"""DescribeAclsResponse (response, api key 29). The rules that match a DescribeAcls filter, grouped by resource
+pattern.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,9 +24,15 @@ class AclDescription(Struct, frozen=True):
     """In DescribeAclsResponse: versions 0-3."""
 
     principal: str = ""
+    """Type and name with a colon, for example User:alice; User:* stands for all principals."""
     host: str = ""
+    """IP address that the rule is limited to; * stands for all."""
     operation: Int8 = 0
+    """What the rule is about: 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10
+    describe configs, 11 alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens, 15
+    two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """2 deny or 3 allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,23 +40,35 @@ class DescribeAclsResource(Struct, frozen=True):
     """In DescribeAclsResponse: versions 0-3."""
 
     resource_type: Annotated[Int8, Wire(aliases=("Type",))] = 0
+    """What the rules are about: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (version
+    3 on, KIP-373)."""
     resource_name: Annotated[str, Wire(aliases=("Name",))] = ""
+    """Exact name, prefix, or * for all resources of the type."""
     pattern_type: Annotated[Int8, Wire("1+")] = 3
+    """How ResourceName is read: 3 literal, which includes *, or 4 prefix (KIP-290). Version 0 cannot carry prefix
+    rules."""
     acls: tuple[AclDescription, ...] = ()
+    """Matching rules of this pattern."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeAclsResponse(Message, frozen=True):
-    """DescribeAclsResponse: versions 0-3, flexible 2+."""
+    """The rules that match a DescribeAcls filter, grouped by resource pattern."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", flexible="2+", kind="response", family="rpc", api_key=29, source="rpc/DescribeAclsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     error_code: Int16 = 0
+    """0, or: 31 Describe on the cluster is missing, 54 no authorizer is configured."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resources: tuple[DescribeAclsResource, ...] = ()
+    """One entry for each pattern that has matching rules; empty when no rule matches."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DescribeClientQuotasRequest (request, api key 48).
+"""DescribeClientQuotasRequest (request, api key 48). Reads the quotas that are set for users, client ids and IP
+addresses (KIP-546). Any broker answers from its own copy of the metadata; needs DescribeConfigs on the cluster.
+It returns what is stored and does not work out which quota applies to a client.
 
 Versions 0-1, flexible from version 1.
 
@@ -23,13 +25,18 @@ class ComponentData(Struct, frozen=True):
     """In DescribeClientQuotasRequest: versions 0-1."""
 
     entity_type: str = ""
+    """Part of an entity that the condition is about: user, client-id or ip; ip cannot be combined with the others."""
     match_type: Int8 = 0
+    """0: the name in Match, 1: the default entity of the type, 2: any entity that has this type, default included."""
     match: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Name that MatchType 0 looks for; null with the types 1 and 2."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeClientQuotasRequest(Message, frozen=True):
-    """DescribeClientQuotasRequest: versions 0-1, flexible 1+."""
+    """Reads the quotas that are set for users, client ids and IP addresses (KIP-546). Any broker answers from its
+    own copy of the metadata; needs DescribeConfigs on the cluster. It returns what is stored and does not
+    work out which quota applies to a client."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -42,7 +49,11 @@ class DescribeClientQuotasRequest(Message, frozen=True):
     )
 
     components: tuple[ComponentData, ...] = ()
+    """Conditions, all of which an entity must meet; a type may occur once. An empty array without Strict matches all
+    entities."""
     strict: bool = False
+    """True leaves out entities with parts that no condition is about: user=alice does not match the pair of alice
+    and a client id then."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeClientQuotasResponse (response, api key 48).
+"""DescribeClientQuotasResponse (response, api key 48). Entities that match a DescribeClientQuotas filter, each with
+the quotas set for exactly it.
 
 Versions 0-1, flexible from version 1.
 
@@ -23,7 +24,10 @@ class EntityData(Struct, frozen=True):
     """In DescribeClientQuotasResponse: versions 0-1."""
 
     entity_type: str = ""
+    """user, client-id or ip (KIP-612). user and client-id may be combined; ip stands alone."""
     entity_name: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Principal name, client id or address; null for the default entity of the type, which applies where no named
+    one does."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,7 +35,11 @@ class ValueData(Struct, frozen=True):
     """In DescribeClientQuotasResponse: versions 0-1."""
 
     key: str = ""
+    """producer_byte_rate and consumer_byte_rate in bytes per second, request_percentage in percent of one broker
+    thread's time, controller_mutation_rate in partitions per second (KIP-599); for ip only
+    connection_creation_rate, per second (KIP-612)."""
     value: float = 0.0
+    """Limit in the unit of its key; byte rates and connection_creation_rate are whole numbers, in spite of the type."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -39,12 +47,14 @@ class EntryData(Struct, frozen=True):
     """In DescribeClientQuotasResponse: versions 0-1."""
 
     entity: tuple[EntityData, ...] = ()
+    """Parts that make up the entity: one, or user together with client-id."""
     values: tuple[ValueData, ...] = ()
+    """Quotas that are stored under exactly this entity."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeClientQuotasResponse(Message, frozen=True):
-    """DescribeClientQuotasResponse: versions 0-1, flexible 1+."""
+    """Entities that match a DescribeClientQuotas filter, each with the quotas set for exactly it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -56,9 +66,14 @@ class DescribeClientQuotasResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 31 DescribeConfigs on the cluster is missing, 35 unknown entity type, 42 the conditions contradict each
+    other."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     entries: Annotated[tuple[EntryData, ...] | None, Wire(nullable="0+")] = ()
+    """Matching entities; empty when there is none, null on an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DescribeClusterRequest (request, api key 60).
+"""DescribeClusterRequest (request, api key 60). Asks for the id, nodes and controller of the cluster, without topics
+(KIP-700); admin clients send it. A broker asks for no ACL and lists brokers, a controller needs Alter on the
+cluster and lists controllers (version 1, KIP-919). Version 2 can include fenced brokers (KIP-1073).
 
 Versions 0-2, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class DescribeClusterRequest(Message, frozen=True):
-    """DescribeClusterRequest: versions 0-2, flexible 0+."""
+    """Asks for the id, nodes and controller of the cluster, without topics (KIP-700); admin clients send it. A
+    broker asks for no ACL and lists brokers, a controller needs Alter on the cluster and lists controllers
+    (version 1, KIP-919). Version 2 can include fenced brokers (KIP-1073)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -32,8 +36,13 @@ class DescribeClusterRequest(Message, frozen=True):
     )
 
     include_cluster_authorized_operations: bool = False
+    """Asks for ClusterAuthorizedOperations in the response; Describe on the cluster is needed to see any."""
     endpoint_type: Annotated[Int8, Wire("1+")] = 1
+    """Nodes to describe: 1 brokers, for a broker, 2 controllers, for a controller (KIP-919). Another combination
+    gets 114, another number 115. Version 0 implies 1."""
     include_fenced_brokers: Annotated[bool, Wire("2+")] = False
+    """Asks for brokers that are registered but fenced as well, for example those shut down, from version 2 on
+    (KIP-1073); older versions imply false. It is meant for EndpointType 1 only."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeClusterResponse (response, api key 60).
+"""DescribeClusterResponse (response, api key 60). The cluster as the answering node knows it. Addresses are those of
+the listener that the request came in on.
 
 Versions 0-2, flexible.
 
@@ -23,28 +24,46 @@ class DescribeClusterBroker(Struct, frozen=True):
     """In DescribeClusterResponse: versions 0-2."""
 
     broker_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Id of the broker or controller (its node.id)."""
     host: str = ""
+    """Advertised host name or IP address of that node."""
     port: Int32 = 0
+    """TCP port that goes with Host."""
     rack: Annotated[str | None, Wire(nullable="0+")] = None
+    """broker.rack of that broker; null when it has none, and for controllers."""
     is_fenced: Annotated[bool, Wire("2+")] = False
+    """Whether the controller keeps the broker from serving clients, because it is starting up, shut down or without
+    heartbeat. From version 2 on (KIP-1073); false for controllers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeClusterResponse(Message, frozen=True):
-    """DescribeClusterResponse: versions 0-2, flexible 0+."""
+    """The cluster as the answering node knows it. Addresses are those of the listener that the request came in on."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=60, source="rpc/DescribeClusterResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why the rest is empty: 31 Alter on the cluster is missing (controller), 42 wrong EndpointType in version
+    0, 114 brokers asked of a controller or the other way round, 115 unknown EndpointType."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode, for people; null without an error, or for the code's usual text."""
     endpoint_type: Annotated[Int8, Wire("1+")] = 1
+    """Kind of nodes that Brokers lists: 1 brokers, 2 controllers. From version 1 on; version 0 implies 1."""
     cluster_id: str = ""
+    """Id of the cluster, made when it is first set up (KIP-78); empty on an error."""
     controller_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """From a broker: some live broker, which forwards controller requests (KIP-590), or the controller under
+    ZooKeeper. From a controller: the active one. -1 when it is unknown or not in Brokers."""
     brokers: tuple[DescribeClusterBroker, ...] = ()
+    """Live brokers (and fenced ones when asked for), or registered controllers, that have the listener of this
+    connection."""
     cluster_authorized_operations: Int32 = -2147483648
+    """What the principal may do on the cluster: bit n is set when the principal may do the AclOperation of code n
+    (KIP-430); 0 when Describe on the cluster is missing, -2147483648 when not asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""DescribeConfigsRequest (request, api key 32).
+"""DescribeConfigsRequest (request, api key 32). Reads settings with their origin (KIP-133). Any broker answers about
+topics, groups and client metrics; requests about one broker or its loggers must go to that broker. Needs
+DescribeConfigs on the topic, on the group, or on the cluster for all other kinds. Version 1 adds synonyms
+(KIP-226), 3 types and documentation (KIP-569).
 
 Versions 0-4, flexible from version 4.
 
@@ -23,13 +26,21 @@ class DescribeConfigsResource(Struct, frozen=True):
     """In DescribeConfigsRequest: versions 0-4."""
 
     resource_type: Int8 = 0
+    """Kind of resource: 2 topic, 4 broker, 8 the loggers of a broker, 16 client metrics subscription (KIP-714), 32
+    group."""
     resource_name: str = ""
+    """Topic, group or subscription name, or a broker id in decimal. An empty name with type 4 asks for the
+    cluster-wide dynamic defaults of brokers."""
     configuration_keys: Annotated[tuple[str, ...] | None, Wire(nullable="0+")] = ()
+    """Keys to return; null or, in the present broker, an empty array returns all. Unknown keys are ignored."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeConfigsRequest(Message, frozen=True):
-    """DescribeConfigsRequest: versions 0-4, flexible 4+."""
+    """Reads settings with their origin (KIP-133). Any broker answers about topics, groups and client metrics;
+    requests about one broker or its loggers must go to that broker. Needs DescribeConfigs on the topic, on
+    the group, or on the cluster for all other kinds. Version 1 adds synonyms (KIP-226), 3 types and
+    documentation (KIP-569)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -42,8 +53,11 @@ class DescribeConfigsRequest(Message, frozen=True):
     )
 
     resources: tuple[DescribeConfigsResource, ...] = ()
+    """Resources to read; there is no way to ask for all."""
     include_synonyms: Annotated[bool, Wire("1+", aliases=("IncludeSynoyms",))] = False
+    """Whether to fill Synonyms; version 0 never has them (KIP-226)."""
     include_documentation: Annotated[bool, Wire("3+")] = False
+    """Whether to fill Documentation (KIP-569)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeConfigsResponse (response, api key 32).
+"""DescribeConfigsResponse (response, api key 32). Settings of each resource of a DescribeConfigs request (KIP-133).
+Passwords are never returned.
 
 Versions 0-4, flexible from version 4.
 
@@ -25,8 +26,11 @@ class DescribeConfigsSynonym(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     name: str = ""
+    """Key at that level: a topic's retention.ms has log.retention.ms of the broker as a synonym."""
     value: Annotated[str | None, Wire(nullable="1+")] = ""
+    """Value that this level has; null when it is sensitive."""
     source: Int8 = 0
+    """Level of this entry, with the numbers of ConfigSource."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,14 +38,26 @@ class DescribeConfigsResourceResult(Struct, frozen=True):
     """In DescribeConfigsResponse: versions 0-4."""
 
     name: str = ""
+    """Key, for example retention.ms; for resource type 8 the name of a logger."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Setting in force, in its text form; null when it is sensitive or has none. For a logger its level."""
     read_only: bool = False
+    """True for a broker key that needs the file and a restart; the keys of other kinds are never read-only."""
     is_default: Annotated[bool, Wire("0")] = False
+    """Whether the value is not set explicitly. Only version 0 has it; ConfigSource 5 replaces it."""
     config_source: Annotated[Int8, Wire("1+", ignorable=True)] = -1
+    """Origin of the value: 1 topic, 2 this broker's dynamic config, 3 cluster-wide dynamic default, 4 broker's file,
+    5 Kafka's default, 6 logger, 7 client metrics, 8 group; 0 unknown. -1 stands for absent, in version 0."""
     is_sensitive: bool = False
+    """True for passwords, and for keys whose type the broker does not know; Value is null then."""
     synonyms: Annotated[tuple[DescribeConfigsSynonym, ...], Wire("1+", ignorable=True)] = ()
+    """Keys that can supply the value, in order of precedence, the winner first (KIP-226); empty unless
+    IncludeSynonyms was set."""
     config_type: Annotated[Int8, Wire("3+", ignorable=True)] = 0
+    """Type of the value: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password; 0
+    unknown (KIP-569)."""
     documentation: Annotated[str | None, Wire("3+", nullable="3+", ignorable=True)] = ""
+    """HTML text that describes the key (KIP-569); null unless IncludeDocumentation was set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -49,22 +65,33 @@ class DescribeConfigsResult(Struct, frozen=True):
     """In DescribeConfigsResponse: versions 0-4."""
 
     error_code: Int16 = 0
+    """0, or: 3 no topic of this name, 17 illegal topic name, 29 DescribeConfigs on the topic is missing, 30 on the
+    group, 31 on the cluster, 42 bad resource name or another broker's id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resource_type: Int8 = 0
+    """Type from the request: 2 topic, 4 broker, 8 broker loggers, 16 client metrics, 32 group."""
     resource_name: str = ""
+    """Name from the request; empty for the cluster-wide broker defaults."""
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
+    """Settings of the resource, with the defaults in force; empty on an error. For client metrics, and for the
+    broker defaults, only keys that are set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeConfigsResponse(Message, frozen=True):
-    """DescribeConfigsResponse: versions 0-4, flexible 4+."""
+    """Settings of each resource of a DescribeConfigs request (KIP-133). Passwords are never returned."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4", flexible="4+", kind="response", family="rpc", api_key=32, source="rpc/DescribeConfigsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In versions 0 to 1 the
+    broker held the answer back that long, from version 2 on it answers first and then stops reading from the
+    connection (KIP-219)."""
     results: tuple[DescribeConfigsResult, ...] = ()
+    """One entry for each resource that was asked for; those without authorization come last."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""DescribeDelegationTokenRequest (request, api key 41).
+"""DescribeDelegationTokenRequest (request, api key 41). Lists delegation tokens, Hmac included (KIP-48). Any broker
+answers from its own copy. Owners and renewers see their tokens; others need Describe on the token, or
+DescribeTokens on its owner (KIP-373). A connection without authentication, or authenticated by a token, is
+refused.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,12 +26,16 @@ class DescribeDelegationTokenOwner(Struct, frozen=True):
     """In DescribeDelegationTokenRequest: versions 0-3."""
 
     principal_type: str = ""
+    """Type of the principal, as a rule User."""
     principal_name: str = ""
+    """User without the User: prefix."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeDelegationTokenRequest(Message, frozen=True):
-    """DescribeDelegationTokenRequest: versions 0-3, flexible 2+."""
+    """Lists delegation tokens, Hmac included (KIP-48). Any broker answers from its own copy. Owners and renewers see
+    their tokens; others need Describe on the token, or DescribeTokens on its owner (KIP-373). A connection
+    without authentication, or authenticated by a token, is refused."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -41,6 +48,8 @@ class DescribeDelegationTokenRequest(Message, frozen=True):
     )
 
     owners: Annotated[tuple[DescribeDelegationTokenOwner, ...] | None, Wire(nullable="0+")] = ()
+    """Users whose tokens to list, as owner or as renewer. Null asks for all that the caller may see, an empty array
+    for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeDelegationTokenResponse (response, api key 41).
+"""DescribeDelegationTokenResponse (response, api key 41). Delegation tokens that the request matched and the caller
+may see (KIP-48); others are left out without an error.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,7 +24,9 @@ class DescribedDelegationTokenRenewer(Struct, frozen=True):
     """In DescribeDelegationTokenResponse: versions 0-3."""
 
     principal_type: str = ""
+    """Type of the principal; only User occurs."""
     principal_name: str = ""
+    """User without the User: prefix."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,20 +34,32 @@ class DescribedDelegationToken(Struct, frozen=True):
     """In DescribeDelegationTokenResponse: versions 0-3."""
 
     principal_type: str = ""
+    """Type of the owner's principal, as a rule User."""
     principal_name: str = ""
+    """Owner, as which the token logs in."""
     token_requester_principal_type: Annotated[str, Wire("3+")] = ""
+    """Type of the principal that created the token (KIP-373)."""
     token_requester_principal_name: Annotated[str, Wire("3+")] = ""
+    """User that created the token, on behalf of the owner if it differs (KIP-373)."""
     issue_timestamp: Int64 = 0
+    """Time of creation, epoch milliseconds of the controller's clock."""
     expiry_timestamp: Int64 = 0
+    """When the token stops working unless it is renewed, epoch milliseconds of the controller's clock."""
     max_timestamp: Int64 = 0
+    """Latest end that renewals can reach, epoch milliseconds of the controller's clock."""
     token_id: str = ""
+    """Random id of the token, the user name for SCRAM."""
     hmac: bytes = b""
+    """HMAC-SHA-512 of the token id, keyed with delegation.token.secret.key: 64 bytes. In base64 it is the password,
+    so keep it out of logs."""
     renewers: tuple[DescribedDelegationTokenRenewer, ...] = ()
+    """Principals that may renew and expire the token besides its owner; empty for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeDelegationTokenResponse(Message, frozen=True):
-    """DescribeDelegationTokenResponse: versions 0-3, flexible 2+."""
+    """Delegation tokens that the request matched and the caller may see (KIP-48); others are left out without an
+    error."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -56,8 +71,13 @@ class DescribeDelegationTokenResponse(Message, frozen=True):
     )
 
     error_code: Int16 = 0
+    """0, or: 61 the broker has no delegation.token.secret.key, 64 the connection may not ask for tokens."""
     tokens: tuple[DescribedDelegationToken, ...] = ()
+    """One entry for each token; empty for none."""
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DescribeLogDirsRequest (request, api key 35).
+"""DescribeLogDirsRequest (request, api key 35). Asks one broker about its log directories and the replicas in them
+(KIP-113). Each broker knows only its own; needs Describe on the cluster. Version 3 adds an error code, 4 the size
+of the volumes (KIP-827), 5 the cordon flag (KIP-1066).
 
 Versions 0-5, flexible from version 2.
 
@@ -23,12 +25,16 @@ class DescribableLogDirTopic(Struct, frozen=True):
     """In DescribeLogDirsRequest: versions 0-5."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic of the replicas; one that the broker does not hold is left out of the answer."""
     partitions: Annotated[tuple[Int32, ...], Wire(aliases=("PartitionIndex",))] = ()
+    """Numbers of the partitions, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeLogDirsRequest(Message, frozen=True):
-    """DescribeLogDirsRequest: versions 0-5, flexible 2+."""
+    """Asks one broker about its log directories and the replicas in them (KIP-113). Each broker knows only its own;
+    needs Describe on the cluster. Version 3 adds an error code, 4 the size of the volumes (KIP-827), 5 the
+    cordon flag (KIP-1066)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -41,6 +47,7 @@ class DescribeLogDirsRequest(Message, frozen=True):
     )
 
     topics: Annotated[tuple[DescribableLogDirTopic, ...] | None, Wire(nullable="0+")] = ()
+    """Replicas to report; null asks for all, an empty array only for the directories."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

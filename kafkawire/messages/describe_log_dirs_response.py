@@ -1,4 +1,5 @@
-"""DescribeLogDirsResponse (response, api key 35).
+"""DescribeLogDirsResponse (response, api key 35). Log directories of one broker, with sizes and lags of its replicas
+(KIP-113).
 
 Versions 0-5, flexible from version 2.
 
@@ -24,9 +25,14 @@ class DescribeLogDirsPartition(Struct, frozen=True):
     """In DescribeLogDirsResponse: versions 0-5."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     partition_size: Int64 = 0
+    """Bytes of the log's local segments, without indexes and without what only tiered storage holds."""
     offset_lag: Int64 = 0
+    """Offsets that the log is behind: the present log behind the high watermark, at least 0, and a future log behind
+    the end of the present log. -1 when the replica is not available."""
     is_future_key: bool = False
+    """True for the copy that AlterReplicaLogDirs fills and that will replace the present log."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,7 +40,9 @@ class DescribeLogDirsTopic(Struct, frozen=True):
     """In DescribeLogDirsResponse: versions 0-5."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic with at least one log in this directory that was asked for."""
     partitions: tuple[DescribeLogDirsPartition, ...] = ()
+    """One entry for each log; a replica that moves between directories has one in each."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,24 +50,36 @@ class DescribeLogDirsResult(Struct, frozen=True):
     """In DescribeLogDirsResponse: versions 0-5."""
 
     error_code: Int16 = 0
+    """0, or: 56 the directory is offline, and the rest of the entry is not filled."""
     log_dir: str = ""
+    """Absolute path of the directory on the broker's host."""
     topics: tuple[DescribeLogDirsTopic, ...] = ()
+    """Replicas that were asked for and lie in this directory; empty for none."""
     total_bytes: Annotated[Int64, Wire("4+", ignorable=True)] = -1
+    """Size of the volume of this directory in bytes; -1 when unknown (KIP-827). Directories on one volume have the
+    same number, so they do not add up."""
     usable_bytes: Annotated[Int64, Wire("4+", ignorable=True)] = -1
+    """Bytes that the broker's process may still write on the volume; -1 when unknown (KIP-827)."""
     is_cordoned: Annotated[bool, Wire("5+", ignorable=True)] = False
+    """Whether cordoned.log.dirs keeps new replicas out of the directory (KIP-1066); older versions mean false."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeLogDirsResponse(Message, frozen=True):
-    """DescribeLogDirsResponse: versions 0-5, flexible 2+."""
+    """Log directories of one broker, with sizes and lags of its replicas (KIP-113)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5", flexible="2+", kind="response", family="rpc", api_key=35, source="rpc/DescribeLogDirsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     error_code: Annotated[Int16, Wire("3+", ignorable=True)] = 0
+    """0, or: 31 Describe on the cluster is missing. Versions 0 to 2 show that only by empty Results."""
     results: tuple[DescribeLogDirsResult, ...] = ()
+    """One entry for each directory in log.dirs, even without a replica that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DescribeTopicPartitionsRequest (request, api key 75).
+"""DescribeTopicPartitionsRequest (request, api key 75). Asks any KRaft broker for topics and their partitions page
+by page, with the eligible leader replicas that Metadata lacks (KIP-966); admin clients send it. Needs Describe on
+each topic. It creates no topics.
 
 Version 0, flexible.
 
@@ -23,6 +25,7 @@ class TopicRequest(Struct, frozen=True):
     """In DescribeTopicPartitionsRequest: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, always by its name; topic ids are not looked up here."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -30,12 +33,15 @@ class Cursor(Struct, frozen=True):
     """In DescribeTopicPartitionsRequest: version 0."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic that the page begins with; it must be among Topics unless these are empty, else the answer is 42."""
     partition_index: Int32 = 0
+    """Partition of that topic that the page begins with, from 0; a negative one gets 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeTopicPartitionsRequest(Message, frozen=True):
-    """DescribeTopicPartitionsRequest: version 0, flexible 0+."""
+    """Asks any KRaft broker for topics and their partitions page by page, with the eligible leader replicas that
+    Metadata lacks (KIP-966); admin clients send it. Needs Describe on each topic. It creates no topics."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -48,8 +54,14 @@ class DescribeTopicPartitionsRequest(Message, frozen=True):
     )
 
     topics: tuple[TopicRequest, ...] = ()
+    """Topics to describe; empty for all that the principal may Describe. The broker goes through them in the order
+    of their names."""
     response_partition_limit: Int32 = 2000
+    """Most partitions in the response, 2000 by default; the broker caps it by max.request.partition.size.limit and
+    takes less than 1 as 1."""
     cursor: Annotated[Cursor | None, Wire(nullable="0+")] = None
+    """Where this page begins: NextCursor of the page before. Null for the first page. Topics whose names sort before
+    it are skipped."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeTopicPartitionsResponse (response, api key 75).
+"""DescribeTopicPartitionsResponse (response, api key 75). One page of topics, as the answering broker knows them.
+Further pages may show a later state; there is no snapshot across pages.
 
 Version 0, flexible.
 
@@ -24,14 +25,26 @@ class DescribeTopicPartitionsResponsePartition(Struct, frozen=True):
     """In DescribeTopicPartitionsResponse: version 0."""
 
     error_code: Int16 = 0
+    """Error of this partition alone; Kafka's brokers leave it at 0, and LeaderId -1 shows that there is no leader."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that leads the partition; -1 when there is none or it lacks the listener of this connection."""
     leader_epoch: Annotated[Int32, Wire(ignorable=True)] = -1
+    """Number of this leadership, which grows with each change of leader; -1 when unknown."""
     replica_nodes: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of all replicas, the preferred leader first."""
     isr_nodes: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the replicas that are in sync with the leader."""
     eligible_leader_replicas: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", entity_type="brokerId")] = None
+    """Broker ids outside the in-sync set that still have every record below the high watermark, so that they may be
+    elected without loss (KIP-966). Empty when there are none or the feature is off; null is the default only."""
     last_known_elr: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", entity_type="brokerId")] = None
+    """Broker ids that dropped out of EligibleLeaderReplicas by an unclean shutdown, as candidates if no safe leader
+    is left (KIP-966). Empty when there are none; null is the default only."""
     offline_replicas: Annotated[tuple[Int32, ...], Wire(ignorable=True, entity_type="brokerId")] = ()
+    """Broker ids of replicas that cannot serve: the broker is down or fenced, lacks this listener, or its log
+    directory has failed (KIP-112)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -39,11 +52,19 @@ class DescribeTopicPartitionsResponseTopic(Struct, frozen=True):
     """In DescribeTopicPartitionsResponse: version 0."""
 
     error_code: Int16 = 0
+    """0, or why there are no partitions: 3 unknown topic, 17 invalid name, 29 Describe is missing, 42 the cursor is
+    not valid (on each topic of the request)."""
     name: Annotated[str | None, Wire(nullable="0+", map_key=True, entity_type="topicName")] = ""
+    """Topic; nullable in the format only, the broker always fills it in."""
     topic_id: Annotated[uuid.UUID, Wire(ignorable=True)] = ZERO_UUID
+    """Id of the topic (KIP-516); all zeros when it does not exist or Describe is missing."""
     is_internal: Annotated[bool, Wire(ignorable=True)] = False
+    """True for topics of the cluster itself, like __consumer_offsets and __transaction_state."""
     partitions: tuple[DescribeTopicPartitionsResponsePartition, ...] = ()
+    """Partitions of the topic that belong to this page, in ascending order."""
     topic_authorized_operations: Int32 = -2147483648
+    """What the principal may do on the topic: bit n is set when the principal may do the AclOperation of code n
+    (KIP-430). Filled in without being asked for; -2147483648 on a topic without Describe."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,12 +72,15 @@ class Cursor(Struct, frozen=True):
     """In DescribeTopicPartitionsResponse: version 0."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the first partition that did not fit."""
     partition_index: Int32 = 0
+    """Partition of that topic that did not fit, from 0; 0 when none of the topic did."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeTopicPartitionsResponse(Message, frozen=True):
-    """DescribeTopicPartitionsResponse: version 0, flexible 0+."""
+    """One page of topics, as the answering broker knows them. Further pages may show a later state; there is no
+    snapshot across pages."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -68,8 +92,12 @@ class DescribeTopicPartitionsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire(ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
+    """Topics of this page, in the order of their names; a large one continues on the next page. Topics without
+    Describe come last, with error 29, or not at all when all were asked for."""
     next_cursor: Annotated[Cursor | None, Wire(nullable="0+")] = None
+    """Where the next page begins, for Cursor of the next request; null when this page is the last."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

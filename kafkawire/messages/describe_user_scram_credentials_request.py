@@ -1,4 +1,5 @@
-"""DescribeUserScramCredentialsRequest (request, api key 50).
+"""DescribeUserScramCredentialsRequest (request, api key 50). Reads which SCRAM credentials users have (KIP-554),
+without anything secret. Any broker answers from its own copy of the metadata; needs Describe on the cluster.
 
 Version 0, flexible.
 
@@ -23,11 +24,13 @@ class UserName(Struct, frozen=True):
     """In DescribeUserScramCredentialsRequest: version 0."""
 
     name: str = ""
+    """User without the User: prefix; one that occurs twice gets 92 (duplicate resource)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeUserScramCredentialsRequest(Message, frozen=True):
-    """DescribeUserScramCredentialsRequest: version 0, flexible 0+."""
+    """Reads which SCRAM credentials users have (KIP-554), without anything secret. Any broker answers from its own
+    copy of the metadata; needs Describe on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -40,6 +43,7 @@ class DescribeUserScramCredentialsRequest(Message, frozen=True):
     )
 
     users: Annotated[tuple[UserName, ...] | None, Wire(nullable="0+")] = ()
+    """Users to describe; null or an empty array asks for all that have a credential."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

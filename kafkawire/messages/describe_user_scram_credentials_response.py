@@ -1,4 +1,5 @@
-"""DescribeUserScramCredentialsResponse (response, api key 50).
+"""DescribeUserScramCredentialsResponse (response, api key 50). SCRAM mechanisms and iteration counts of users
+(KIP-554); salts and keys never leave the broker.
 
 Version 0, flexible.
 
@@ -24,7 +25,9 @@ class CredentialInfo(Struct, frozen=True):
     """In DescribeUserScramCredentialsResponse: version 0."""
 
     mechanism: Int8 = 0
+    """1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
     iterations: Int32 = 0
+    """PBKDF2 rounds that turned the password into the salted password, 4096 to 16384."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,14 +35,18 @@ class DescribeUserScramCredentialsResult(Struct, frozen=True):
     """In DescribeUserScramCredentialsResponse: version 0."""
 
     user: str = ""
+    """User without the User: prefix."""
     error_code: Int16 = 0
+    """0, or: 91 the user has no SCRAM credential, 92 the request names the user twice."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people about this user's ErrorCode; null or empty when there is none."""
     credential_infos: tuple[CredentialInfo, ...] = ()
+    """Credentials of the user, at most one for each mechanism; empty on an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeUserScramCredentialsResponse(Message, frozen=True):
-    """DescribeUserScramCredentialsResponse: version 0, flexible 0+."""
+    """SCRAM mechanisms and iteration counts of users (KIP-554); salts and keys never leave the broker."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,9 +58,13 @@ class DescribeUserScramCredentialsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why there is no result at all: 31 Describe on the cluster is missing."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with the request's ErrorCode; null or empty when there is none."""
     results: tuple[DescribeUserScramCredentialsResult, ...] = ()
+    """One entry for each user, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

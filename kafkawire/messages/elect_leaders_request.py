@@ -1,4 +1,6 @@
-"""ElectLeadersRequest (request, api key 43).
+"""ElectLeadersRequest (request, api key 43). Starts leader elections now (KIP-183): back to the preferred leader, or
+unclean from version 1 on (KIP-460). A client sends it to any broker, which forwards it to the controller; needs
+Alter on the cluster.
 
 Versions 0-2, flexible from version 2.
 
@@ -23,12 +25,15 @@ class TopicPartitions(Struct, frozen=True):
     """In ElectLeadersRequest: versions 0-2."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic that needs elections; an unknown one gets 3 for each of its partitions."""
     partitions: Annotated[tuple[Int32, ...], Wire(aliases=("PartitionId",))] = ()
+    """Numbers of the partitions, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ElectLeadersRequest(Message, frozen=True):
-    """ElectLeadersRequest: versions 0-2, flexible 2+."""
+    """Starts leader elections now (KIP-183): back to the preferred leader, or unclean from version 1 on (KIP-460). A
+    client sends it to any broker, which forwards it to the controller; needs Alter on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -41,8 +46,13 @@ class ElectLeadersRequest(Message, frozen=True):
     )
 
     election_type: Annotated[Int8, Wire("1+")] = 0
+    """0 preferred: the first of the replicas, if it is in sync. 1 unclean: any live replica where there is no
+    leader, which may lose records. Version 0 means 0 (KIP-460)."""
     topic_partitions: Annotated[tuple[TopicPartitions, ...] | None, Wire(nullable="0+")] = ()
+    """Partitions that need an election; null stands for all of the cluster, an empty array for none."""
     timeout_ms: Int32 = 60000
+    """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed
+    out)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

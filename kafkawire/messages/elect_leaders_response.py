@@ -1,4 +1,5 @@
-"""ElectLeadersResponse (response, api key 43).
+"""ElectLeadersResponse (response, api key 43). The outcome of each election of an ElectLeaders request (KIP-183).
+The new leader may take over a little later than the answer.
 
 Versions 0-2, flexible from version 2.
 
@@ -23,8 +24,12 @@ class PartitionResult(Struct, frozen=True):
     """In ElectLeadersResponse: versions 0-2."""
 
     partition_id: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or: 3 no topic or partition of this name, 80 the preferred leader is not available, 83 no replica can lead
+    in an unclean election, 84 the leader is right already; or the code of the whole request."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,20 +37,27 @@ class ReplicaElectionResult(Struct, frozen=True):
     """In ElectLeadersResponse: versions 0-2."""
 
     topic: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the client named it, or any of the cluster in an election of all."""
     partition_result: tuple[PartitionResult, ...] = ()
+    """One entry for each partition; empty where no election was needed in an election of all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ElectLeadersResponse(Message, frozen=True):
-    """ElectLeadersResponse: versions 0-2, flexible 2+."""
+    """The outcome of each election of an ElectLeaders request (KIP-183). The new leader may take over a little later
+    than the answer."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="2+", kind="response", family="rpc", api_key=43, source="rpc/ElectLeadersResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Annotated[Int16, Wire("1+")] = 0
+    """0, or why there was no election at all: 7 timed out, 31 Alter on the cluster is missing, 41 not the active
+    controller, 42 unknown ElectionType. Version 0 lacks it and has the code only in the partitions."""
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()
+    """Results by topic. When the request had null, partitions that already had the right leader are left out."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

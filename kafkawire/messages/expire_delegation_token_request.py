@@ -1,4 +1,6 @@
-"""ExpireDelegationTokenRequest (request, api key 40).
+"""ExpireDelegationTokenRequest (request, api key 40). Ends a delegation token, or changes its expiry (KIP-48). Its
+owner or one of its renewers sends it to any broker, which forwards it to the controller; no ACL is needed.
+Connections that the token authenticated stay open until they must authenticate again.
 
 Versions 0-2, flexible from version 2.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class ExpireDelegationTokenRequest(Message, frozen=True):
-    """ExpireDelegationTokenRequest: versions 0-2, flexible 2+."""
+    """Ends a delegation token, or changes its expiry (KIP-48). Its owner or one of its renewers sends it to any
+    broker, which forwards it to the controller; no ACL is needed. Connections that the token authenticated
+    stay open until they must authenticate again."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -33,7 +37,10 @@ class ExpireDelegationTokenRequest(Message, frozen=True):
     )
 
     hmac: bytes = b""
+    """Hmac from CreateDelegationToken, which identifies the token."""
     expiry_time_period_ms: Int64 = 0
+    """Milliseconds from now until the new expiry, cut off at the token's MaxTimestamp. A negative number removes the
+    token at once, even an expired one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""FetchRequest (request, api key 1).
+"""FetchRequest (request, api key 1). Asks for records from given offsets on. Consumers send it to leaders, or to a
+nearby follower (KIP-392), and need Read on the topic; follower brokers and KRaft replicas replicate with it and
+need ClusterAction on the cluster. Versions: 4 transactions (KIP-98), 7 sessions (KIP-227), 13 topic ids
+(KIP-516), 15 ReplicaState (KIP-903).
 
 Versions 0-18, flexible from version 12.
 
@@ -27,7 +30,11 @@ class ReplicaState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="15+")
 
     replica_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Node id of the follower that replicates; -1 for a consumer, -2 for a debugging tool, which the broker serves
+    like a consumer."""
     replica_epoch: Int64 = -1
+    """Broker epoch that the controller gave the follower at registration; a fetch with an older one gets 6. -1, when
+    unknown, skips the check."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,13 +42,29 @@ class FetchPartition(Struct, frozen=True):
     """In FetchRequest: versions 0-18."""
 
     partition: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    """Number of the partition in its topic, from 0."""
     current_leader_epoch: Annotated[Int32, Wire("9+", ignorable=True)] = -1
+    """Leader epoch that the sender knows, from version 9 on (KIP-320); a lower one than the broker's gets 74, a
+    higher one 75. -1 skips the check."""
     fetch_offset: Int64 = 0
+    """Next offset that the sender wants. For a follower it also acknowledges all records before it, and so moves the
+    high watermark."""
     last_fetched_epoch: Annotated[Int32, Wire("12+")] = -1
+    """Leader epoch of the last record that a replica has, from version 12 on (KIP-595); the leader finds with it
+    where the logs part. -1 skips the check, as consumers do."""
     log_start_offset: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    """First offset of the follower's own log, from version 5 on (KIP-107); the leader derives the low watermark of
+    DeleteRecords from it. -1 from consumers."""
     partition_max_bytes: Annotated[Int32, Wire(aliases=("MaxBytes",))] = 0
+    """Bytes to return for this partition; the first batch of the response comes whole even if it is larger (from
+    version 3 on, KIP-74). Consumers set it by max.partition.fetch.bytes, followers by
+    replica.fetch.max.bytes."""
     replica_directory_id: Annotated[uuid.UUID, Wire("17+", tagged="17+", tag=0, ignorable=True)] = ZERO_UUID
+    """Id of the log directory in which a KRaft replica keeps the metadata log, from version 17 on (KIP-853); with
+    the replica id it identifies a voter. All zeros, the default, otherwise. Tagged."""
     high_watermark: Annotated[Int64, Wire("18+", tagged="18+", tag=1, ignorable=True)] = 9223372036854775807
+    """High watermark that a KRaft replica has, from version 18 on (KIP-1166); a leader with a higher one answers
+    without waiting. -1 when it has none, 9223372036854775807 (the default) turns this off. Tagged."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -49,8 +72,11 @@ class FetchTopic(Struct, frozen=True):
     """In FetchRequest: versions 0-18."""
 
     topic: Annotated[str, Wire("0-12", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic, as the client named it; absent from version 13 on, where TopicId identifies it (KIP-516)."""
     topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True)] = ZERO_UUID
+    """Id that identifies the topic, from version 13 on (KIP-516); an id that the broker does not know gets 100."""
     partitions: Annotated[tuple[FetchPartition, ...], Wire(aliases=("FetchPartitions",))] = ()
+    """Where to read in the partitions of this topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -60,13 +86,19 @@ class ForgottenTopic(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="7+")
 
     topic: Annotated[str, Wire("7-12", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic, as the client named it in the session; absent from version 13 on."""
     topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True)] = ZERO_UUID
+    """Id that identifies the topic, from version 13 on (KIP-516)."""
     partitions: Annotated[tuple[Int32, ...], Wire(aliases=("ForgottenPartitionIndexes",))] = ()
+    """Numbers of the partitions that the session drops."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class FetchRequest(Message, frozen=True):
-    """FetchRequest: versions 0-18, flexible 12+."""
+    """Asks for records from given offsets on. Consumers send it to leaders, or to a nearby follower (KIP-392), and
+    need Read on the topic; follower brokers and KRaft replicas replicate with it and need ClusterAction on
+    the cluster. Versions: 4 transactions (KIP-98), 7 sessions (KIP-227), 13 topic ids (KIP-516), 15
+    ReplicaState (KIP-903)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-18",
@@ -79,17 +111,43 @@ class FetchRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire("12+", nullable="12+", tagged="12+", tag=0, ignorable=True)] = None
+    """Cluster that a KRaft replica believes it belongs to; a controller refuses another with 104. Null skips the
+    check. Tagged, from version 12 on (KIP-595)."""
     replica_id: Annotated[Int32, Wire("0-14", entity_type="brokerId")] = -1
+    """Up to version 14: broker id of the follower that replicates, -1 for a consumer, -2 for a debugging tool, which
+    the broker serves like a consumer. Version 15 moves it to ReplicaState."""
     replica_state: Annotated[ReplicaState, Wire("15+", tagged="15+", tag=1)] = ReplicaState()
+    """Identity of the follower, tagged, from version 15 on (KIP-903); left out by consumers. The leader uses it to
+    keep a restarted broker's stale fetches from putting it back in sync."""
     max_wait_ms: Annotated[Int32, Wire(aliases=("MaxWait",))] = 0
+    """Milliseconds that the broker may hold the request until MinBytes are there; 0 answers at once. Consumers set
+    it by fetch.max.wait.ms, followers by replica.fetch.wait.max.ms."""
     min_bytes: Int32 = 0
+    """Bytes of records, over all partitions, at which the broker stops waiting; 0 answers at once. Errors, a
+    diverging epoch or MaxWaitMs end the wait as well."""
     max_bytes: Annotated[Int32, Wire("3+", ignorable=True)] = 2147483647
+    """Bytes of records in the whole response, from version 3 on (KIP-74); the broker caps it by its fetch.max.bytes
+    (sender's default: no limit, 2147483647). The first batch found comes whole even if it is larger. Versions
+    0 to 2 have no limit but PartitionMaxBytes."""
     isolation_level: Annotated[Int8, Wire("4+", ignorable=True)] = 0
+    """From version 4 on: 0 read uncommitted gives all records below the high watermark, 1 read committed only those
+    below the last stable offset, with the list of aborted transactions (KIP-98). It counts for consumers
+    only."""
     session_id: Annotated[Int32, Wire("7+", ignorable=True)] = 0
+    """Fetch session that the broker gave out (KIP-227); 0 for none. From version 7 on. A broker keeps
+    max.incremental.fetch.session.cache.slots of them."""
     session_epoch: Annotated[Int32, Wire("7+", ignorable=True, aliases=("Epoch",))] = -1
+    """Number of this request in its session: 0 is a full request that asks for a new session, -1 a full one without
+    session; both close the session in SessionId. Then 1 and up by one each time, back to 1 after 2147483647.
+    An unexpected number gets 71."""
     topics: tuple[FetchTopic, ...] = ()
+    """Partitions to fetch, by topic. In a running session only those that are new or changed; the broker remembers
+    the rest. From version 3 on their order decides who gets bytes first."""
     forgotten_topics_data: Annotated[tuple[ForgottenTopic, ...], Wire("7+", aliases=("Forgotten",))] = ()
+    """Partitions to take out of the session, by topic, from version 7 on (KIP-227); empty in a full request."""
     rack_id: Annotated[str, Wire("11+", ignorable=True)] = ""
+    """Rack of the consumer (client.rack), from version 11 on (KIP-392); the leader's replica selector may send it to
+    a follower there. Empty for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""FetchResponse (response, api key 1).
+"""FetchResponse (response, api key 1). Records from the offsets asked for, in whole batches as they lie in the log;
+the first may start before FetchOffset and the last may be cut. In a session only partitions with news appear
+(KIP-227). Version 12 adds CurrentLeader and divergence (KIP-595), version 16 NodeEndpoints (KIP-951).
 
 Versions 0-18, flexible from version 12.
 
@@ -28,7 +30,10 @@ class EpochEndOffset(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="12+")
 
     epoch: Int32 = -1
+    """Largest leader epoch in the leader's log that is not above LastFetchedEpoch; -1 when there is no divergence."""
     end_offset: Int64 = -1
+    """Offset after the leader's last record of that epoch; the follower must drop what it has from there on. -1 when
+    there is no divergence."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -38,7 +43,9 @@ class LeaderIdAndEpoch(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="12+")
 
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Node that leads the partition now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: Int32 = -1
+    """Epoch of this leadership; a client ignores the entry unless it exceeds the epoch it knows. -1 when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -48,7 +55,9 @@ class SnapshotId(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="12+")
 
     end_offset: Int64 = -1
+    """Offset after the last record that the snapshot covers; -1 when there is no snapshot to download."""
     epoch: Int32 = -1
+    """Leader epoch of the last record that the snapshot covers; -1 when there is no snapshot to download."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -58,7 +67,9 @@ class AbortedTransaction(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="4+")
 
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
+    """Producer id whose transaction was aborted."""
     first_offset: Int64 = 0
+    """Offset of the first record of that transaction in this partition; it may be below FetchOffset."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -66,18 +77,41 @@ class PartitionData(Struct, frozen=True):
     """In FetchResponse: versions 0-18."""
 
     partition_index: Annotated[Int32, Wire(aliases=("Partition",))] = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why there are no records: 1 offset out of range, 3 unknown topic or partition, 6 not the leader or no
+    replica, 29 not authorized, 56 disk error (before version 6: 6), 74 or 75 leader epoch too old or too new,
+    76 zstd before version 10, 100 unknown topic id, 103 id differs from the log's, 109 offset is in tiered
+    storage (to followers, KIP-405)."""
     high_watermark: Int64 = 0
+    """Offset after the last record that all in-sync replicas have, as the answering replica knows it; consumers see
+    nothing from there on. -1 on an error or when unknown."""
     last_stable_offset: Annotated[Int64, Wire("4+", ignorable=True)] = -1
+    """Offset of the first record whose transaction is still open, or the high watermark when there is none; read
+    committed stops there. From version 4 on (KIP-98); -1 on an error or when unknown."""
     log_start_offset: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    """First offset that the partition still has, tiered storage included. From version 5 on (KIP-107); -1 on an
+    error or when unknown."""
     diverging_epoch: Annotated[EpochEndOffset, Wire("12+", tagged="12+", tag=0)] = EpochEndOffset()
+    """Where the replica's log parts from the leader's, when LastFetchedEpoch and FetchOffset do not match it; the
+    follower truncates and fetches again. Tagged, from version 12 on (KIP-595); left out when the logs agree."""
     current_leader: Annotated[LeaderIdAndEpoch, Wire("12+", tagged="12+", tag=1)] = LeaderIdAndEpoch()
+    """Leader that the answering node knows. KRaft leaders and voters fill it in from version 12 on (KIP-595),
+    brokers with errors 6 and 74 from version 16 on (KIP-951). Tagged; left out otherwise."""
     snapshot_id: Annotated[SnapshotId, Wire("12+", tagged="12+", tag=2)] = SnapshotId()
+    """Snapshot that a KRaft replica must download with FetchSnapshot, because FetchOffset lies before the leader's
+    log or the replica has no log yet (KIP-630). Tagged, from version 12 on; left out otherwise."""
     aborted_transactions: Annotated[
         tuple[AbortedTransaction, ...] | None, Wire("4+", nullable="4+", ignorable=True, aliases=("Aborted",)),
     ] = ()
+    """Aborted transactions that touch these records; the consumer drops their records up to the abort marker. Null
+    for read uncommitted and followers, empty when there are none. From version 4 on (KIP-98)."""
     preferred_read_replica: Annotated[Int32, Wire("11+", entity_type="brokerId")] = -1
+    """Broker that the consumer should read from instead, chosen by replica.selector.class (KIP-392); Records is
+    empty then. -1 to stay. From version 11 on."""
     records: Annotated[Records | None, Wire(nullable="0+", aliases=("RecordSet",))] = None
+    """Record batches, whole but for the last, which may be cut off and is to be ignored. Null or empty for none.
+    Versions 0 and 1 carry message format 0, 2 and 3 at most format 1, later ones at most format 2."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -85,8 +119,11 @@ class FetchableTopicResponse(Struct, frozen=True):
     """In FetchResponse: versions 0-18."""
 
     topic: Annotated[str, Wire("0-12", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic, as the request named it; absent from version 13 on, where TopicId identifies it (KIP-516)."""
     topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True)] = ZERO_UUID
+    """Id that the request gave, from version 13 on (KIP-516)."""
     partitions: Annotated[tuple[PartitionData, ...], Wire(aliases=("PartitionResponses",))] = ()
+    """Results for the partitions of this topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -96,24 +133,41 @@ class NodeEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="16+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Node id, as in CurrentLeader.LeaderId."""
     host: str = ""
+    """Advertised host name or IP address of that node."""
     port: Int32 = 0
+    """TCP port that goes with Host."""
     rack: Annotated[str | None, Wire(nullable="16+")] = None
+    """broker.rack of that node; null when it has none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class FetchResponse(Message, frozen=True):
-    """FetchResponse: versions 0-18, flexible 12+."""
+    """Records from the offsets asked for, in whole batches as they lie in the log; the first may start before
+    FetchOffset and the last may be cut. In a session only partitions with news appear (KIP-227). Version 12
+    adds CurrentLeader and divergence (KIP-595), version 16 NodeEndpoints (KIP-951)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-18", flexible="12+", kind="response", family="rpc", api_key=1, source="rpc/FetchResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on. Since
+    version 8 a throttled consumer gets an empty answer at once and waits (KIP-219), before that the broker
+    delayed the answer."""
     error_code: Annotated[Int16, Wire("7+", ignorable=True)] = 0
+    """0, or why the whole request failed, from version 7 on: 70 no session of this id, 71 wrong session epoch, 106
+    names and ids of topics mixed in one session; a controller also 31 ClusterAction missing, 42 malformed,
+    104 another cluster. After 70, 71 and 106 the client starts a new session."""
     session_id: Annotated[Int32, Wire("7+")] = 0
+    """Session that further requests may use (KIP-227); 0 when the broker made none, for example because its cache is
+    full. From version 7 on."""
     responses: Annotated[tuple[FetchableTopicResponse, ...], Wire(aliases=("Topics",))] = ()
+    """Results by topic. In a session partitions without news are left out; empty under a top-level error."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("16+", tagged="16+", tag=0)] = ()
+    """Addresses of the nodes that CurrentLeader names, on the listener of this connection. Tagged, from version 16
+    on (KIP-951); empty when there is no new leader."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""FetchSnapshotRequest (request, api key 59).
+"""FetchSnapshotRequest (request, api key 59). Asks the KRaft leader for a piece of a snapshot of the metadata log
+(KIP-630). A controller or broker sends it when a Fetch response named a snapshot, and goes on until it has Size
+bytes. Needs ClusterAction on the cluster. Version 1 adds the directory id (KIP-853).
 
 Versions 0-1, flexible.
 
@@ -24,7 +26,9 @@ class SnapshotId(Struct, frozen=True):
     """In FetchSnapshotRequest: versions 0-1."""
 
     end_offset: Int64 = 0
+    """Offset after the last record that the snapshot covers."""
     epoch: Int32 = 0
+    """Leader epoch of the last record that the snapshot covers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,10 +36,17 @@ class PartitionSnapshot(Struct, frozen=True):
     """In FetchSnapshotRequest: versions 0-1."""
 
     partition: Int32 = 0
+    """Number of the partition, always 0; another gets 3."""
     current_leader_epoch: Int32 = 0
+    """Leader epoch that the replica knows; a lower one than the leader's gets 74, a higher one 75."""
     snapshot_id: SnapshotId = SnapshotId()
+    """Snapshot to read, as SnapshotId in the Fetch response named it."""
     position: Int64 = 0
+    """Byte in the snapshot file to start at, from 0: as many as the replica has already. A negative one, or one at
+    or after the end, gets 99."""
     replica_directory_id: Annotated[uuid.UUID, Wire("1+", tagged="1+", tag=0, ignorable=True)] = ZERO_UUID
+    """Id of the log directory in which the replica keeps the metadata log, from version 1 on (KIP-853); with
+    ReplicaId it identifies a voter. All zeros when unknown. Tagged."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -43,12 +54,16 @@ class TopicSnapshot(Struct, frozen=True):
     """In FetchSnapshotRequest: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the log, __cluster_metadata."""
     partitions: tuple[PartitionSnapshot, ...] = ()
+    """The partition to read: always one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class FetchSnapshotRequest(Message, frozen=True):
-    """FetchSnapshotRequest: versions 0-1, flexible 0+."""
+    """Asks the KRaft leader for a piece of a snapshot of the metadata log (KIP-630). A controller or broker sends it
+    when a Fetch response named a snapshot, and goes on until it has Size bytes. Needs ClusterAction on the
+    cluster. Version 1 adds the directory id (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -61,9 +76,14 @@ class FetchSnapshotRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+", tagged="0+", tag=0)] = None
+    """Cluster that the replica believes it belongs to; the leader refuses another with 104. Null, the default, skips
+    the check. Tagged."""
     replica_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Node id of the controller or broker that downloads; -1, the default, for none."""
     max_bytes: Int32 = 2147483647
+    """Bytes of the snapshot that one response may have; no limit (2147483647) by default."""
     topics: tuple[TopicSnapshot, ...] = ()
+    """The topic to read: always one, __cluster_metadata, since KRaft has one log."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""FetchSnapshotResponse (response, api key 59).
+"""FetchSnapshotResponse (response, api key 59). A piece of a snapshot from the KRaft leader (KIP-630). On 98 the
+replica starts over with Fetch. Version 1 adds the leader's address (KIP-853).
 
 Versions 0-1, flexible.
 
@@ -24,7 +25,9 @@ class SnapshotId(Struct, frozen=True):
     """In FetchSnapshotResponse: versions 0-1."""
 
     end_offset: Int64 = 0
+    """Offset after the last record that the snapshot covers."""
     epoch: Int32 = 0
+    """Leader epoch of the last record that the snapshot covers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,7 +35,9 @@ class LeaderIdAndEpoch(Struct, frozen=True):
     """In FetchSnapshotResponse: versions 0-1."""
 
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Node that leads the metadata quorum; -1 when unknown."""
     leader_epoch: Int32 = 0
+    """Epoch of that leadership, or the latest epoch that the node knows."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,12 +45,21 @@ class PartitionSnapshot(Struct, frozen=True):
     """In FetchSnapshotResponse: versions 0-1."""
 
     index: Int32 = 0
+    """Number of the partition, always 0."""
     error_code: Int16 = 0
+    """0, or why there are no bytes: 3 not the metadata partition, 6 not the leader, 8 the leader is shutting down,
+    74 or 75 leader epoch too old or too new, 98 no snapshot of this id (any more), 99 Position is outside the
+    file."""
     snapshot_id: SnapshotId = SnapshotId()
+    """Snapshot that the bytes are of; the replica gives up on any other."""
     current_leader: Annotated[LeaderIdAndEpoch, Wire(tagged="0+", tag=0)] = LeaderIdAndEpoch()
+    """Leader and epoch that the answering node knows, so that the replica can turn to it. Tagged."""
     size: Int64 = 0
+    """Bytes of the whole snapshot file; the download is complete when the replica has that many."""
     position: Int64 = 0
+    """Byte in the snapshot file that UnalignedRecords starts at, as in the request."""
     unaligned_records: Records = b""
+    """Bytes of the snapshot file, whose contents are record batches; they may begin and end within a batch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -53,7 +67,9 @@ class TopicSnapshot(Struct, frozen=True):
     """In FetchSnapshotResponse: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the log, __cluster_metadata."""
     partitions: tuple[PartitionSnapshot, ...] = ()
+    """The result for the one partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -63,22 +79,32 @@ class NodeEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Node id, as in CurrentLeader.LeaderId."""
     host: str = ""
+    """Advertised host name or IP address of that node."""
     port: Uint16 = 0
+    """TCP port that goes with Host; a uint16 here, an int32 in most other messages."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class FetchSnapshotResponse(Message, frozen=True):
-    """FetchSnapshotResponse: versions 0-1, flexible 0+."""
+    """A piece of a snapshot from the KRaft leader (KIP-630). On 98 the replica starts over with Fetch. Version 1
+    adds the leader's address (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="0+", kind="response", family="rpc", api_key=59, source="rpc/FetchSnapshotResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire(ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why the whole request failed: 31 ClusterAction is missing, 42 malformed, 104 ClusterId is that of
+    another cluster."""
     topics: tuple[TopicSnapshot, ...] = ()
+    """The result for the one topic, __cluster_metadata; empty under a top-level error."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("1+", tagged="1+", tag=0)] = ()
+    """Address of the node that CurrentLeader names, on the listener of this connection; empty when unknown. Tagged,
+    from version 1 on (KIP-853)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

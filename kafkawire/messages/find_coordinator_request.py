@@ -1,4 +1,7 @@
-"""FindCoordinatorRequest (request, api key 10).
+"""FindCoordinatorRequest (request, api key 10). Asks any broker which broker coordinates groups, transactional ids
+or share partitions: the leader of the partition of an internal topic that the key's hash selects. Needs Describe
+on the group or transactional id. Sent again after 15 and 16. Version 4 takes many keys (KIP-699), version 6 share
+groups (KIP-932).
 
 Versions 0-6, flexible from version 3.
 
@@ -20,7 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class FindCoordinatorRequest(Message, frozen=True):
-    """FindCoordinatorRequest: versions 0-6, flexible 3+."""
+    """Asks any broker which broker coordinates groups, transactional ids or share partitions: the leader of the
+    partition of an internal topic that the key's hash selects. Needs Describe on the group or transactional
+    id. Sent again after 15 and 16. Version 4 takes many keys (KIP-699), version 6 share groups (KIP-932)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",
@@ -33,8 +38,14 @@ class FindCoordinatorRequest(Message, frozen=True):
     )
 
     key: Annotated[str, Wire("0-3")] = ""
+    """Group id or transactional id to look up, according to KeyType; up to version 3 only, later ones use
+    CoordinatorKeys."""
     key_type: Annotated[Int8, Wire("1+")] = 0
+    """What the keys are: 0 group ids, 1 transactional ids (KIP-98), 2 share partitions (from version 6 on, KIP-932),
+    for which brokers need ClusterAction on the cluster. Version 0 implies 0."""
     coordinator_keys: Annotated[tuple[str, ...], Wire("4+")] = ()
+    """Ids to look up, all of the same KeyType, from version 4 on (KIP-699). A share partition is written
+    group:topicId:partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

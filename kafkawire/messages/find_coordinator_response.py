@@ -1,4 +1,6 @@
-"""FindCoordinatorResponse (response, api key 10).
+"""FindCoordinatorResponse (response, api key 10). Address of the coordinator, on the listener that the request came
+in on. Up to version 3 the one result stands at the top level, from version 4 on each key has an entry in
+Coordinators (KIP-699).
 
 Versions 0-6, flexible from version 3.
 
@@ -25,28 +27,47 @@ class Coordinator(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="4+")
 
     key: str = ""
+    """Id that was looked up, as in CoordinatorKeys."""
     node_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker id of the coordinator; -1 on an error."""
     host: str = ""
+    """Advertised host name or IP address of the coordinator; empty on an error."""
     port: Int32 = 0
+    """TCP port that goes with Host; -1 on an error."""
     error_code: Int16 = 0
+    """0, or 15 no coordinator at present (the internal topic is being created or its partition has no leader; try
+    again), 30 Describe on the group is missing, 31 ClusterAction is missing (KeyType 2), 42 unknown KeyType
+    or malformed share partition, 53 Describe on the transactional id is missing."""
     error_message: Annotated[str | None, Wire(nullable="4+", ignorable=True)] = ""
+    """Text for ErrorCode, for people; null or empty when the broker gives none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class FindCoordinatorResponse(Message, frozen=True):
-    """FindCoordinatorResponse: versions 0-6, flexible 3+."""
+    """Address of the coordinator, on the listener that the request came in on. Up to version 3 the one result stands
+    at the top level, from version 4 on each key has an entry in Coordinators (KIP-699)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6", flexible="3+", kind="response", family="rpc", api_key=10, source="rpc/FindCoordinatorResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 2 on the answer
+    comes first and the client waits (KIP-219), in version 1 the broker delayed the answer."""
     error_code: Annotated[Int16, Wire("0-3")] = 0
+    """Up to version 3: 0, or 15 no coordinator at present (the internal topic is being created or its partition has
+    no leader; try again), 30 Describe on the group is missing, 42 unknown KeyType, 53 Describe on the
+    transactional id is missing."""
     error_message: Annotated[str | None, Wire("1-3", nullable="1-3", ignorable=True)] = ""
+    """Text for ErrorCode, for people, in versions 1 to 3; it may be null."""
     node_id: Annotated[Int32, Wire("0-3", entity_type="brokerId")] = 0
+    """Broker id of the coordinator, up to version 3; -1 on an error."""
     host: Annotated[str, Wire("0-3")] = ""
+    """Advertised host name or IP address of the coordinator, up to version 3; empty on an error."""
     port: Annotated[Int32, Wire("0-3")] = 0
+    """TCP port that goes with Host, up to version 3; -1 on an error."""
     coordinators: Annotated[tuple[Coordinator, ...], Wire("4+")] = ()
+    """One result for each of CoordinatorKeys, from version 4 on (KIP-699)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""GetTelemetrySubscriptionsRequest (request, api key 71).
+"""GetTelemetrySubscriptionsRequest (request, api key 71). Asks which of its own metrics a client shall send to the
+brokers (KIP-714). Producers, consumers and admin clients send it to any broker that offers it, at the start and
+when PushTelemetry returns 76 or 117; no ACL is needed. Brokers offer it only with a metrics reporter that takes
+client metrics.
 
 Version 0, flexible.
 
@@ -20,7 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class GetTelemetrySubscriptionsRequest(Message, frozen=True):
-    """GetTelemetrySubscriptionsRequest: version 0, flexible 0+."""
+    """Asks which of its own metrics a client shall send to the brokers (KIP-714). Producers, consumers and admin
+    clients send it to any broker that offers it, at the start and when PushTelemetry returns 76 or 117; no
+    ACL is needed. Brokers offer it only with a metrics reporter that takes client metrics."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -33,6 +38,8 @@ class GetTelemetrySubscriptionsRequest(Message, frozen=True):
     )
 
     client_instance_id: uuid.UUID = ZERO_UUID
+    """Id of this client object; all zeros in its first request, which lets the broker draw one. The client keeps it
+    for its lifetime, with all brokers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""GetTelemetrySubscriptionsResponse (response, api key 71).
+"""GetTelemetrySubscriptionsResponse (response, api key 71). The metrics subscription of a client, as the broker
+merged it from all client metrics resources that match the client (KIP-714).
 
 Version 0, flexible.
 
@@ -21,7 +22,8 @@ from kafkawire.wire.write import Append
 
 
 class GetTelemetrySubscriptionsResponse(Message, frozen=True):
-    """GetTelemetrySubscriptionsResponse: version 0, flexible 0+."""
+    """The metrics subscription of a client, as the broker merged it from all client metrics resources that match the
+    client (KIP-714)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -33,14 +35,29 @@ class GetTelemetrySubscriptionsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 42 invalid request, 89 asked again before PushIntervalMs was over. The Java client waits after 89 and
+    stops all telemetry after 42."""
     client_instance_id: uuid.UUID = ZERO_UUID
+    """Id to use from now on: a new random one when the request had zeros, otherwise that of the request."""
     subscription_id: Int32 = 0
+    """Number that stands for metrics and interval of this client; it changes with them. PushTelemetry must repeat
+    it."""
     accepted_compression_types: tuple[Int8, ...] = ()
+    """Codecs for PushTelemetry, best first: 1 gzip, 2 snappy, 3 lz4, 4 zstd. No compression (0) is always accepted."""
     push_interval_ms: Int32 = 0
+    """Milliseconds between two pushes: the least interval.ms of the matching subscriptions, 100 to 3600000; 300000
+    without one. The first push comes after 0.5 to 1.5 times that, at random."""
     telemetry_max_bytes: Int32 = 0
+    """Most bytes that Metrics of a push may have as sent, after compression: telemetry.max.bytes of the broker, by
+    default 1048576."""
     delta_temporality: bool = False
+    """True: counters are sent as the change since the last push; false: as totals. Apache Kafka's broker always
+    sends true."""
     requested_metrics: tuple[str, ...] = ()
+    """Prefixes of the metric names to send. An empty array asks for none; a single * asks for all, for which KIP-714
+    has a single empty string."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigsRequest (request, api key 44).
+"""IncrementalAlterConfigsRequest (request, api key 44). Changes single settings and leaves the others alone
+(KIP-339), which AlterConfigs cannot do. Any broker forwards it to the controller; requests about one broker or
+its loggers must go to that broker. Needs AlterConfigs on the topic, on the group, or on the cluster for all other
+kinds. Each resource succeeds or fails as a whole.
 
 Versions 0-1, flexible from version 1.
 
@@ -23,8 +26,13 @@ class AlterableConfig(Struct, frozen=True):
     """In IncrementalAlterConfigsRequest: versions 0-1."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Key to change; for resource type 8 the name of a logger."""
     config_operation: Annotated[Int8, Wire(map_key=True)] = 0
+    """What to do: 0 set, 1 delete (back to the default), 2 append to a list, 3 subtract from a list. 2 and 3 need a
+    key of type list; loggers know only 0 and 1."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
+    """New value in its text form, or the entries to append or subtract, separated by commas. Null only with
+    operation 1, which ignores it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,13 +40,21 @@ class AlterConfigsResource(Struct, frozen=True):
     """In IncrementalAlterConfigsRequest: versions 0-1."""
 
     resource_type: Annotated[Int8, Wire(map_key=True)] = 0
+    """Kind of resource: 2 topic, 4 broker, 8 the loggers of a broker (KIP-412), 16 client metrics subscription
+    (KIP-714), 32 group."""
     resource_name: Annotated[str, Wire(map_key=True)] = ""
+    """Topic, group or subscription name, or a broker id in decimal. An empty name with type 4 changes the defaults
+    of all brokers (KIP-226)."""
     configs: tuple[AlterableConfig, ...] = ()
+    """Operations on single keys; a key may occur once."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class IncrementalAlterConfigsRequest(Message, frozen=True):
-    """IncrementalAlterConfigsRequest: versions 0-1, flexible 1+."""
+    """Changes single settings and leaves the others alone (KIP-339), which AlterConfigs cannot do. Any broker
+    forwards it to the controller; requests about one broker or its loggers must go to that broker. Needs
+    AlterConfigs on the topic, on the group, or on the cluster for all other kinds. Each resource succeeds or
+    fails as a whole."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -51,7 +67,9 @@ class IncrementalAlterConfigsRequest(Message, frozen=True):
     )
 
     resources: tuple[AlterConfigsResource, ...] = ()
+    """Resources to change; one that occurs twice gets 42 (invalid request)."""
     validate_only: bool = False
+    """True runs all checks, the policy included, and changes nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

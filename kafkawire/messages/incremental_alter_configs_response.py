@@ -1,4 +1,5 @@
-"""IncrementalAlterConfigsResponse (response, api key 44).
+"""IncrementalAlterConfigsResponse (response, api key 44). The outcome of each resource of an IncrementalAlterConfigs
+request (KIP-339).
 
 Versions 0-1, flexible from version 1.
 
@@ -23,14 +24,21 @@ class AlterConfigsResourceResponse(Struct, frozen=True):
     """In IncrementalAlterConfigsResponse: versions 0-1."""
 
     error_code: Int16 = 0
+    """0, or: 3 unknown topic, 17 illegal topic name, 29 AlterConfigs on the topic is missing, 30 on the group, 31 on
+    the cluster, 40 key or value refused, 42 duplicate resource or key, unknown type (35 from a controller
+    that is asked directly), another broker's id, or a broker value refused, 44 alter.config.policy refused
+    it."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resource_type: Int8 = 0
+    """Type from the request: 2 topic, 4 broker, 8 broker loggers, 16 client metrics, 32 group."""
     resource_name: str = ""
+    """Name from the request; empty for the defaults of all brokers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class IncrementalAlterConfigsResponse(Message, frozen=True):
-    """IncrementalAlterConfigsResponse: versions 0-1, flexible 1+."""
+    """The outcome of each resource of an IncrementalAlterConfigs request (KIP-339)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -42,7 +50,9 @@ class IncrementalAlterConfigsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     responses: tuple[AlterConfigsResourceResponse, ...] = ()
+    """One entry for each resource that was asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

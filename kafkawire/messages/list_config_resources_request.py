@@ -1,4 +1,6 @@
-"""ListConfigResourcesRequest (request, api key 74).
+"""ListConfigResourcesRequest (request, api key 74). Lists resources that DescribeConfigs can read. Version 0 is
+ListClientMetricsResources (KIP-1000) and lists client metrics subscriptions only; version 1 lists any type
+(KIP-1142). Any broker answers; needs DescribeConfigs on the cluster.
 
 Versions 0-1, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class ListConfigResourcesRequest(Message, frozen=True):
-    """ListConfigResourcesRequest: versions 0-1, flexible 0+."""
+    """Lists resources that DescribeConfigs can read. Version 0 is ListClientMetricsResources (KIP-1000) and lists
+    client metrics subscriptions only; version 1 lists any type (KIP-1142). Any broker answers; needs
+    DescribeConfigs on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -33,6 +37,8 @@ class ListConfigResourcesRequest(Message, frozen=True):
     )
 
     resource_types: Annotated[tuple[Int8, ...], Wire("1+")] = ()
+    """Types to list: 2 topic, 4 broker, 8 broker loggers, 16 client metrics, 32 group. An empty array asks for all;
+    version 0 asks for 16."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""ListConfigResourcesResponse (response, api key 74).
+"""ListConfigResourcesResponse (response, api key 74). Names of resources that can have settings.
 
 Versions 0-1, flexible.
 
@@ -23,12 +23,14 @@ class ConfigResource(Struct, frozen=True):
     """In ListConfigResourcesResponse: versions 0-1."""
 
     resource_name: Annotated[str, Wire(aliases=("Name",))] = ""
+    """Topic, group or subscription name; for types 4 and 8 a broker id in decimal."""
     resource_type: Annotated[Int8, Wire("1+", ignorable=True)] = 16
+    """2 topic, 4 broker, 8 broker loggers, 16 client metrics, 32 group; version 0 means 16."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListConfigResourcesResponse(Message, frozen=True):
-    """ListConfigResourcesResponse: versions 0-1, flexible 0+."""
+    """Names of resources that can have settings."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -41,8 +43,12 @@ class ListConfigResourcesResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 31 DescribeConfigs on the cluster is missing, 35 one of the ResourceTypes is not supported."""
     config_resources: Annotated[tuple[ConfigResource, ...], Wire(aliases=("ClientMetricsResources",))] = ()
+    """One entry for each resource, in no fixed order; empty for none. Groups and client metrics occur only if they
+    have settings."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""ListOffsetsRequest (request, api key 2).
+"""ListOffsetsRequest (request, api key 2). Asks the leaders of partitions for offsets by time, or for the ends of
+the log. Consumers send it to find a start (auto.offset.reset) or a time, followers to place their fetch. Needs
+Describe on each topic. Versions: 1 one offset (KIP-79), 4 leader epochs (KIP-320), 10 a timeout for tiered
+storage (KIP-1075).
 
 Versions 0-11, flexible from version 6.
 
@@ -24,9 +27,16 @@ class ListOffsetsPartition(Struct, frozen=True):
     """In ListOffsetsRequest: versions 0-11."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     current_leader_epoch: Annotated[Int32, Wire("4+", ignorable=True)] = -1
+    """Leader epoch that the sender knows, from version 4 on (KIP-320); a lower one than the broker's gets 74, a
+    higher one 75. -1 skips the check."""
     timestamp: Int64 = 0
+    """Epoch milliseconds: the first record not older is wanted. Or: -1 latest, -2 earliest, -3 record with the
+    largest timestamp (version 7, KIP-734), -4 earliest on local disk (8, KIP-405), -5 last in tiered storage
+    (9, KIP-1005), -6 earliest not yet uploaded there (11, KIP-1023)."""
     max_num_offsets: Annotated[Int32, Wire("0")] = 1
+    """Most offsets to return, in version 0 only; from version 1 on there is always one (KIP-79)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,12 +44,16 @@ class ListOffsetsTopic(Struct, frozen=True):
     """In ListOffsetsRequest: versions 0-11."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, always by its name; this request knows no topic ids."""
     partitions: tuple[ListOffsetsPartition, ...] = ()
+    """What to look for in the partitions of this topic; a partition that comes twice gets 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListOffsetsRequest(Message, frozen=True):
-    """ListOffsetsRequest: versions 0-11, flexible 6+."""
+    """Asks the leaders of partitions for offsets by time, or for the ends of the log. Consumers send it to find a
+    start (auto.offset.reset) or a time, followers to place their fetch. Needs Describe on each topic.
+    Versions: 1 one offset (KIP-79), 4 leader epochs (KIP-320), 10 a timeout for tiered storage (KIP-1075)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-11",
@@ -53,9 +67,16 @@ class ListOffsetsRequest(Message, frozen=True):
     )
 
     replica_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """-1 for a consumer, whose answers stop at the high watermark or last stable offset; the broker id for a
+    follower, -2 for a debugging tool, which any replica answers. The last two see up to the log end."""
     isolation_level: Annotated[Int8, Wire("2+")] = 0
+    """From version 2 on: with 1 (read committed) the latest offset is the last stable offset, with 0 (read
+    uncommitted) the high watermark. It counts for ReplicaId -1 only."""
     topics: tuple[ListOffsetsTopic, ...] = ()
+    """Partitions to ask about, by topic."""
     timeout_ms: Annotated[Int32, Wire("10+", ignorable=True)] = 0
+    """Milliseconds that the broker may wait for tiered storage, from version 10 on (KIP-1075); with 0 or less its
+    remote.list.offsets.request.timeout.ms counts."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

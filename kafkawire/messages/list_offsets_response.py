@@ -1,4 +1,5 @@
-"""ListOffsetsResponse (response, api key 2).
+"""ListOffsetsResponse (response, api key 2). The offset found in each partition. No record at or after a time is no
+error: Offset and Timestamp are -1 then.
 
 Versions 0-11, flexible from version 6.
 
@@ -24,11 +25,23 @@ class ListOffsetsPartitionResponse(Struct, frozen=True):
     """In ListOffsetsResponse: versions 0-11."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why there is no offset: 3 unknown topic or partition, 6 not the leader, 7 tiered storage too slow, 29
+    Describe is missing, 35 Timestamp needs a later version, 42 partition comes twice, 56 disk error, 74 or 75
+    leader epoch too old or too new, 78 a new leader's high watermark lags (before version 5: 5)."""
     old_style_offsets: Annotated[tuple[Int64, ...], Wire("0")] = ()
+    """Version 0 only: start offsets of segments last written no later than Timestamp, newest first, MaxNumOffsets at
+    most; -1 starts at the log end."""
     timestamp: Annotated[Int64, Wire("1+")] = -1
+    """Timestamp of the record found, epoch milliseconds of the producer's clock unless the topic uses LogAppendTime;
+    -1 when nothing was found and for the special times other than -3. From version 1 on."""
     offset: Annotated[Int64, Wire("1+")] = -1
+    """Offset found: of a record, or for -1 (latest) where the part that the reader may see ends. -1 when there is
+    none, or on an error. From version 1 on."""
     leader_epoch: Annotated[Int32, Wire("4+")] = -1
+    """Leader epoch of the record at Offset, from version 4 on (KIP-320), for CurrentLeaderEpoch checks and
+    OffsetForLeaderEpoch; -1 when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,12 +49,15 @@ class ListOffsetsTopicResponse(Struct, frozen=True):
     """In ListOffsetsResponse: versions 0-11."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic that the request named; there are no topic ids here."""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
+    """One result for each partition of this topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListOffsetsResponse(Message, frozen=True):
-    """ListOffsetsResponse: versions 0-11, flexible 6+."""
+    """The offset found in each partition. No record at or after a time is no error: Offset and Timestamp are -1
+    then."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-11",
@@ -54,7 +70,10 @@ class ListOffsetsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 3 on the answer
+    comes first and the client waits (KIP-219), in version 2 the broker delayed the answer."""
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
+    """Results by topic, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

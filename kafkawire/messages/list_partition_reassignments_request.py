@@ -1,4 +1,5 @@
-"""ListPartitionReassignmentsRequest (request, api key 46).
+"""ListPartitionReassignmentsRequest (request, api key 46). Asks which partitions are on the move to other brokers
+(KIP-455). A client sends it to any broker, which forwards it to the controller; needs Describe on the cluster.
 
 Version 0, flexible.
 
@@ -23,12 +24,15 @@ class ListPartitionReassignmentsTopics(Struct, frozen=True):
     """In ListPartitionReassignmentsRequest: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic to look at; an unknown one is left out of the answer without an error."""
     partition_indexes: tuple[Int32, ...] = ()
+    """Numbers of the partitions to look at; those that do not move are left out of the answer."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListPartitionReassignmentsRequest(Message, frozen=True):
-    """ListPartitionReassignmentsRequest: version 0, flexible 0+."""
+    """Asks which partitions are on the move to other brokers (KIP-455). A client sends it to any broker, which
+    forwards it to the controller; needs Describe on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -41,7 +45,9 @@ class ListPartitionReassignmentsRequest(Message, frozen=True):
     )
 
     timeout_ms: Int32 = 60000
+    """Milliseconds that the client is ready to wait; a KRaft controller ignores it."""
     topics: Annotated[tuple[ListPartitionReassignmentsTopics, ...] | None, Wire(nullable="0+")] = None
+    """Partitions to look at; null asks for all that are on the move, an empty array for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ListPartitionReassignmentsResponse (response, api key 46).
+"""ListPartitionReassignmentsResponse (response, api key 46). Partitions that are on the move to other brokers at
+this moment (KIP-455).
 
 Version 0, flexible.
 
@@ -24,9 +25,14 @@ class OngoingPartitionReassignment(Struct, frozen=True):
     """In ListPartitionReassignmentsResponse: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """All present replicas: those that stay, AddingReplicas and RemovingReplicas together. The final list lacks
+    RemovingReplicas."""
     adding_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Brokers that are to hold the partition and catch up now; empty when the move only removes."""
     removing_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Brokers that lose the partition when the move completes; empty when it only adds."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,12 +40,14 @@ class OngoingTopicReassignment(Struct, frozen=True):
     """In ListPartitionReassignmentsResponse: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic with moving partitions."""
     partitions: tuple[OngoingPartitionReassignment, ...] = ()
+    """Moving partitions of the topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListPartitionReassignmentsResponse(Message, frozen=True):
-    """ListPartitionReassignmentsResponse: version 0, flexible 0+."""
+    """Partitions that are on the move to other brokers at this moment (KIP-455)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,9 +59,13 @@ class ListPartitionReassignmentsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 31 Describe on the cluster is missing, 41 not the active controller."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     topics: tuple[OngoingTopicReassignment, ...] = ()
+    """Topics with at least one moving partition; empty when nothing moves."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""MetadataRequest (request, api key 3).
+"""MetadataRequest (request, api key 3). Asks any broker for the brokers of the cluster and the leaders of topics;
+clients send it at start, when metadata.max.age.ms is over and after errors like 6. Needs Describe on each topic,
+and Create on cluster or topic to create a missing one. Version 12 can ask by topic id (KIP-516).
 
 Versions 0-13, flexible from version 9.
 
@@ -24,12 +26,18 @@ class MetadataRequestTopic(Struct, frozen=True):
     """In MetadataRequest: versions 0-13."""
 
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Id to look up, from version 12 on (KIP-516); all zeros to go by Name. When one entry has an id the broker
+    ignores the entries that have only names. Versions 10 and 11 have the field but refuse an id with 42."""
     name: Annotated[str | None, Wire(nullable="10+", entity_type="topicName")] = ""
+    """Topic to look up; null, allowed from version 12 on, to go by TopicId. Versions 10 and 11 can carry null, but
+    the broker refuses it with 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class MetadataRequest(Message, frozen=True):
-    """MetadataRequest: versions 0-13, flexible 9+."""
+    """Asks any broker for the brokers of the cluster and the leaders of topics; clients send it at start, when
+    metadata.max.age.ms is over and after errors like 6. Needs Describe on each topic, and Create on cluster
+    or topic to create a missing one. Version 12 can ask by topic id (KIP-516)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-13",
@@ -42,9 +50,15 @@ class MetadataRequest(Message, frozen=True):
     )
 
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, Wire(nullable="1+")] = ()
+    """Topics to describe. From version 1 on null means all that the principal may Describe, and empty none; in
+    version 0 empty means all."""
     allow_auto_topic_creation: Annotated[bool, Wire("4+")] = True
+    """Whether the broker may create missing topics, if its auto.create.topics.enable is on as well. From version 4
+    on; older versions imply true. It has no effect on a request for all topics."""
     include_cluster_authorized_operations: Annotated[bool, Wire("8-10")] = False
+    """Asks for ClusterAuthorizedOperations, in versions 8 to 10 only; DescribeCluster has taken this over (KIP-700)."""
     include_topic_authorized_operations: Annotated[bool, Wire("8+")] = False
+    """Asks for TopicAuthorizedOperations of each topic, from version 8 on (KIP-430)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

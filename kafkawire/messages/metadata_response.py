@@ -1,4 +1,6 @@
-"""MetadataResponse (response, api key 3).
+"""MetadataResponse (response, api key 3). What the answering broker knows of brokers and topics; it may lag behind
+the controller. Addresses are those of the listener that the request came in on. Version 7 adds leader epochs
+(KIP-320), version 10 topic ids (KIP-516), version 13 the top-level error (KIP-1102).
 
 Versions 0-13, flexible from version 9.
 
@@ -25,9 +27,13 @@ class MetadataResponseBroker(Struct, frozen=True):
     """In MetadataResponse: versions 0-13."""
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Broker id (node.id), as LeaderId and the replica lists name it."""
     host: str = ""
+    """Host name or IP address of that broker, from advertised.listeners."""
     port: Int32 = 0
+    """TCP port that goes with Host."""
     rack: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = None
+    """broker.rack of that broker; null when it has none. From version 1 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,12 +41,22 @@ class MetadataResponsePartition(Struct, frozen=True):
     """In MetadataResponse: versions 0-13."""
 
     error_code: Int16 = 0
+    """0, or why the partition is not usable: 5 no leader is alive, 72 the leader lacks the listener of this
+    connection (from version 6 on, before that 5). 9, a replica is not alive, comes in version 0 only."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that leads the partition, for Produce, Fetch and ListOffsets; -1 when there is none."""
     leader_epoch: Annotated[Int32, Wire("7+", ignorable=True)] = -1
+    """Epoch of this leadership, from version 7 on (KIP-320); clients ignore metadata whose epoch is below one they
+    know. -1 when unknown."""
     replica_nodes: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the replicas, the preferred leader first; in version 0 dead ones are left out."""
     isr_nodes: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the replicas that are in sync with the leader; in version 0 dead ones are left out."""
     offline_replicas: Annotated[tuple[Int32, ...], Wire("5+", ignorable=True, entity_type="brokerId")] = ()
+    """Broker ids of replicas that cannot serve: the broker is down or fenced, lacks this listener, or its log
+    directory has failed (KIP-112). From version 5 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -48,28 +64,54 @@ class MetadataResponseTopic(Struct, frozen=True):
     """In MetadataResponse: versions 0-13."""
 
     error_code: Int16 = 0
+    """0, or why there are no partitions: 3 unknown topic, under KRaft also one whose automatic creation has just
+    begun; 5 just created (ZooKeeper); 17 invalid name; 29 Describe or Create is missing; 100 unknown topic id
+    (version 12). 3 and 5 are worth a retry."""
     name: Annotated[str | None, Wire(nullable="12+", map_key=True, entity_type="topicName")] = ""
+    """Topic; null from version 12 on when it was asked for by an id that is unknown (100) or not authorized (29)."""
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Id of the topic, from version 10 on (KIP-516); all zeros when the topic does not exist or Describe is missing
+    on a name."""
     is_internal: Annotated[bool, Wire("1+", ignorable=True)] = False
+    """True for topics of the cluster itself, like __consumer_offsets and __transaction_state. From version 1 on."""
     partitions: tuple[MetadataResponsePartition, ...] = ()
+    """All partitions of the topic, in no fixed order; empty under a topic error."""
     topic_authorized_operations: Annotated[Int32, Wire("8+")] = -2147483648
+    """Bit n is set when the principal may do the AclOperation of code n (KIP-430); -2147483648 when not asked for.
+    From version 8 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class MetadataResponse(Message, frozen=True):
-    """MetadataResponse: versions 0-13, flexible 9+."""
+    """What the answering broker knows of brokers and topics; it may lag behind the controller. Addresses are those
+    of the listener that the request came in on. Version 7 adds leader epochs (KIP-320), version 10 topic ids
+    (KIP-516), version 13 the top-level error (KIP-1102)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-13", flexible="9+", kind="response", family="rpc", api_key=3, source="rpc/MetadataResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("3+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 3 on; since
+    version 6 the answer comes first and the client waits (KIP-219), before that the broker delayed the
+    answer."""
     brokers: tuple[MetadataResponseBroker, ...] = ()
+    """Brokers that are alive and have the listener of this connection; fenced ones are left out."""
     cluster_id: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = None
+    """Id of the cluster, made when it is first set up; 22 characters as a rule (KIP-78). Null when unknown. From
+    version 2 on."""
     controller_id: Annotated[Int32, Wire("1+", ignorable=True, entity_type="brokerId")] = -1
+    """Broker to send controller requests to: under ZooKeeper the controller, under KRaft some live broker, which
+    forwards them (KIP-590). -1 for none. From version 1 on."""
     topics: tuple[MetadataResponseTopic, ...] = ()
+    """Topics asked for, in no fixed order. Those without Describe carry error 29, or are left out when all were
+    asked for."""
     cluster_authorized_operations: Annotated[Int32, Wire("8-10")] = -2147483648
+    """What the principal may do on the cluster, in versions 8 to 10: bit n for the AclOperation of code n (KIP-430);
+    0 when Describe on the cluster is missing, -2147483648 when not asked for."""
     error_code: Annotated[Int16, Wire("13+", ignorable=True)] = 0
+    """0, or why the whole request failed, from version 13 on; 129 asks the client to forget its brokers and start
+    again from bootstrap.servers (KIP-1102)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""OffsetForLeaderEpochRequest (request, api key 23).
+"""OffsetForLeaderEpochRequest (request, api key 23). Asks partition leaders where a leader epoch ends in their logs,
+to find where another log parts from them. Followers truncate by it (KIP-101), consumers detect truncation after a
+change of leader (KIP-320). Needs ClusterAction on the cluster, or Describe on the topic.
 
 Versions 0-4, flexible from version 4.
 
@@ -24,8 +26,12 @@ class OffsetForLeaderPartition(Struct, frozen=True):
     """In OffsetForLeaderEpochRequest: versions 0-4."""
 
     partition: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    """Number of the partition in its topic, from 0."""
     current_leader_epoch: Annotated[Int32, Wire("2+", ignorable=True)] = -1
+    """Leader epoch that the sender believes is in force, from version 2 on (KIP-320); a lower one than the broker's
+    gets 74, a higher one 75. -1 skips the check."""
     leader_epoch: Int32 = 0
+    """Epoch to look up: as a rule that of the last record that the sender has."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +39,16 @@ class OffsetForLeaderTopic(Struct, frozen=True):
     """In OffsetForLeaderEpochRequest: versions 0-4."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic, always by its name; this request knows no topic ids."""
     partitions: tuple[OffsetForLeaderPartition, ...] = ()
+    """Epochs to look up in the partitions of this topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetForLeaderEpochRequest(Message, frozen=True):
-    """OffsetForLeaderEpochRequest: versions 0-4, flexible 4+."""
+    """Asks partition leaders where a leader epoch ends in their logs, to find where another log parts from them.
+    Followers truncate by it (KIP-101), consumers detect truncation after a change of leader (KIP-320). Needs
+    ClusterAction on the cluster, or Describe on the topic."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -51,7 +61,10 @@ class OffsetForLeaderEpochRequest(Message, frozen=True):
     )
 
     replica_id: Annotated[Int32, Wire("3+", ignorable=True, entity_type="brokerId")] = -2
+    """Broker id of the follower that asks; -1 for a consumer, -2 for a debugging tool. From version 3 on; older
+    versions imply -2."""
     topics: tuple[OffsetForLeaderTopic, ...] = ()
+    """Partitions to ask about, by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpochResponse (response, api key 23).
+"""OffsetForLeaderEpochResponse (response, api key 23). Where the epochs end in the leaders' logs. A log that reaches
+beyond EndOffset in that epoch, or has a later epoch than LeaderEpoch there, has parted from the leader's.
 
 Versions 0-4, flexible from version 4.
 
@@ -24,9 +25,17 @@ class EpochEndOffset(Struct, frozen=True):
     """In OffsetForLeaderEpochResponse: versions 0-4."""
 
     error_code: Int16 = 0
+    """0, or why there is no answer: 3 unknown topic or partition, 6 not the leader, 29 Describe on the topic is
+    missing, 56 disk error, 74 CurrentLeaderEpoch is too old, 75 CurrentLeaderEpoch is newer than the
+    broker's."""
     partition: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    """Number of the partition in its topic, from 0."""
     leader_epoch: Annotated[Int32, Wire("1+", ignorable=True)] = -1
+    """Largest epoch in the leader's log that is not above the one asked for, or that one itself when all are above
+    it. -1 when all are below it, or on an error. From version 1 on (KIP-279)."""
     end_offset: Int64 = -1
+    """Where that epoch ends: the first offset of the next one, or the log end offset for the latest. -1 when
+    LeaderEpoch is unknown, or on an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,12 +43,15 @@ class OffsetForLeaderTopicResult(Struct, frozen=True):
     """In OffsetForLeaderEpochResponse: versions 0-4."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic that the request named."""
     partitions: tuple[EpochEndOffset, ...] = ()
+    """One result for each partition of this topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetForLeaderEpochResponse(Message, frozen=True):
-    """OffsetForLeaderEpochResponse: versions 0-4, flexible 4+."""
+    """Where the epochs end in the leaders' logs. A log that reaches beyond EndOffset in that epoch, or has a later
+    epoch than LeaderEpoch there, has parted from the leader's."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -51,7 +63,9 @@ class OffsetForLeaderEpochResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 2 on."""
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()
+    """Results by topic, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""ProduceRequest (request, api key 0).
+"""ProduceRequest (request, api key 0). Record batches from a producer for partitions that the receiving broker
+leads. Needs Write on each topic, and on the transactional id for transactional batches. With Acks 0 there is no
+response. Version 12 adds partitions to the transaction by itself (KIP-890), version 13 names topics by id
+(KIP-516).
 
 Versions 0-13, flexible from version 9.
 
@@ -24,7 +27,12 @@ class PartitionProduceData(Struct, frozen=True):
     """In ProduceRequest: versions 0-13."""
 
     index: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    """Number of the partition in its topic, from 0; the broker must lead it."""
     records: Annotated[Records | None, Wire(nullable="0+")] = None
+    """Record batches to append; from version 3 on exactly one, of magic 2 (KIP-98), compressed with zstd only from
+    version 7 on (KIP-110). Versions 0 and 1 carry message format 0, version 2 format 1. No batch at all, or
+    several, get 87 from version 3 on; null is possible in the format only. The limit of a batch is
+    max.message.bytes of the topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,13 +40,19 @@ class TopicProduceData(Struct, frozen=True):
     """In ProduceRequest: versions 0-13."""
 
     name: Annotated[str, Wire("0-12", ignorable=True, map_key=True, entity_type="topicName")] = ""
+    """Topic, as the producer named it; absent from version 13 on, where TopicId identifies it."""
     topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True, map_key=True)] = ZERO_UUID
+    """Id that identifies the topic, from version 13 on (KIP-516). A topic that was deleted and created again has
+    another one, so that producers with old metadata get 100."""
     partition_data: Annotated[tuple[PartitionProduceData, ...], Wire(aliases=("Partitions",))] = ()
+    """Batches for the partitions of this topic, one entry for each partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ProduceRequest(Message, frozen=True):
-    """ProduceRequest: versions 0-13, flexible 9+."""
+    """Record batches from a producer for partitions that the receiving broker leads. Needs Write on each topic, and
+    on the transactional id for transactional batches. With Acks 0 there is no response. Version 12 adds
+    partitions to the transaction by itself (KIP-890), version 13 names topics by id (KIP-516)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-13",
@@ -51,9 +65,16 @@ class ProduceRequest(Message, frozen=True):
     )
 
     transactional_id: Annotated[str | None, Wire("3+", nullable="3+", entity_type="transactionalId")] = None
+    """Transactional id of the producer, from version 3 on (KIP-98); null for one without transactions. Transactional
+    batches under null, or without Write on the id, fail the whole request with 53."""
     acks: Int16 = 0
+    """When the leader answers: 0 never, 1 once its own log has the records, -1 once all in-sync replicas have them,
+    of which there must be min.insync.replicas. Other numbers get 21."""
     timeout_ms: Int32 = 0
+    """Milliseconds that the leader waits for the in-sync replicas under Acks -1; then the answer is 7. The records
+    stay in the log all the same."""
     topic_data: Annotated[tuple[TopicProduceData, ...], Wire(aliases=("Topics",))] = ()
+    """Entries of one topic each, with the batches for its partitions."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ProduceResponse (response, api key 0).
+"""ProduceResponse (response, api key 0). The leader's answer for each partition, once Acks is met or TimeoutMs is
+over. There is none for Acks 0: there the broker closes the connection when an append fails. Version 8 names the
+bad records (KIP-467), version 10 the new leader (KIP-951).
 
 Versions 0-13, flexible from version 9.
 
@@ -28,7 +30,9 @@ class BatchIndexAndErrorMessage(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     batch_index: Int32 = 0
+    """Position of the bad record in its batch, from 0."""
     batch_index_error_message: Annotated[str | None, Wire(nullable="8+")] = None
+    """What is wrong with this record, for people; null when the broker gives no text."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -38,7 +42,9 @@ class LeaderIdAndEpoch(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="10+")
 
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Broker that leads the partition now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: Int32 = -1
+    """Epoch of this leadership; a client ignores the entry unless it exceeds the epoch it knows. -1 when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -46,13 +52,29 @@ class PartitionProduceResponse(Struct, frozen=True):
     """In ProduceResponse: versions 0-13."""
 
     index: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why the append failed: 3 unknown topic or partition, 6 not the leader, 7 TimeoutMs over, 10 batch above
+    max.message.bytes, 17 internal topic, 19 or 20 too few in-sync replicas before or after the append, 29
+    Write is missing, 45 gap in the sequence, 47 stale producer epoch, 87 invalid record, 100 unknown topic
+    id, 120 abort the transaction (version 11)."""
     base_offset: Int64 = 0
+    """Offset that the log gave to the first record of the batch; -1 on an error. For a duplicate of one of the
+    producer's last five batches it is the offset of the original."""
     log_append_time_ms: Annotated[Int64, Wire("2+", ignorable=True)] = -1
+    """Timestamp that the broker gave to the batch, epoch milliseconds of its own clock, when message.timestamp.type
+    of the topic is LogAppendTime; else -1, and the producer's timestamps stay (KIP-32). From version 2 on."""
     log_start_offset: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    """First offset that the partition still has, from version 5 on; -1 when unknown. The producer compares it with
+    its last acknowledged offset to tell expired state from lost data."""
     record_errors: Annotated[tuple[BatchIndexAndErrorMessage, ...], Wire("8+", ignorable=True)] = ()
+    """Records that made the broker refuse the whole batch, from version 8 on (KIP-467); empty when the error has no
+    single culprit."""
     error_message: Annotated[str | None, Wire("8+", nullable="8+", ignorable=True)] = None
+    """Text for the refused batch as a whole, from version 8 on (KIP-467); null for the code's usual text."""
     current_leader: Annotated[LeaderIdAndEpoch, Wire("10+", tagged="10+", tag=0)] = LeaderIdAndEpoch()
+    """Leader that the broker knows instead, tagged and filled in with error 6 from version 10 on (KIP-951); the
+    producer saves a Metadata request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -60,8 +82,11 @@ class TopicProduceResponse(Struct, frozen=True):
     """In ProduceResponse: versions 0-13."""
 
     name: Annotated[str, Wire("0-12", ignorable=True, map_key=True, entity_type="topicName")] = ""
+    """Topic that the request named; absent from version 13 on, where TopicId identifies it."""
     topic_id: Annotated[uuid.UUID, Wire("13+", ignorable=True, map_key=True)] = ZERO_UUID
+    """Id that the request gave, from version 13 on (KIP-516)."""
     partition_responses: Annotated[tuple[PartitionProduceResponse, ...], Wire(aliases=("Partitions",))] = ()
+    """One result for each partition of this topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -71,22 +96,34 @@ class NodeEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="10+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Broker id, as in CurrentLeader.LeaderId."""
     host: str = ""
+    """Advertised host name or IP address of that broker."""
     port: Int32 = 0
+    """TCP port that goes with Host."""
     rack: Annotated[str | None, Wire(nullable="10+")] = None
+    """broker.rack of that broker; null when it has none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ProduceResponse(Message, frozen=True):
-    """ProduceResponse: versions 0-13, flexible 9+."""
+    """The leader's answer for each partition, once Acks is met or TimeoutMs is over. There is none for Acks 0: there
+    the broker closes the connection when an append fails. Version 8 names the bad records (KIP-467), version
+    10 the new leader (KIP-951)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-13", flexible="9+", kind="response", family="rpc", api_key=0, source="rpc/ProduceResponse.json",
     )
 
     responses: tuple[TopicProduceResponse, ...] = ()
+    """Results of one topic each; their order need not be that of the request."""
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on; since
+    version 6 the answer comes first and the client waits (KIP-219), before that the broker delayed the
+    answer."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("10+", tagged="10+", tag=0)] = ()
+    """Addresses of the brokers that CurrentLeader names, on the listener of this connection; empty without error 6.
+    Tagged, from version 10 on (KIP-951)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""PushTelemetryRequest (request, api key 72).
+"""PushTelemetryRequest (request, api key 72). Carries metrics of a client to a broker, whose metrics reporters pass
+them on (KIP-714). The client repeats it every PushIntervalMs, on the same connection as long as that lasts; no
+ACL is needed.
 
 Version 0, flexible.
 
@@ -21,7 +23,8 @@ from kafkawire.wire.write import Append
 
 
 class PushTelemetryRequest(Message, frozen=True):
-    """PushTelemetryRequest: version 0, flexible 0+."""
+    """Carries metrics of a client to a broker, whose metrics reporters pass them on (KIP-714). The client repeats it
+    every PushIntervalMs, on the same connection as long as that lasts; no ACL is needed."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -34,10 +37,17 @@ class PushTelemetryRequest(Message, frozen=True):
     )
 
     client_instance_id: uuid.UUID = ZERO_UUID
+    """Id from GetTelemetrySubscriptions; all zeros get 42 (invalid request)."""
     subscription_id: Int32 = 0
+    """Number from GetTelemetrySubscriptions; an outdated one gets 117, and the client asks again."""
     terminating: bool = False
+    """True in the last push before the client closes, which may come before the interval is over; later pushes get
+    42 (invalid request)."""
     compression_type: Int8 = 0
+    """Codec of Metrics: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     metrics: bytes = b""
+    """OpenTelemetry MetricsData (protobuf, OTLP v1), compressed with CompressionType; at most TelemetryMaxBytes.
+    Empty when there is nothing to send."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

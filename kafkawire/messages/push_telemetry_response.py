@@ -1,4 +1,4 @@
-"""PushTelemetryResponse (response, api key 72).
+"""PushTelemetryResponse (response, api key 72). Whether the broker took the metrics of a client (KIP-714).
 
 Version 0, flexible.
 
@@ -19,14 +19,18 @@ from kafkawire.wire.write import Append
 
 
 class PushTelemetryResponse(Message, frozen=True):
-    """PushTelemetryResponse: version 0, flexible 0+."""
+    """Whether the broker took the metrics of a client (KIP-714)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=72, source="rpc/PushTelemetryResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 42 bad id or a push after the last one, 76 unknown codec, 87 a metrics plugin failed, 89 before the
+    interval was over, 117 outdated SubscriptionId, 118 Metrics too large. The Java client repeats
+    GetTelemetrySubscriptions after 76 and 117, waits after 89 and 118, and stops all telemetry after others."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""RenewDelegationTokenRequest (request, api key 39).
+"""RenewDelegationTokenRequest (request, api key 39). Extends the life of a delegation token, up to its MaxTimestamp
+(KIP-48). Its owner or one of its renewers sends it to any broker, which forwards it to the controller; no ACL is
+needed. A connection that a token authenticated is refused.
 
 Versions 0-2, flexible from version 2.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class RenewDelegationTokenRequest(Message, frozen=True):
-    """RenewDelegationTokenRequest: versions 0-2, flexible 2+."""
+    """Extends the life of a delegation token, up to its MaxTimestamp (KIP-48). Its owner or one of its renewers
+    sends it to any broker, which forwards it to the controller; no ACL is needed. A connection that a token
+    authenticated is refused."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -33,7 +37,10 @@ class RenewDelegationTokenRequest(Message, frozen=True):
     )
 
     hmac: bytes = b""
+    """Hmac from CreateDelegationToken, which identifies the token."""
     renew_period_ms: Int64 = 0
+    """Milliseconds from now until the new expiry. 0, -1 or more than delegation.token.expiry.time.ms (by default a
+    day) means that setting."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""RenewDelegationTokenResponse (response, api key 39).
+"""RenewDelegationTokenResponse (response, api key 39). The new expiry of a delegation token (KIP-48).
 
 Versions 0-2, flexible from version 2.
 
@@ -19,7 +19,7 @@ from kafkawire.wire.write import Append
 
 
 class RenewDelegationTokenResponse(Message, frozen=True):
-    """RenewDelegationTokenResponse: versions 0-2, flexible 2+."""
+    """The new expiry of a delegation token (KIP-48)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -31,8 +31,14 @@ class RenewDelegationTokenResponse(Message, frozen=True):
     )
 
     error_code: Int16 = 0
+    """0, or: 35 metadata.version is too old, 61 tokens are disabled, 62 no token has this Hmac, 63 the caller is
+    neither owner nor renewer, 64 the connection may not ask for tokens, 66 the token has expired."""
     expiry_timestamp_ms: Int64 = 0
+    """When the token stops working now, epoch milliseconds of the controller's clock; meaningless on an error."""
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. In version 0 the broker held
+    the answer back that long, from version 1 on it answers first and then stops reading from the connection
+    (KIP-219)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

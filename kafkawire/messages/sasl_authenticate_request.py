@@ -1,4 +1,6 @@
-"""SaslAuthenticateRequest (request, api key 36).
+"""SaslAuthenticateRequest (request, api key 36). One client token of a SASL exchange, after SaslHandshake version 1
+(KIP-152); repeated until the mechanism is done. No ACL is needed. From version 1 on the client can
+re-authenticate on the same connection (KIP-368).
 
 Versions 0-2, flexible from version 2.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class SaslAuthenticateRequest(Message, frozen=True):
-    """SaslAuthenticateRequest: versions 0-2, flexible 2+."""
+    """One client token of a SASL exchange, after SaslHandshake version 1 (KIP-152); repeated until the mechanism is
+    done. No ACL is needed. From version 1 on the client can re-authenticate on the same connection (KIP-368)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -32,6 +35,8 @@ class SaslAuthenticateRequest(Message, frozen=True):
     )
 
     auth_bytes: bytes = b""
+    """Token in the format of the mechanism, for example a SCRAM client message; may be empty. The broker limits it
+    by sasl.server.max.receive.size."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

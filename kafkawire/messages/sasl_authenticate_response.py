@@ -1,4 +1,5 @@
-"""SaslAuthenticateResponse (response, api key 36).
+"""SaslAuthenticateResponse (response, api key 36). The broker's token in reply. After 58 the broker closes the
+connection, and delays response and close by connection.failed.authentication.delay.ms.
 
 Versions 0-2, flexible from version 2.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class SaslAuthenticateResponse(Message, frozen=True):
-    """SaslAuthenticateResponse: versions 0-2, flexible 2+."""
+    """The broker's token in reply. After 58 the broker closes the connection, and delays response and close by
+    connection.failed.authentication.delay.ms."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -32,9 +34,17 @@ class SaslAuthenticateResponse(Message, frozen=True):
     )
 
     error_code: Int16 = 0
+    """0, or 58 authentication failed, 34 the request came where no token is due, for example after authentication
+    was complete. 0 alone does not mean that it is complete; the mechanism decides that."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for ErrorCode that gives no secrets away; null or empty without an error."""
     auth_bytes: bytes = b""
+    """Token in the format of the mechanism, for the client's next step; empty when the mechanism has none, and with
+    an error."""
     session_lifetime_ms: Annotated[Int64, Wire("1+", ignorable=True)] = 0
+    """Milliseconds from now after which the broker closes the connection unless the client re-authenticates
+    (KIP-368): the lesser of connections.max.reauth.ms and the life of the credential. 0 for no limit, or
+    before the last token. From version 1 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

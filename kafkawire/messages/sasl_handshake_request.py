@@ -1,4 +1,7 @@
-"""SaslHandshakeRequest (request, api key 17).
+"""SaslHandshakeRequest (request, api key 17). Chooses the SASL mechanism of a connection; sent before
+authentication, after ApiVersions if at all, and again to re-authenticate (KIP-368). No ACL is needed. After
+version 1 the tokens travel in SaslAuthenticate (KIP-152), after version 0 as bare bytes behind an int32 length
+(KIP-43).
 
 Versions 0-1, not flexible.
 
@@ -18,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class SaslHandshakeRequest(Message, frozen=True):
-    """SaslHandshakeRequest: versions 0-1, not flexible."""
+    """Chooses the SASL mechanism of a connection; sent before authentication, after ApiVersions if at all, and again
+    to re-authenticate (KIP-368). No ACL is needed. After version 1 the tokens travel in SaslAuthenticate
+    (KIP-152), after version 0 as bare bytes behind an int32 length (KIP-43)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -30,6 +35,8 @@ class SaslHandshakeRequest(Message, frozen=True):
     )
 
     mechanism: str = ""
+    """SASL mechanism that the client wants: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER, for example
+    (its sasl.mechanism). Re-authentication must keep the first one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""SaslHandshakeResponse (response, api key 17).
+"""SaslHandshakeResponse (response, api key 17). Whether the broker accepts the mechanism. After 0 the client sends
+its first token; after 33 the broker closes the connection.
 
 Versions 0-1, not flexible.
 
@@ -19,14 +20,18 @@ from kafkawire.wire.write import Append
 
 
 class SaslHandshakeResponse(Message, frozen=True):
-    """SaslHandshakeResponse: versions 0-1, not flexible."""
+    """Whether the broker accepts the mechanism. After 0 the client sends its first token; after 33 the broker closes
+    the connection."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", kind="response", family="rpc", api_key=17, source="rpc/SaslHandshakeResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or 33 the listener does not offer the mechanism, 34 the request came where no handshake is due, for example
+    on a listener without SASL."""
     mechanisms: tuple[str, ...] = ()
+    """SASL mechanisms that the listener offers (sasl.enabled.mechanisms), with error 33 as well; empty with 34."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

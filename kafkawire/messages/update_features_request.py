@@ -1,4 +1,6 @@
-"""UpdateFeaturesRequest (request, api key 57).
+"""UpdateFeaturesRequest (request, api key 57). Changes the finalized level of cluster features, for example
+metadata.version (KIP-584). A client sends it to any broker, which forwards it to the controller; needs Alter on
+the cluster. All nodes must support the new level. Either all features change or none.
 
 Versions 0-2, flexible.
 
@@ -23,14 +25,21 @@ class FeatureUpdateKey(Struct, frozen=True):
     """In UpdateFeaturesRequest: versions 0-2."""
 
     feature: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, as ApiVersions names it, for example metadata.version or transaction.version."""
     max_version_level: Int16 = 0
+    """New finalized level, which all nodes then use; 0 switches the feature off."""
     allow_downgrade: Annotated[bool, Wire("0")] = False
+    """True allows a lower level. Only version 0 has it; UpgradeType replaces it (KIP-778)."""
     upgrade_type: Annotated[Int8, Wire("1+")] = 1
+    """1 raise only, 2 lower if no metadata is lost, 3 lower even then (KIP-778). For metadata.version the controller
+    may refuse 3."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class UpdateFeaturesRequest(Message, frozen=True):
-    """UpdateFeaturesRequest: versions 0-2, flexible 0+."""
+    """Changes the finalized level of cluster features, for example metadata.version (KIP-584). A client sends it to
+    any broker, which forwards it to the controller; needs Alter on the cluster. All nodes must support the
+    new level. Either all features change or none."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -43,8 +52,11 @@ class UpdateFeaturesRequest(Message, frozen=True):
     )
 
     timeout_ms: Annotated[Int32, Wire(name="timeoutMs")] = 60000
+    """Milliseconds that the client is ready to wait; a KRaft controller ignores it."""
     feature_updates: tuple[FeatureUpdateKey, ...] = ()
+    """Features to change; others stay. Each may occur once."""
     validate_only: Annotated[bool, Wire("1+")] = False
+    """True runs all checks and changes nothing (KIP-778); version 0 always changes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

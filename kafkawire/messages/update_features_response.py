@@ -1,4 +1,5 @@
-"""UpdateFeaturesResponse (response, api key 57).
+"""UpdateFeaturesResponse (response, api key 57). The outcome of an UpdateFeatures request. Brokers learn the new
+levels through the metadata log, a little later than this answer.
 
 Versions 0-2, flexible.
 
@@ -25,22 +26,32 @@ class UpdatableFeatureResult(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0-1")
 
     feature: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, as the client named it."""
     error_code: Int16 = 0
+    """0 in answers of a KRaft controller, which reports failures in the request's ErrorCode."""
     error_message: Annotated[str | None, Wire(nullable="0-1")] = ""
+    """Text for people about this feature; without meaning when its code is 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class UpdateFeaturesResponse(Message, frozen=True):
-    """UpdateFeaturesResponse: versions 0-2, flexible 0+."""
+    """The outcome of an UpdateFeatures request. Brokers learn the new levels through the metadata log, a little
+    later than this answer."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=57, source="rpc/UpdateFeaturesResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why nothing changed: 31 Alter on the cluster is missing, 41 not the active controller, 95 a level that
+    is unknown, that a node does not support, or that UpgradeType does not allow."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for people that names the first feature at fault; null or empty when there is none."""
     results: Annotated[tuple[UpdatableFeatureResult, ...], Wire("0-1", ignorable=True)] = ()
+    """One entry for each feature on success, empty on an error. Version 2 drops it, as ErrorCode covers all features
+    (KIP-1022)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,6 +1,6 @@
-"""The command: `python -m tools.import_schemas.about_check [MESSAGE...]`: sentences that are missing, or that tell nothing.
+"""The command: `python -m tools.import_schemas.about_check [MESSAGE...]`: sentences that are missing or add nothing.
 
-Every message and every field of `schemas/` has a sentence (`about`). It must state what its name does not: unit, sentinel
+Every message and every field of `schemas/` has a sentence (`about`). It states what its name does not: unit, sentinel
 values, versions, who sets it.
 """
 
@@ -17,8 +17,11 @@ LONGEST = 600
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 #: Words that add nothing to a name.
 _EMPTY_WORDS = frozenset(
-    """a all an and are as at be been by each every field for from given has have in is it its list message name names of
-    on or request requested response result results set that the their this to value values was were which with""".split()
+    re.findall(
+        r"\w+",
+        """a all an and are as at be been by each every field for from given has have in is it its list message name names
+        of on or request requested response result results set that the their this to value values was were which with""",
+    )
 )
 
 
@@ -42,7 +45,7 @@ def check(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def fields_of(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The fields of a schema and of its structs, each with its path; those of common structs below the struct's name."""
+    """The fields of a schema, each with its path; those of common structs below the struct's name."""
 
     def walk(fields: list[dict[str, Any]], above: str) -> Iterator[tuple[str, dict[str, Any]]]:
         for field in fields:

@@ -29,7 +29,7 @@ class DescribeTransactionStateRequest(Message, frozen=True):
     )
 
     transactional_ids: tuple[str, ...] = ()
-    """The ids to describe."""
+    """Ids to describe; each must go to its own coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

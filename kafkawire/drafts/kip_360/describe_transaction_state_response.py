@@ -24,7 +24,7 @@ class TopicPartitions(Struct, frozen=True):
     """In DescribeTransactionStateResponse: version 0."""
 
     topic_name: str = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partition_ids: tuple[Int32, ...] = ()
     """Partition numbers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
@@ -42,7 +42,7 @@ class TransactionState(Struct, frozen=True):
     state: str = ""
     """Name of the coordinator's state."""
     partitions: tuple[TopicPartitions, ...] = ()
-    """Partitions of the transaction."""
+    """Partitions that the transaction wrote to, by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

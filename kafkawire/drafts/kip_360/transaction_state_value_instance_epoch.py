@@ -25,7 +25,7 @@ class TxnPartition(Struct, frozen=True):
     """In TransactionStateValueInstanceEpoch: version 1."""
 
     topic: str = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partitions: tuple[Int32, ...] = ()
     """Partition numbers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

@@ -25,7 +25,7 @@ class TransactionState(Struct, frozen=True):
     """In ListTransactionsResponse: version 0."""
 
     transactional_id: str = ""
-    """Transactional id."""
+    """Id that the producer was configured with (transactional.id)."""
     producer_id: Int64 = 0
     """Producer id that the id has now."""
     transaction_state: str = ""

@@ -40,9 +40,9 @@ class RequestTopic(Struct, frozen=True):
     """In WriteTxnMarkersRequest: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partition_indexes: Annotated[tuple[Int32, ...], Wire("0")] = ()
-    """Partitions to write to."""
+    """Numbers of the partitions that get the marker."""
     partitions: Annotated[tuple[RequestPartition, ...], Wire("1+")] = ()
     """Partitions to write to; takes the place of PartitionIndexes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
@@ -58,7 +58,7 @@ class WritableTxnMarker(Struct, frozen=True):
     transaction_result: bool = False
     """True writes COMMIT, false ABORT."""
     topics: tuple[RequestTopic, ...] = ()
-    """The topics to write to."""
+    """Partitions that get the marker, by topic."""
     coordinator_epoch: Int32 = 0
     """Leader epoch of the coordinator's __transaction_state partition; -1 in an admin's abort."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
@@ -79,7 +79,7 @@ class WriteTxnMarkersRequest(Message, frozen=True):
     )
 
     markers: tuple[WritableTxnMarker, ...] = ()
-    """The markers to write."""
+    """One entry for each producer whose transaction ends."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

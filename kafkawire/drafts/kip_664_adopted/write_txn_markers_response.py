@@ -35,9 +35,9 @@ class TopicResult(Struct, frozen=True):
     """In WriteTxnMarkersResponse: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partitions: tuple[PartitionResult, ...] = ()
-    """Results by partition."""
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,9 +45,9 @@ class WritableTxnMarkerResult(Struct, frozen=True):
     """In WriteTxnMarkersResponse: versions 0-1."""
 
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
-    """Producer id of the marker."""
+    """Producer id that the marker was written for."""
     topics: tuple[TopicResult, ...] = ()
-    """Results by topic."""
+    """One entry for each topic of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

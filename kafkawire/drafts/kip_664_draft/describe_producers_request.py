@@ -25,9 +25,9 @@ class TopicRequestData(Struct, frozen=True):
     """In DescribeProducersRequest: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partition_indexes: tuple[Int32, ...] = ()
-    """Partitions of the topic."""
+    """Numbers of the partitions to describe, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -26,7 +26,7 @@ class ProducerState(Struct, frozen=True):
     """In DescribeProducersResponse: version 0."""
 
     producer_id: Int64 = 0
-    """Producer id."""
+    """Number that a coordinator assigned to the producer."""
     producer_epoch: Int32 = 0
     """Latest epoch seen of this producer."""
     last_sequence: Int32 = 0
@@ -55,9 +55,9 @@ class TopicResponse(Struct, frozen=True):
     """In DescribeProducersResponse: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic of the partitions below."""
     partitions: tuple[PartitionResponse, ...] = ()
-    """Results by partition."""
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -72,7 +72,7 @@ class DescribeProducersResponse(Message, frozen=True):
     throttle_time_ms: Annotated[Int32, Wire(ignorable=True)] = 0
     """How long a quota holds the connection back, in milliseconds; 0 when it does not."""
     topics: tuple[TopicResponse, ...] = ()
-    """Results by topic."""
+    """One entry for each topic of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -37,7 +37,7 @@ class TransactionState(Struct, frozen=True):
     error_code: Int16 = 0
     """0, or why the rest is empty."""
     transactional_id: str = ""
-    """Transactional id."""
+    """Id that the producer was configured with (transactional.id)."""
     transaction_state: Int8 = 0
     """Id of the coordinator's state, 0 to 7; -1 is reserved for states that the client does not know. The text calls
     it the same field as in ListTransactions, where it is a string; released: a string."""

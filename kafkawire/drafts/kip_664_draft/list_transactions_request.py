@@ -28,7 +28,7 @@ class ListTransactionsRequest(Message, frozen=True):
     )
 
     states_filter: tuple[str, ...] = ()
-    """States to list, by name."""
+    """Names of the states to list; empty for all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
