@@ -19,8 +19,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _EMPTY_WORDS = frozenset(
     re.findall(
         r"\w+",
-        """a all an and are as at be been by each every field for from given has have in is it its list message name names
-        of on or request requested response result results set that the their this to value values was were which with""",
+        """a all an and are as at be been by each every field for from given has have in is it its list message name
+        names of on or request requested response result results set that the their this to value values was were
+        which with""",
     )
 )
 
