@@ -1,4 +1,6 @@
-"""AbortTransactionRecord (metadata, api key 25).
+"""AbortTransactionRecord (metadata, api key 25). Closes the open metadata transaction and undoes all records since
+its BeginTransactionRecord (KIP-868). A new active controller appends it when its predecessor left a transaction
+open. Replay fails when no transaction is open.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append, write_compact_nullable_string
 
 
 class AbortTransactionRecord(Message, frozen=True):
-    """AbortTransactionRecord: version 0, flexible 0+."""
+    """Closes the open metadata transaction and undoes all records since its BeginTransactionRecord (KIP-868). A new
+    active controller appends it when its predecessor left a transaction open. Replay fails when no
+    transaction is open."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,6 +35,7 @@ class AbortTransactionRecord(Message, frozen=True):
     )
 
     reason: Annotated[str | None, Wire(nullable="0+", tagged="0+", tag=0)] = None
+    """Why, for the log files only, for example Controller failover; null for no explanation."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""AccessControlEntryRecord (metadata, api key 18).
+"""AccessControlEntryRecord (metadata, api key 18). One access rule of the StandardAuthorizer, which keeps its rules
+in the metadata log (KIP-801). The active controller appends it for CreateAcls; all nodes then enforce it. A rule
+never changes: it is removed by id.
 
 Version 0, flexible.
 
@@ -21,7 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class AccessControlEntryRecord(Message, frozen=True):
-    """AccessControlEntryRecord: version 0, flexible 0+."""
+    """One access rule of the StandardAuthorizer, which keeps its rules in the metadata log (KIP-801). The active
+    controller appends it for CreateAcls; all nodes then enforce it. A rule never changes: it is removed by
+    id."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -33,13 +37,22 @@ class AccessControlEntryRecord(Message, frozen=True):
     )
 
     id: uuid.UUID = ZERO_UUID
+    """Random id that the controller chose, for RemoveAccessControlEntryRecord only; clients never see it."""
     resource_type: Int8 = 0
+    """2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user (KIP-373)."""
     resource_name: str = ""
+    """Resource, its prefix, or * for all of the type; kafka-cluster with type cluster."""
     pattern_type: Int8 = 0
+    """3 literal: ResourceName in full, or *; 4 prefixed: all names that begin with it (KIP-290)."""
     principal: str = ""
+    """Type and name, for example User:alice; User:* for everyone."""
     host: str = ""
+    """IP address from which the client connects, * for any; host names do not match."""
     operation: Int8 = 0
+    """2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10 describe configs, 11
+    alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens, 15 two-phase commit (KIP-939)."""
     permission_type: Int8 = 0
+    """2 deny, 3 allow; one matching deny outweighs every allow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,5 +1,6 @@
-"""AddOffsetsToTxnRequest (request, api key 25). Adds a group's partition of __consumer_offsets to the transaction,
-before TxnOffsetCommit (KIP-98). Clients with transaction version 2 do without it (KIP-890).
+"""AddOffsetsToTxnRequest (request, api key 25). A producer adds its group's partition of __consumer_offsets to the
+transaction, before TxnOffsetCommit (KIP-98). It goes to the transaction coordinator and needs Write on the
+transactional id and Read on the group. Clients with transaction version 2 do without it (KIP-890).
 
 Versions 0-4, flexible from version 3.
 
@@ -21,8 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class AddOffsetsToTxnRequest(Message, frozen=True):
-    """Adds a group's partition of __consumer_offsets to the transaction, before TxnOffsetCommit (KIP-98). Clients
-    with transaction version 2 do without it (KIP-890)."""
+    """A producer adds its group's partition of __consumer_offsets to the transaction, before TxnOffsetCommit
+    (KIP-98). It goes to the transaction coordinator and needs Write on the transactional id and Read on the
+    group. Clients with transaction version 2 do without it (KIP-890)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -35,13 +37,14 @@ class AddOffsetsToTxnRequest(Message, frozen=True):
     )
 
     transactional_id: Annotated[str, Wire(entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id that the application chose as transactional.id; its hash picks the coordinator. Write on it is needed."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id that the id has now."""
     producer_epoch: Int16 = 0
     """Current epoch of the producer."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
-    """Consumer group whose offsets the transaction will commit."""
+    """Consumer group whose offsets the transaction will commit; its hash picks the partition of __consumer_offsets
+    that is added."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,6 +1,6 @@
-"""AddPartitionsToTxnRequest (request, api key 24). Tells the coordinator which partitions a transaction writes to,
-so that they get its marker (KIP-98). Clients use versions 0 to 3, one transaction each; brokers use 4 and above,
-many transactions and verification (KIP-890).
+"""AddPartitionsToTxnRequest (request, api key 24). Adds partitions to a transaction at its coordinator, so that they
+get its marker (KIP-98). Clients use versions 0 to 3, one transaction each, with Write on the id and the topics;
+brokers use 4 and above, many transactions and verification, with ClusterAction (KIP-890).
 
 Versions 0-5, flexible from version 3.
 
@@ -25,9 +25,9 @@ class AddPartitionsToTxnTopic(Struct, frozen=True):
     """In AddPartitionsToTxnRequest: versions 0-5."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the producer writes to it; names only, topic ids are not used here."""
     partitions: tuple[Int32, ...] = ()
-    """Partition numbers."""
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -37,23 +37,23 @@ class AddPartitionsToTxnTransaction(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="4+")
 
     transactional_id: Annotated[str, Wire(map_key=True, entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id that the application chose as transactional.id; its hash picks the coordinator."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
-    """Producer id that the id has now."""
+    """Producer id that the transactional id has now."""
     producer_epoch: Int16 = 0
     """Current epoch of the producer."""
     verify_only: bool = False
     """True adds nothing and only asks whether the partitions are in the transaction: a leader's check before it
     accepts a write, against hanging transactions."""
     topics: tuple[AddPartitionsToTxnTopic, ...] = ()
-    """Partitions to add or verify."""
+    """Partitions to add or, with VerifyOnly, to look up."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AddPartitionsToTxnRequest(Message, frozen=True):
-    """Tells the coordinator which partitions a transaction writes to, so that they get its marker (KIP-98). Clients
-    use versions 0 to 3, one transaction each; brokers use 4 and above, many transactions and verification
-    (KIP-890)."""
+    """Adds partitions to a transaction at its coordinator, so that they get its marker (KIP-98). Clients use
+    versions 0 to 3, one transaction each, with Write on the id and the topics; brokers use 4 and above, many
+    transactions and verification, with ClusterAction (KIP-890)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -66,17 +66,19 @@ class AddPartitionsToTxnRequest(Message, frozen=True):
     )
 
     transactions: Annotated[tuple[AddPartitionsToTxnTransaction, ...], Wire("4+")] = ()
-    """The transactions to add to or to verify."""
+    """Transactions to add partitions to or to verify, each id once; versions 0 to 3 carry a single one in the
+    V3AndBelow fields."""
     v3_and_below_transactional_id: Annotated[
         str, Wire("0-3", entity_type="transactionalId", aliases=("TransactionalId",)),
     ] = ""
-    """Transactional id."""
+    """Id of the single transaction of versions 0 to 3; Write on it is needed."""
     v3_and_below_producer_id: Annotated[Int64, Wire("0-3", entity_type="producerId", aliases=("ProducerId",))] = 0
-    """Producer id that the id has now."""
+    """Producer id that the transactional id has now, in versions 0 to 3."""
     v3_and_below_producer_epoch: Annotated[Int16, Wire("0-3", aliases=("ProducerEpoch",))] = 0
-    """Current epoch of the producer."""
+    """Current epoch of the producer, in versions 0 to 3."""
     v3_and_below_topics: Annotated[tuple[AddPartitionsToTxnTopic, ...], Wire("0-3", aliases=("Topics",))] = ()
-    """Partitions to add."""
+    """Partitions that the client is about to write to, in versions 0 to 3; it sends no record to them before the
+    answer."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

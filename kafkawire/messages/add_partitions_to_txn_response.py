@@ -1,4 +1,5 @@
-"""AddPartitionsToTxnResponse (response, api key 24). Which partitions are in the transaction now (KIP-98).
+"""AddPartitionsToTxnResponse (response, api key 24). Outcome for each partition of the transactions (KIP-98). Within
+one transaction the partitions are added together or not at all.
 
 Versions 0-5, flexible from version 3.
 
@@ -24,11 +25,11 @@ class AddPartitionsToTxnPartitionResult(Struct, frozen=True):
     """In AddPartitionsToTxnResponse: versions 0-5."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
-    """Partition number."""
+    """Number of the partition in its topic, from 0."""
     partition_error_code: Annotated[Int16, Wire(aliases=("ErrorCode",))] = 0
-    """0 when the partition is in; else, among others, 47 or 90 fenced, 49 another producer id has this transactional
-    id, 51 the last transaction is still being ended, 55 another partition of the request failed, 120 the
-    transaction must be aborted."""
+    """0 when the partition is in; else, among others, 3 unknown, 29 Write on the topic is missing, 47 or 90 fenced,
+    49 another producer id has this transactional id, 51 the last transaction is still being ended, 53 Write
+    on the id is missing, 55 another partition of the request failed, 120 the transaction must be aborted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,9 +37,9 @@ class AddPartitionsToTxnTopicResult(Struct, frozen=True):
     """In AddPartitionsToTxnResponse: versions 0-5."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the request gave it."""
     results_by_partition: Annotated[tuple[AddPartitionsToTxnPartitionResult, ...], Wire(aliases=("Results",))] = ()
-    """Results by partition."""
+    """One entry for each partition that the request listed for the topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -48,14 +49,15 @@ class AddPartitionsToTxnResult(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="4+")
 
     transactional_id: Annotated[str, Wire(map_key=True, entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id of the transaction as the request gave it."""
     topic_results: tuple[AddPartitionsToTxnTopicResult, ...] = ()
-    """Results by topic."""
+    """Outcomes within one transaction, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AddPartitionsToTxnResponse(Message, frozen=True):
-    """Which partitions are in the transaction now (KIP-98)."""
+    """Outcome for each partition of the transactions (KIP-98). Within one transaction the partitions are added
+    together or not at all."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -69,13 +71,14 @@ class AddPartitionsToTxnResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Annotated[Int16, Wire("4+", ignorable=True)] = 0
-    """0, or an error of the whole request, such as 31 (only brokers may send version 4 and above)."""
+    """0, or an error of the whole request, for example 31: versions 4 and above need ClusterAction on the cluster."""
     results_by_transaction: Annotated[tuple[AddPartitionsToTxnResult, ...], Wire("4+")] = ()
-    """Results by transactional id."""
+    """Outcomes from version 4 on, one entry for each transaction of the request."""
     results_by_topic_v3_and_below: Annotated[
         tuple[AddPartitionsToTxnTopicResult, ...], Wire("0-3", aliases=("Results",)),
     ] = ()
-    """Results by topic."""
+    """Outcomes of the single transaction of versions 0 to 3, grouped by topic; the error of the whole request is
+    repeated in each partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""AddRaftVoterRequest (request, api key 80).
+"""AddRaftVoterRequest (request, api key 80). Makes an observing controller a voter of the KRaft quorum (KIP-853). An
+admin client sends it, or the controller itself with controller.quorum.auto.join.enable; a broker forwards it to
+the leader. Needs Alter on the cluster, kraft.version 1 and a new voter that has caught up. Version 1 adds
+AckWhenCommitted (KIP-1186).
 
 Versions 0-1, flexible.
 
@@ -24,13 +27,19 @@ class Listener(Struct, frozen=True):
     """In AddRaftVoterRequest: versions 0-1."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AddRaftVoterRequest(Message, frozen=True):
-    """AddRaftVoterRequest: versions 0-1, flexible 0+."""
+    """Makes an observing controller a voter of the KRaft quorum (KIP-853). An admin client sends it, or the
+    controller itself with controller.quorum.auto.join.enable; a broker forwards it to the leader. Needs Alter
+    on the cluster, kraft.version 1 and a new voter that has caught up. Version 1 adds AckWhenCommitted
+    (KIP-1186)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -43,11 +52,19 @@ class AddRaftVoterRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     timeout_ms: Int32 = 0
+    """Milliseconds that the sender allows for the change. The leader bounds its wait by its own
+    controller.quorum.request.timeout.ms."""
     voter_id: Int32 = 0
+    """Controller to add, by node.id; one that is a voter already gets error 126."""
     voter_directory_id: uuid.UUID = ZERO_UUID
+    """Directory id of that controller's metadata log; required, all zero gets error 42."""
     listeners: tuple[Listener, ...] = ()
+    """Addresses of the new voter; that of the leader's default controller listener must be among them."""
     ack_when_committed: Annotated[bool, Wire("1+")] = True
+    """True answers after a majority has the new voter set, which is what version 0 does; false answers once the
+    leader has appended it (KIP-1186)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

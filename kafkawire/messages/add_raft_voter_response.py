@@ -1,4 +1,5 @@
-"""AddRaftVoterResponse (response, api key 80).
+"""AddRaftVoterResponse (response, api key 80). Outcome of adding a voter (KIP-853). After error 7 the voter may
+still be added later.
 
 Versions 0-1, flexible.
 
@@ -20,15 +21,20 @@ from kafkawire.wire.write import Append
 
 
 class AddRaftVoterResponse(Message, frozen=True):
-    """AddRaftVoterResponse: versions 0-1, flexible 0+."""
+    """Outcome of adding a voter (KIP-853). After error 7 the voter may still be added later."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="0+", kind="response", family="rpc", api_key=80, source="rpc/AddRaftVoterResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 6 not the leader, 7 an earlier change or the new voter is not ready in time, 31 Alter on
+    the cluster is missing, 35 kraft.version is 0, 42 directory or default listener is missing or the new
+    voter lacks the kraft.version, 104 other cluster, 126 the id is a voter."""
     error_message: Annotated[str | None, Wire(nullable="0+", ignorable=True)] = ""
+    """Text for ErrorCode; null without an error or when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""AllocateProducerIdsRequest (request, api key 67).
+"""AllocateProducerIdsRequest (request, api key 67). A transaction coordinator fetches a block of producer ids from
+the active controller, ahead of need, for InitProducerId (KIP-730). Needs ClusterAction on the cluster.
 
 Version 0, flexible.
 
@@ -19,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class AllocateProducerIdsRequest(Message, frozen=True):
-    """AllocateProducerIdsRequest: version 0, flexible 0+."""
+    """A transaction coordinator fetches a block of producer ids from the active controller, ahead of need, for
+    InitProducerId (KIP-730). Needs ClusterAction on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,7 +34,10 @@ class AllocateProducerIdsRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that will hand out the ids."""
     broker_epoch: Int64 = -1
+    """Epoch that the controller gave with BrokerRegistration; -1 when unknown. Another than the registered one gets
+    error 77."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

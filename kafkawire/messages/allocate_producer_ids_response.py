@@ -1,4 +1,5 @@
-"""AllocateProducerIdsResponse (response, api key 67).
+"""AllocateProducerIdsResponse (response, api key 67). Block of producer ids that only this broker hands out
+(KIP-730). Ids that are unused when it stops are lost.
 
 Version 0, flexible.
 
@@ -19,7 +20,7 @@ from kafkawire.wire.write import Append
 
 
 class AllocateProducerIdsResponse(Message, frozen=True):
-    """AllocateProducerIdsResponse: version 0, flexible 0+."""
+    """Block of producer ids that only this broker hands out (KIP-730). Ids that are unused when it stops are lost."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,9 +32,14 @@ class AllocateProducerIdsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 31 ClusterAction on the cluster is missing, 41 not the active controller, 77 the epoch is
+    not that of the current registration. The broker asks again."""
     producer_id_start: Annotated[Int64, Wire(entity_type="producerId")] = 0
+    """First id of the block."""
     producer_id_len: Int32 = 0
+    """How many ids from ProducerIdStart on belong to the block; 1000."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""AlterPartitionRequest (request, api key 56).
+"""AlterPartitionRequest (request, api key 56). A partition leader asks the active controller to shrink or grow the
+ISR (KIP-497), and to end the recovery after an unclean election (KIP-704, version 1). Needs ClusterAction on the
+cluster. Version 2 names topics by id, version 3 adds the brokers' epochs (KIP-903).
 
 Versions 0-3, flexible.
 
@@ -27,7 +29,10 @@ class BrokerState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Replica that is or becomes in sync."""
     broker_epoch: Int64 = -1
+    """Epoch that the replica gave in its fetches; another than the registered one makes it ineligible (error 107).
+    -1 skips this check."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,11 +40,20 @@ class PartitionData(Struct, frozen=True):
     """In AlterPartitionRequest: versions 0-3."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_epoch: Int32 = 0
+    """Epoch in which the sender leads; a lower one than the controller's gets error 74, a higher one 41."""
     new_isr: Annotated[tuple[Int32, ...], Wire("0-2", entity_type="brokerId")] = ()
+    """Broker ids of the whole ISR wanted, the leader included; versions 0 to 2, NewIsrWithEpochs afterwards."""
     new_isr_with_epochs: Annotated[tuple[BrokerState, ...], Wire("3+")] = ()
+    """Whole ISR wanted, the leader included, from version 3 on (KIP-903): a follower that restarted meanwhile must
+    not come in with its old state."""
     leader_recovery_state: Annotated[Int8, Wire("1+")] = 0
+    """0 recovered, 1 recovering from an unclean election (KIP-704); with 1 the ISR may have the leader only, and 0
+    does not go back to 1. Before version 1 always 0."""
     partition_epoch: Annotated[Int32, Wire(aliases=("CurrentIsrVersion",))] = 0
+    """Epoch of the partition's state that the change starts from, ZooKeeper's version before KRaft; a lower one than
+    the controller's gets error 95."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -47,13 +61,18 @@ class TopicData(Struct, frozen=True):
     """In AlterPartitionRequest: versions 0-3."""
 
     topic_name: Annotated[str, Wire("0-1", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic that the leader serves; empty from version 2 on, where TopicId identifies it."""
     topic_id: Annotated[uuid.UUID, Wire("2+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 2 on; all zero in older versions."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions whose ISR or recovery state changes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterPartitionRequest(Message, frozen=True):
-    """AlterPartitionRequest: versions 0-3, flexible 0+."""
+    """A partition leader asks the active controller to shrink or grow the ISR (KIP-497), and to end the recovery
+    after an unclean election (KIP-704, version 1). Needs ClusterAction on the cluster. Version 2 names topics
+    by id, version 3 adds the brokers' epochs (KIP-903)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -67,8 +86,12 @@ class AlterPartitionRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Leader that sends the change."""
     broker_epoch: Int64 = -1
+    """Epoch that the controller gave with BrokerRegistration; -1 when unknown. Another than the registered one gets
+    error 77."""
     topics: tuple[TopicData, ...] = ()
+    """Changes grouped by topic; each partition succeeds or fails alone."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""AlterPartitionResponse (response, api key 56).
+"""AlterPartitionResponse (response, api key 56). State of each partition after the leader's change (KIP-497); the
+leader takes it over.
 
 Versions 0-3, flexible.
 
@@ -25,12 +26,22 @@ class PartitionData(Struct, frozen=True):
     """In AlterPartitionResponse: versions 0-3."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why the state below is not set: 3 or 100 unknown, 41 the controller is behind the leader, 42 not the
+    leader or the ISR is invalid, 74 newer leader epoch, 95 newer partition epoch, 107 a replica is fenced,
+    shutting down or of another epoch (55 before version 2), 108 the change made another broker leader (74
+    before version 2)."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that leads the partition now; -1 when none does."""
     leader_epoch: Int32 = 0
+    """Epoch of that leader, raised whenever a leader is elected."""
     isr: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the ISR that the controller has recorded."""
     leader_recovery_state: Annotated[Int8, Wire("1+", ignorable=True)] = 0
+    """0 recovered, 1 recovering from an unclean election (KIP-704); from version 1 on."""
     partition_epoch: Annotated[Int32, Wire(aliases=("CurrentIsrVersion",))] = 0
+    """Epoch to start the next change from; it grows with every change of the partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -38,13 +49,16 @@ class TopicData(Struct, frozen=True):
     """In AlterPartitionResponse: versions 0-3."""
 
     topic_name: Annotated[str, Wire("0-1", ignorable=True, entity_type="topicName", aliases=("Name",))] = ""
+    """Topic as the request gave it; empty from version 2 on."""
     topic_id: Annotated[uuid.UUID, Wire("2+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 2 on; all zero in older versions."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterPartitionResponse(Message, frozen=True):
-    """AlterPartitionResponse: versions 0-3, flexible 0+."""
+    """State of each partition after the leader's change (KIP-497); the leader takes it over."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -57,8 +71,12 @@ class AlterPartitionResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or an error of the whole request: 31 ClusterAction on the cluster is missing, 41 not the active controller,
+    77 the broker epoch is not that of the current registration."""
     topics: tuple[TopicData, ...] = ()
+    """One entry for each topic of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""AssignReplicasToDirsRequest (request, api key 73).
+"""AssignReplicasToDirsRequest (request, api key 73). A broker with several log directories reports to the active
+controller in which of them its replicas are (KIP-858), so that the controller can elect other leaders when a
+directory fails. Needs ClusterAction on the cluster.
 
 Version 0, flexible.
 
@@ -25,6 +27,7 @@ class PartitionData(Struct, frozen=True):
     """In AssignReplicasToDirsRequest: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,7 +35,9 @@ class TopicData(Struct, frozen=True):
     """In AssignReplicasToDirsRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic by id; names are not used here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Replicas of the topic that are in the directory or move there."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,12 +45,17 @@ class DirectoryData(Struct, frozen=True):
     """In AssignReplicasToDirsRequest: version 0."""
 
     id: uuid.UUID = ZERO_UUID
+    """Log directory by directory.id of its meta.properties. One that the broker did not register counts as offline:
+    its replicas lose leadership and ISR membership."""
     topics: tuple[TopicData, ...] = ()
+    """Replicas in this directory, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AssignReplicasToDirsRequest(Message, frozen=True):
-    """AssignReplicasToDirsRequest: version 0, flexible 0+."""
+    """A broker with several log directories reports to the active controller in which of them its replicas are
+    (KIP-858), so that the controller can elect other leaders when a directory fails. Needs ClusterAction on
+    the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -58,8 +68,12 @@ class AssignReplicasToDirsRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that has the replicas."""
     broker_epoch: Int64 = -1
+    """Epoch that the controller gave with BrokerRegistration; -1 when unknown. Another than the registered one gets
+    error 77."""
     directories: tuple[DirectoryData, ...] = ()
+    """Replicas grouped by log directory."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

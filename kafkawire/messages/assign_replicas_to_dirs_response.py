@@ -1,4 +1,5 @@
-"""AssignReplicasToDirsResponse (response, api key 73).
+"""AssignReplicasToDirsResponse (response, api key 73). Outcome for each replica (KIP-858), in the request's
+grouping.
 
 Version 0, flexible.
 
@@ -25,7 +26,10 @@ class PartitionData(Struct, frozen=True):
     """In AssignReplicasToDirsResponse: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0 when recorded; else 3 no partition with this number, 6 the broker is no replica of it, 100 no topic with
+    this id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,7 +37,9 @@ class TopicData(Struct, frozen=True):
     """In AssignReplicasToDirsResponse: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic by id, as the request gave it."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry for each replica of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -41,12 +47,14 @@ class DirectoryData(Struct, frozen=True):
     """In AssignReplicasToDirsResponse: version 0."""
 
     id: uuid.UUID = ZERO_UUID
+    """Log directory by id, as the request gave it."""
     topics: tuple[TopicData, ...] = ()
+    """Outcomes in this directory, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AssignReplicasToDirsResponse(Message, frozen=True):
-    """AssignReplicasToDirsResponse: version 0, flexible 0+."""
+    """Outcome for each replica (KIP-858), in the request's grouping."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -58,8 +66,13 @@ class AssignReplicasToDirsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or an error of the whole request, among others: 31 ClusterAction on the cluster is missing, 35
+    metadata.version is below 3.7-IV2, 41 not the active controller, 77 the epoch is not that of the current
+    registration."""
     directories: tuple[DirectoryData, ...] = ()
+    """One entry for each directory of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""BeginQuorumEpochRequest (request, api key 53).
+"""BeginQuorumEpochRequest (request, api key 53). A KRaft leader announces its election to the other voters and
+repeats it until each has answered (KIP-595); they then fetch from it. Needs ClusterAction on the cluster. Version
+1 adds directory ids and addresses (KIP-853).
 
 Versions 0-1, flexible from version 1.
 
@@ -25,9 +27,14 @@ class PartitionData(Struct, frozen=True):
     """In BeginQuorumEpochRequest: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     voter_directory_id: Annotated[uuid.UUID, Wire("1+", ignorable=True)] = ZERO_UUID
+    """Metadata log directory of the addressed node, from version 1 on; all zero skips the check, another one than
+    the receiver's gets error 125."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Sender's node.id: the elected leader."""
     leader_epoch: Int32 = 0
+    """Epoch that the sender was elected in."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,7 +42,9 @@ class TopicData(Struct, frozen=True):
     """In BeginQuorumEpochRequest: versions 0-1."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,13 +54,18 @@ class LeaderEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class BeginQuorumEpochRequest(Message, frozen=True):
-    """BeginQuorumEpochRequest: versions 0-1, flexible 1+."""
+    """A KRaft leader announces its election to the other voters and repeats it until each has answered (KIP-595);
+    they then fetch from it. Needs ClusterAction on the cluster. Version 1 adds directory ids and addresses
+    (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -64,9 +78,13 @@ class BeginQuorumEpochRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     voter_id: Annotated[Int32, Wire("1+", ignorable=True, entity_type="brokerId")] = -1
+    """Node that is addressed, from version 1 on; -1 skips the check. A node with another id answers with error 125."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; any other number or name is an invalid request."""
     leader_endpoints: Annotated[tuple[LeaderEndpoint, ...], Wire("1+", ignorable=True)] = ()
+    """Addresses of the sender, from version 1 on (KIP-853); when empty the receiver takes them from its voter set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""BeginTransactionRecord (metadata, api key 23).
+"""BeginTransactionRecord (metadata, api key 23). Opens a metadata transaction, which lets records of several batches
+take effect together (KIP-868). What follows is applied with EndTransactionRecord and dropped with
+AbortTransactionRecord. Transactions do not nest, and snapshots have none. From metadata.version 3.6-IV1 on.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append, write_compact_nullable_string
 
 
 class BeginTransactionRecord(Message, frozen=True):
-    """BeginTransactionRecord: version 0, flexible 0+."""
+    """Opens a metadata transaction, which lets records of several batches take effect together (KIP-868). What
+    follows is applied with EndTransactionRecord and dropped with AbortTransactionRecord. Transactions do not
+    nest, and snapshots have none. From metadata.version 3.6-IV1 on."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,6 +35,7 @@ class BeginTransactionRecord(Message, frozen=True):
     )
 
     name: Annotated[str | None, Wire(nullable="0+", tagged="0+", tag=0)] = None
+    """What the transaction does, for the log files only, for example Bootstrap records; null for no description."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""BrokerHeartbeatRequest (request, api key 63).
+"""BrokerHeartbeatRequest (request, api key 63). A KRaft broker reports to the active controller every
+broker.heartbeat.interval.ms (KIP-631); a broker silent for broker.session.timeout.ms is fenced. It also asks to
+be fenced, unfenced or shut down. Needs ClusterAction on the cluster. Version 1 adds failed directories (KIP-858),
+version 2 cordoned ones (KIP-1066).
 
 Versions 0-2, flexible.
 
@@ -20,7 +23,10 @@ from kafkawire.wire.write import Append, write_compact_nullable_uuids, write_com
 
 
 class BrokerHeartbeatRequest(Message, frozen=True):
-    """BrokerHeartbeatRequest: versions 0-2, flexible 0+."""
+    """A KRaft broker reports to the active controller every broker.heartbeat.interval.ms (KIP-631); a broker silent
+    for broker.session.timeout.ms is fenced. It also asks to be fenced, unfenced or shut down. Needs
+    ClusterAction on the cluster. Version 1 adds failed directories (KIP-858), version 2 cordoned ones
+    (KIP-1066)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -33,12 +39,24 @@ class BrokerHeartbeatRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Sender's node.id."""
     broker_epoch: Int64 = -1
+    """Epoch that the controller gave with BrokerRegistration; -1 when unknown. Another than the registered one gets
+    error 77."""
     current_metadata_offset: Int64 = 0
+    """Offset of __cluster_metadata up to which the broker has applied records. The controller unfences a broker only
+    when this has reached the broker's registration record."""
     want_fence: bool = False
+    """True while the broker wants no leadership, as during startup; false asks to be unfenced."""
     want_shut_down: bool = False
+    """True starts a controlled shutdown: the controller moves leaderships away first, the broker repeats this until
+    ShouldShutDown comes back."""
     offline_log_dirs: Annotated[tuple[uuid.UUID, ...], Wire("1+", tagged="1+", tag=0)] = ()
+    """Ids of log directories that failed since the broker started, from version 1 on (KIP-858); the controller marks
+    their replicas offline. Empty when all work."""
     cordoned_log_dirs: Annotated[tuple[uuid.UUID, ...] | None, Wire("2+", nullable="2+", tagged="2+", tag=1)] = None
+    """Ids of log directories that take no new replicas (cordoned.log.dirs), from version 2 on (KIP-1066); empty when
+    none is cordoned, null when the broker does not report them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

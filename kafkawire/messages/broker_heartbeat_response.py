@@ -1,4 +1,5 @@
-"""BrokerHeartbeatResponse (response, api key 63).
+"""BrokerHeartbeatResponse (response, api key 63). State that the active controller has for the broker after its
+heartbeat (KIP-631).
 
 Versions 0-2, flexible.
 
@@ -19,17 +20,24 @@ from kafkawire.wire.write import Append
 
 
 class BrokerHeartbeatResponse(Message, frozen=True):
-    """BrokerHeartbeatResponse: versions 0-2, flexible 0+."""
+    """State that the active controller has for the broker after its heartbeat (KIP-631)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=63, source="rpc/BrokerHeartbeatResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 31 ClusterAction on the cluster is missing, 41 not the active controller, 77 the epoch is
+    not that of the current registration. The broker sends its next heartbeat all the same."""
     is_caught_up: bool = False
+    """True when CurrentMetadataOffset has reached the broker's registration record; the broker then goes on with its
+    startup."""
     is_fenced: bool = True
+    """True while the broker gets no leadership and clients do not see it in metadata; false lets it serve."""
     should_shut_down: bool = False
+    """True ends a controlled shutdown: the broker leads no partition any more and may stop."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""BrokerRegistrationChangeRecord (metadata, api key 17).
+"""BrokerRegistrationChangeRecord (metadata, api key 17). Changes to a broker's registration: the defaults of its
+fields mean no change. The active controller appends it when heartbeats stop, resume, or report a shutdown or
+other directories. It replaces FenceBrokerRecord and UnfenceBrokerRecord from metadata.version 3.3-IV2 on. Version
+1 adds InControlledShutdown (KIP-841), 2 LogDirs (KIP-858), 3 CordonedLogDirs (KIP-1066).
 
 Versions 0-3, flexible.
 
@@ -20,7 +23,10 @@ from kafkawire.wire.write import Append, write_compact_nullable_uuids, write_com
 
 
 class BrokerRegistrationChangeRecord(Message, frozen=True):
-    """BrokerRegistrationChangeRecord: versions 0-3, flexible 0+."""
+    """Changes to a broker's registration: the defaults of its fields mean no change. The active controller appends
+    it when heartbeats stop, resume, or report a shutdown or other directories. It replaces FenceBrokerRecord
+    and UnfenceBrokerRecord from metadata.version 3.3-IV2 on. Version 1 adds InControlledShutdown (KIP-841), 2
+    LogDirs (KIP-858), 3 CordonedLogDirs (KIP-1066)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -32,11 +38,19 @@ class BrokerRegistrationChangeRecord(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """The broker's node.id; it must be registered, otherwise replay fails."""
     broker_epoch: Int64 = 0
+    """Epoch of the registration that changes; replay fails when it is not the present one."""
     fenced: Annotated[Int8, Wire(tagged="0+", tag=0)] = 0
+    """1 fences the broker, so that it can neither lead nor be in sync; -1 unfences it; 0 changes nothing."""
     in_controlled_shutdown: Annotated[Int8, Wire("1+", tagged="1+", tag=1)] = 0
+    """1 when the broker has begun to shut down (KIP-841), 0 for no change. There is no way back but a new
+    registration."""
     log_dirs: Annotated[tuple[uuid.UUID, ...], Wire("2+", tagged="2+", tag=2)] = ()
+    """Ids of all log directories that remain online, when some went offline (KIP-858); empty for no change."""
     cordoned_log_dirs: Annotated[tuple[uuid.UUID, ...] | None, Wire("3+", nullable="3+", tagged="3+", tag=3)] = None
+    """Ids of all log directories that get no new replicas from now on (KIP-1066); empty when none is cordoned any
+    more, null for no change."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""BrokerRegistrationRequest (request, api key 62).
+"""BrokerRegistrationRequest (request, api key 62). A KRaft broker registers with the active controller when it
+starts (KIP-631). Needs ClusterAction on the cluster. The controller writes RegisterBrokerRecord. Version 1 serves
+ZooKeeper migration (KIP-866), version 2 log directories (KIP-858), version 3 the last epoch (KIP-966); in version
+4 a feature's minimum may be 0.
 
 Versions 0-4, flexible.
 
@@ -24,9 +27,13 @@ class Listener(Struct, frozen=True):
     """In BrokerRegistrationRequest: versions 0-4."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener as in the broker's listeners setting; clients get the address of the listener they connected to."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     security_protocol: Int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,13 +41,19 @@ class Feature(Struct, frozen=True):
     """In BrokerRegistrationRequest: versions 0-4."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, for example metadata.version, kraft.version or transaction.version."""
     min_supported_version: Int16 = 0
+    """Lowest level that the broker can run at; 0 means that it can run without the feature."""
     max_supported_version: Int16 = 0
+    """Highest level that the broker can run at."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class BrokerRegistrationRequest(Message, frozen=True):
-    """BrokerRegistrationRequest: versions 0-4, flexible 0+."""
+    """A KRaft broker registers with the active controller when it starts (KIP-631). Needs ClusterAction on the
+    cluster. The controller writes RegisterBrokerRecord. Version 1 serves ZooKeeper migration (KIP-866),
+    version 2 log directories (KIP-858), version 3 the last epoch (KIP-966); in version 4 a feature's minimum
+    may be 0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -53,14 +66,28 @@ class BrokerRegistrationRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Sender's node.id; the id of a broker with a live session and another incarnation gets error 101."""
     cluster_id: str = ""
+    """Cluster id from the broker's meta.properties; another than the controller's gets error 104."""
     incarnation_id: uuid.UUID = ZERO_UUID
+    """Random id that a broker process picks at start; it separates a restart from a second broker with the same
+    node.id."""
     listeners: tuple[Listener, ...] = ()
+    """Addresses that the broker advertises (advertised.listeners), one entry for each listener."""
     features: tuple[Feature, ...] = ()
+    """Ranges of feature levels that this broker's software knows. A range without the finalized level makes the
+    registration fail with error 35. Up to version 3 features whose minimum is 0 are left out."""
     rack: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Value of broker.rack, used to spread replicas and for followers' fetches; null when not set."""
     is_migrating_zk_broker: Annotated[bool, Wire("1+")] = False
+    """True for a ZooKeeper broker during migration (KIP-866), from version 1 on; controllers of 4.0 and later refuse
+    it."""
     log_dirs: Annotated[tuple[uuid.UUID, ...], Wire("2+", ignorable=True)] = ()
+    """Ids of the log directories that work, from version 2 on (KIP-858). Required at metadata.version 3.7-IV2 and
+    above: none, a reserved id, a duplicate or one of another broker gets error 119."""
     previous_broker_epoch: Annotated[Int64, Wire("3+", ignorable=True)] = -1
+    """Epoch before the last clean shutdown, from version 3 on (KIP-966); -1 when there was none. Another than the
+    registered epoch means an unclean shutdown, after which the broker leaves the eligible leader replicas."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""BrokerRegistrationResponse (response, api key 62).
+"""BrokerRegistrationResponse (response, api key 62). Broker epoch that the active controller assigned (KIP-631),
+once the registration record is committed.
 
 Versions 0-4, flexible.
 
@@ -19,7 +20,7 @@ from kafkawire.wire.write import Append
 
 
 class BrokerRegistrationResponse(Message, frozen=True):
-    """BrokerRegistrationResponse: versions 0-4, flexible 0+."""
+    """Broker epoch that the active controller assigned (KIP-631), once the registration record is committed."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -31,8 +32,14 @@ class BrokerRegistrationResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 31 ClusterAction on the cluster is missing, 35 a finalized feature level is out of range,
+    41 not the active controller, 101 another live process has the id, 104 other cluster, 119 log directories
+    are not acceptable. The broker tries again until initial.broker.registration.timeout.ms."""
     broker_epoch: Int64 = -1
+    """Offset of the registration record in __cluster_metadata, a growing number that fences requests of earlier
+    incarnations; -1 on an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

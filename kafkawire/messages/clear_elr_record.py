@@ -1,4 +1,6 @@
-"""ClearElrRecord (metadata, api key 28).
+"""ClearElrRecord (metadata, api key 28). Empties EligibleLeaderReplicas and LastKnownElr of one topic's partitions,
+or of all. The controller appends it after each ConfigRecord for min.insync.replicas, because they depend on that
+setting, while the feature eligible.leader.replicas.version is on (KIP-966).
 
 Version 0, flexible.
 
@@ -19,13 +21,16 @@ from kafkawire.wire.write import Append
 
 
 class ClearElrRecord(Message, frozen=True):
-    """ClearElrRecord: version 0, flexible 0+."""
+    """Empties EligibleLeaderReplicas and LastKnownElr of one topic's partitions, or of all. The controller appends
+    it after each ConfigRecord for min.insync.replicas, because they depend on that setting, while the feature
+    eligible.leader.replicas.version is on (KIP-966)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="metadata", family="metadata", api_key=28, source="metadata/ClearElrRecord.json",
     )
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Which topic; empty means every topic, after a change of the setting for a broker or for the whole cluster."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

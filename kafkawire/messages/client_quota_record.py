@@ -1,4 +1,6 @@
-"""ClientQuotaRecord (metadata, api key 14).
+"""ClientQuotaRecord (metadata, api key 14). One quota of one client entity (KIP-546). The active controller appends
+it for AlterClientQuotas; brokers apply it to their own traffic, each by itself. The newest record of an entity
+and a key counts.
 
 Version 0, flexible.
 
@@ -23,12 +25,15 @@ class EntityData(Struct, frozen=True):
     """In ClientQuotaRecord: version 0."""
 
     entity_type: str = ""
+    """user, client-id or ip; each at most once, and ip only alone."""
     entity_name: Annotated[str | None, Wire(nullable="0+")] = ""
+    """User, client id or address; null means the default of all that have no quota of their own."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ClientQuotaRecord(Message, frozen=True):
-    """ClientQuotaRecord: version 0, flexible 0+."""
+    """One quota of one client entity (KIP-546). The active controller appends it for AlterClientQuotas; brokers
+    apply it to their own traffic, each by itself. The newest record of an entity and a key counts."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -40,9 +45,15 @@ class ClientQuotaRecord(Message, frozen=True):
     )
 
     entity: tuple[EntityData, ...] = ()
+    """Whom the quota limits: a user, a client id, both together, or an IP address."""
     key: str = ""
+    """producer_byte_rate, consumer_byte_rate, request_percentage or controller_mutation_rate (KIP-599); for ip
+    connection_creation_rate (KIP-612)."""
     value: float = 0.0
+    """The limit: bytes a second, percent of the time of one request thread, or mutations or connections a second.
+    Without meaning when Remove is true."""
     remove: bool = False
+    """Whether the quota ends; an entity without quotas is forgotten."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

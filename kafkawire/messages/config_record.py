@@ -1,4 +1,6 @@
-"""ConfigRecord (metadata, api key 4).
+"""ConfigRecord (metadata, api key 4). One dynamic setting of one resource. The active controller appends it for
+AlterConfigs, IncrementalAlterConfigs, and CreateTopics with settings. The newest record of a setting counts;
+deleting a topic drops its settings without further records.
 
 Version 0, flexible.
 
@@ -20,16 +22,23 @@ from kafkawire.wire.write import Append
 
 
 class ConfigRecord(Message, frozen=True):
-    """ConfigRecord: version 0, flexible 0+."""
+    """One dynamic setting of one resource. The active controller appends it for AlterConfigs,
+    IncrementalAlterConfigs, and CreateTopics with settings. The newest record of a setting counts; deleting a
+    topic drops its settings without further records."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="metadata", family="metadata", api_key=4, source="metadata/ConfigRecord.json",
     )
 
     resource_type: Int8 = 0
+    """2 topic, 4 broker, 16 client metrics subscription (KIP-714), 32 group (KIP-848)."""
     resource_name: str = ""
+    """Topic name, broker id in decimal digits, subscription name or group id. Empty with type broker means the
+    default of all brokers."""
     name: str = ""
+    """Setting, for example retention.ms."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text of the setting; null deletes it, so that the next default counts."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ConsumerGroupCurrentMemberAssignmentKey (coordinator-key, api key 8).
+"""ConsumerGroupCurrentMemberAssignmentKey (coordinator-key, api key 8). Key of what one member holds now, in
+__consumer_offsets, after its int16 record type 8 (KIP-848); a null value goes with the member's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +19,8 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message, frozen=True):
-    """ConsumerGroupCurrentMemberAssignmentKey: version 0, not flexible."""
+    """Key of what one member holds now, in __consumer_offsets, after its int16 record type 8 (KIP-848); a null value
+    goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +31,9 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Consumer group that the member is in."""
     member_id: str = ""
+    """Member that holds the partitions; its subscription has the same id under record type 5."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupCurrentMemberAssignmentValue (coordinator-value, api key 8).
+"""ConsumerGroupCurrentMemberAssignmentValue (coordinator-value, api key 8). What one member of a consumer group
+holds now and must give up, after its int16 version 0 (KIP-848). The coordinator moves it step by step towards the
+target assignment, so that no partition has two owners.
 
 Version 0, flexible.
 
@@ -25,13 +27,19 @@ class TopicPartitions(Struct, frozen=True):
     """In ConsumerGroupCurrentMemberAssignmentValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; the name is not stored."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0; each belongs to one member of the group at a time."""
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=0)] = ()
+    """For each entry of Partitions, in the same order, the member epoch at which the member got it. A commit with an
+    older epoch is refused for that partition (KIP-1251). Null in records of Kafka 4.2 and older; MemberEpoch
+    then stands for all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, frozen=True):
-    """ConsumerGroupCurrentMemberAssignmentValue: version 0, flexible 0+."""
+    """What one member of a consumer group holds now and must give up, after its int16 version 0 (KIP-848). The
+    coordinator moves it step by step towards the target assignment, so that no partition has two owners."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -43,10 +51,19 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, frozen=True):
     )
 
     member_epoch: Int32 = 0
+    """Epoch that the member must send in heartbeats and offset commits; at most the target's AssignmentEpoch. -2 for
+    a static member that left for a short time and may return."""
     previous_member_epoch: Int32 = 0
+    """MemberEpoch before the last rise. A heartbeat with it is still accepted from a member that lost the response,
+    if what it owns is part of AssignedPartitions."""
     state: Int8 = 0
+    """0 stable, 1 waits for the member to revoke partitions, 2 waits for other members to release partitions. A
+    reader takes a number it does not know for 127 (unknown)."""
     assigned_partitions: tuple[TopicPartitions, ...] = ()
+    """What the member may read and commit now; it has been or is being sent in the heartbeat response."""
     partitions_pending_revocation: tuple[TopicPartitions, ...] = ()
+    """What the member held and must give up; until its heartbeat no longer lists them, no other member gets them.
+    Empty unless State is 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupDescribeRequest (request, api key 69).
+"""ConsumerGroupDescribeRequest (request, api key 69). An admin client asks a group coordinator for groups of the
+consumer protocol (KIP-848); DescribeGroups serves classic ones. Needs Describe on each group. Version 1 adds
+MemberType (KIP-1099).
 
 Versions 0-1, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class ConsumerGroupDescribeRequest(Message, frozen=True):
-    """ConsumerGroupDescribeRequest: versions 0-1, flexible 0+."""
+    """An admin client asks a group coordinator for groups of the consumer protocol (KIP-848); DescribeGroups serves
+    classic ones. Needs Describe on each group. Version 1 adds MemberType (KIP-1099)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -32,7 +35,9 @@ class ConsumerGroupDescribeRequest(Message, frozen=True):
     )
 
     group_ids: Annotated[tuple[str, ...], Wire(entity_type="groupId")] = ()
+    """Groups to describe; each must be sent to its own coordinator."""
     include_authorized_operations: bool = False
+    """True asks which operations the caller may do on each group."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

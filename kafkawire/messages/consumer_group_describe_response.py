@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribeResponse (response, api key 69).
+"""ConsumerGroupDescribeResponse (response, api key 69). State and members of each consumer group (KIP-848).
 
 Versions 0-1, flexible.
 
@@ -24,8 +24,11 @@ class TopicPartitions(Struct, frozen=True):
     """In ConsumerGroupDescribeResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic by id, which stays when a topic of this name is created anew."""
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic by name, for display."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,6 +36,7 @@ class Assignment(Struct, frozen=True):
     """In ConsumerGroupDescribeResponse: versions 0-1."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
+    """Partitions grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,16 +44,27 @@ class Member(Struct, frozen=True):
     """In ConsumerGroupDescribeResponse: versions 0-1."""
 
     member_id: str = ""
+    """Uuid of a member of the consumer protocol; a string that the coordinator made for a classic one."""
     instance_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Value of client.rack; null when not set."""
     member_epoch: Int32 = 0
+    """Epoch that the member has reached; below AssignmentEpoch it still gives up or awaits partitions."""
     client_id: str = ""
+    """Value of client.id in the member's last heartbeats; free text."""
     client_host: str = ""
+    """Address that the member connects from, as the broker sees it."""
     subscribed_topic_names: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics that the member subscribes to by name; empty when only by regular expression."""
     subscribed_topic_regex: Annotated[str | None, Wire(nullable="0+")] = None
+    """Regular expression of the subscription, RE2 syntax; null when there is none."""
     assignment: Assignment = Assignment()
+    """Partitions that the member owns now."""
     target_assignment: Assignment = Assignment()
+    """Partitions that the member is to own in the end; the same as Assignment when it has reached it."""
     member_type: Annotated[Int8, Wire("1+", ignorable=True)] = -1
+    """0 classic protocol, 1 consumer protocol, from version 1 on (KIP-1099); -1 unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -57,19 +72,32 @@ class DescribedGroup(Struct, frozen=True):
     """In ConsumerGroupDescribeResponse: versions 0-1."""
 
     error_code: Int16 = 0
+    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 24 empty group
+    id, 29 Describe on a topic of the group is missing, 30 Describe on the group is missing, 69 no group of
+    the consumer protocol with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null without an error or when only the code is given."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id, as the request gave it."""
     group_state: str = ""
+    """Empty, Assigning (a target assignment is being computed), Reconciling (members move to it), Stable or Dead;
+    empty on an error."""
     group_epoch: Int32 = 0
+    """Epoch of the group's metadata; it rises when members, subscriptions or topics change."""
     assignment_epoch: Int32 = 0
+    """Group epoch that the target assignment was computed for; below GroupEpoch a new one is due."""
     assignor_name: str = ""
+    """Server-side assignor in use, for example uniform or range."""
     members: tuple[Member, ...] = ()
+    """Members with a live session; empty for an empty group."""
     authorized_operations: Int32 = -2147483648
+    """Bit n is set when the principal may do the AclOperation of code n on the group (KIP-430): 3 Read, 6 Delete, 8
+    Describe; -2147483648 when not asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupDescribeResponse(Message, frozen=True):
-    """ConsumerGroupDescribeResponse: versions 0-1, flexible 0+."""
+    """State and members of each consumer group (KIP-848)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -81,7 +109,9 @@ class ConsumerGroupDescribeResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     groups: tuple[DescribedGroup, ...] = ()
+    """One entry for each group of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

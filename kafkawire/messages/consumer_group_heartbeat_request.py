@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeatRequest (request, api key 68).
+"""ConsumerGroupHeartbeatRequest (request, api key 68). A member of the consumer protocol joins, keeps its session,
+acknowledges assignments and leaves with this one request to the group coordinator (KIP-848). Needs Read on the
+group and Describe on the topics named. Version 1 adds SubscribedTopicRegex and has the client choose MemberId
+(KIP-1082).
 
 Versions 0-1, flexible.
 
@@ -25,12 +28,16 @@ class TopicPartitions(Struct, frozen=True):
     """In ConsumerGroupHeartbeatRequest: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic by id; names are not used here."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupHeartbeatRequest(Message, frozen=True):
-    """ConsumerGroupHeartbeatRequest: versions 0-1, flexible 0+."""
+    """A member of the consumer protocol joins, keeps its session, acknowledges assignments and leaves with this one
+    request to the group coordinator (KIP-848). Needs Read on the group and Describe on the topics named.
+    Version 1 adds SubscribedTopicRegex and has the client choose MemberId (KIP-1082)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -43,15 +50,32 @@ class ConsumerGroupHeartbeatRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id; the group is created by the first member, empty gets error 42."""
     member_id: str = ""
+    """Member's uuid, which it keeps until it stops. The client chooses it from version 1 on (KIP-1082); in version 0
+    it is empty in the first request and the coordinator chooses."""
     member_epoch: Int32 = 0
+    """Epoch from the last response; 0 joins, -1 leaves, -2 leaves for a static member that comes back. Another epoch
+    than the coordinator's gets error 110, after which the member gives up its partitions and joins with 0."""
     instance_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. Null also when unchanged
+    since the last heartbeat."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Value of client.rack, for assignors; null when not set or unchanged since the last heartbeat."""
     rebalance_timeout_ms: Int32 = -1
+    """Milliseconds within which the member gives up revoked partitions, its max.poll.interval.ms; afterwards it is
+    fenced. -1 when unchanged since the last heartbeat; required to join."""
     subscribed_topic_names: Annotated[tuple[str, ...] | None, Wire(nullable="0+", entity_type="topicName")] = None
+    """Topics subscribed to by name; null when unchanged since the last heartbeat, empty for none."""
     subscribed_topic_regex: Annotated[str | None, Wire("1+", nullable="1+")] = None
+    """Regular expression of the subscription, RE2 syntax, that the coordinator resolves, from version 1 on; null
+    when unchanged since the last heartbeat, empty to end it."""
     server_assignor: Annotated[str | None, Wire(nullable="0+")] = None
+    """Name of an assignor in the broker's group.consumer.assignors, from group.remote.assignor; null leaves the
+    choice to the coordinator or is unchanged. An unknown one gets error 112."""
     topic_partitions: Annotated[tuple[TopicPartitions, ...] | None, Wire(nullable="0+")] = None
+    """Partitions that the member owns now, which acknowledges revocations; null when unchanged since the last
+    heartbeat, empty when joining."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ConsumerGroupHeartbeatResponse (response, api key 68).
+"""ConsumerGroupHeartbeatResponse (response, api key 68). The member's epoch and, when it changed, its assignment
+(KIP-848). The member sends its next heartbeat after HeartbeatIntervalMs.
 
 Versions 0-1, flexible.
 
@@ -25,7 +26,9 @@ class TopicPartitions(Struct, frozen=True):
     """In ConsumerGroupHeartbeatResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic by id; the member resolves it with Metadata."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,11 +36,13 @@ class Assignment(Struct, frozen=True):
     """In ConsumerGroupHeartbeatResponse: versions 0-1."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
+    """Whole assignment, grouped by topic; what the member owns and is not listed here it must give up."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupHeartbeatResponse(Message, frozen=True):
-    """ConsumerGroupHeartbeatResponse: versions 0-1, flexible 0+."""
+    """The member's epoch and, when it changed, its assignment (KIP-848). The member sends its next heartbeat after
+    HeartbeatIntervalMs."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,12 +54,24 @@ class ConsumerGroupHeartbeatResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group,
+    25 unknown member, 29 or 30 Describe on a topic or Read on the group is missing, 42 request not valid, 81
+    group full (group.consumer.max.size), 82 or 111 instance id in use, 110 fenced epoch, 112 unknown
+    assignor, 128 bad regular expression."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null without an error."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Id of the member: in version 0 the one that the coordinator chose for a join; null on an error."""
     member_epoch: Int32 = 0
+    """Epoch to send with the next heartbeat; it rises when the member has reached a newer assignment. -1 or -2
+    repeat the request's leave."""
     heartbeat_interval_ms: Int32 = 0
+    """Milliseconds until the next heartbeat, from group.consumer.heartbeat.interval.ms or the group's own config;
+    the client has no setting of its own."""
     assignment: Annotated[Assignment | None, Wire(nullable="0+")] = None
+    """Partitions that the member may own now; null when unchanged since the last response."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupMemberMetadataKey (coordinator-key, api key 5).
+"""ConsumerGroupMemberMetadataKey (coordinator-key, api key 5). Key of one member's subscription in
+__consumer_offsets, after its int16 record type 5 (KIP-848); a null value removes the member, which left, was
+fenced or missed its session timeout.
 
 Version 0, not flexible.
 
@@ -18,14 +20,18 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupMemberMetadataKey(Message, frozen=True):
-    """ConsumerGroupMemberMetadataKey: version 0, not flexible."""
+    """Key of one member's subscription in __consumer_offsets, after its int16 record type 5 (KIP-848); a null value
+    removes the member, which left, was fenced or missed its session timeout."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=5, source="group/ConsumerGroupMemberMetadataKey.json",
     )
 
     group_id: str = ""
+    """Consumer group that the member is in."""
     member_id: str = ""
+    """Id that the consumer chose, a UUID (KIP-1082), or that the coordinator gave to clients of
+    ConsumerGroupHeartbeat version 0 and of the classic protocol."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

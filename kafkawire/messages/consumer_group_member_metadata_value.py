@@ -1,4 +1,6 @@
-"""ConsumerGroupMemberMetadataValue (coordinator-value, api key 5).
+"""ConsumerGroupMemberMetadataValue (coordinator-value, api key 5). What one member of a consumer group last sent
+about itself, after its int16 version 0 (KIP-848). The coordinator writes it when ConsumerGroupHeartbeat, or
+JoinGroup of a classic client, changes it.
 
 Version 0, flexible.
 
@@ -24,7 +26,9 @@ class ClassicProtocol(Struct, frozen=True):
     """In ConsumerGroupMemberMetadataValue: version 0."""
 
     name: str = ""
+    """Assignor's name, for example range or cooperative-sticky."""
     metadata: bytes = b""
+    """Int16 version and ConsumerProtocolSubscription of the member for this assignor."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +36,17 @@ class ClassicMemberMetadata(Struct, frozen=True):
     """In ConsumerGroupMemberMetadataValue: version 0."""
 
     session_timeout_ms: Int32 = 0
+    """Milliseconds without a Heartbeat after which the coordinator removes the classic member, as it sent them in
+    JoinGroup."""
     supported_protocols: tuple[ClassicProtocol, ...] = ()
+    """Assignors that the classic member offered in JoinGroup, in its order of preference; they serve when the group
+    is downgraded to a classic one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupMemberMetadataValue(Message, frozen=True):
-    """ConsumerGroupMemberMetadataValue: version 0, flexible 0+."""
+    """What one member of a consumer group last sent about itself, after its int16 version 0 (KIP-848). The
+    coordinator writes it when ConsumerGroupHeartbeat, or JoinGroup of a classic client, changes it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -49,16 +58,30 @@ class ConsumerGroupMemberMetadataValue(Message, frozen=True):
     )
 
     instance_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Client's group.instance.id, which makes the member static (KIP-345); null for a dynamic member."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Client's client.rack, for rack-aware assignors (KIP-881); null when unset."""
     client_id: str = ""
+    """Client's client.id from the request header, for display only; it may be empty."""
     client_host: str = ""
+    """Address that the heartbeat's connection came from, as Java prints it: a slash and the IP."""
     subscribed_topic_names: tuple[str, ...] = ()
+    """Topics that the member named, sorted; those that do not exist (yet) included. Empty when it subscribes by
+    SubscribedTopicRegex only."""
     subscribed_topic_regex: Annotated[str | None, Wire(nullable="0+")] = ""
+    """RE2J pattern that the coordinator resolves to topics (ConsumerGroupRegularExpressionValue); null or empty for
+    none."""
     rebalance_timeout_ms: Int32 = -1
+    """Milliseconds that the member has to give up partitions before the coordinator fences it; consumers send
+    max.poll.interval.ms. -1 when never sent."""
     server_assignor: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Assignor that the member prefers (group.remote.assignor), one of the broker's group.consumer.assignors. Null
+    leaves it to the broker, which takes the most preferred one of the group."""
     classic_member_metadata: Annotated[
         ClassicMemberMetadata | None, Wire(nullable="0+", tagged="0+", tag=0),
     ] = ClassicMemberMetadata()
+    """Set for a member that still uses JoinGroup and SyncGroup, during an online migration from a classic group;
+    null for a member of the consumer protocol."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

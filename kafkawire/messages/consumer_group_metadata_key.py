@@ -1,4 +1,6 @@
-"""ConsumerGroupMetadataKey (coordinator-key, api key 3).
+"""ConsumerGroupMetadataKey (coordinator-key, api key 3). Key of a consumer group's epoch in __consumer_offsets,
+after its int16 record type 3 (KIP-848); a null value removes the group. The other consumer group records (types 4
+to 8 and 16) describe parts of the same group.
 
 Version 0, not flexible.
 
@@ -18,13 +20,17 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupMetadataKey(Message, frozen=True):
-    """ConsumerGroupMetadataKey: version 0, not flexible."""
+    """Key of a consumer group's epoch in __consumer_offsets, after its int16 record type 3 (KIP-848); a null value
+    removes the group. The other consumer group records (types 4 to 8 and 16) describe parts of the same
+    group."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=3, source="group/ConsumerGroupMetadataKey.json",
     )
 
     group_id: str = ""
+    """Id of a group of the consumer protocol (group.protocol=consumer). Its Java hash, modulo the partition count of
+    __consumer_offsets, chooses the partition and so the coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

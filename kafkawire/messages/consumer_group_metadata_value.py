@@ -1,4 +1,6 @@
-"""ConsumerGroupMetadataValue (coordinator-value, api key 3).
+"""ConsumerGroupMetadataValue (coordinator-value, api key 3). Epoch of a consumer group, after its int16 version 0
+(KIP-848). The coordinator writes it with each change that calls for a new assignment: members, subscriptions, or
+topics.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append, write_int64
 
 
 class ConsumerGroupMetadataValue(Message, frozen=True):
-    """ConsumerGroupMetadataValue: version 0, flexible 0+."""
+    """Epoch of a consumer group, after its int16 version 0 (KIP-848). The coordinator writes it with each change
+    that calls for a new assignment: members, subscriptions, or topics."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +34,12 @@ class ConsumerGroupMetadataValue(Message, frozen=True):
     )
 
     epoch: Int32 = 0
+    """Group epoch, one higher with each change of members, subscriptions or subscribed topics. While it is above
+    AssignmentEpoch of the target assignment, a new assignment is due."""
     metadata_hash: Annotated[Int64, Wire(tagged="0+", tag=0)] = 0
+    """64-bit XXH3 over the subscribed topics' ids, names, partition counts and racks; a difference to the current
+    metadata raises Epoch. 0 for no topics, and in records of Kafka 4.0 and older, which use
+    ConsumerGroupPartitionMetadataValue."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupPartitionMetadataKey (coordinator-key, api key 4).
+"""ConsumerGroupPartitionMetadataKey (coordinator-key, api key 4). Key of the topics as a consumer group knew them,
+in __consumer_offsets, after its int16 record type 4 (KIP-848). Kafka 4.0 and older write it; later ones write a
+null value over it and keep a hash in ConsumerGroupMetadataValue.
 
 Version 0, not flexible.
 
@@ -18,7 +20,9 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupPartitionMetadataKey(Message, frozen=True):
-    """ConsumerGroupPartitionMetadataKey: version 0, not flexible."""
+    """Key of the topics as a consumer group knew them, in __consumer_offsets, after its int16 record type 4
+    (KIP-848). Kafka 4.0 and older write it; later ones write a null value over it and keep a hash in
+    ConsumerGroupMetadataValue."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,6 +33,7 @@ class ConsumerGroupPartitionMetadataKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Consumer group that subscribes to the topics."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupPartitionMetadataValue (coordinator-value, api key 4).
+"""ConsumerGroupPartitionMetadataValue (coordinator-value, api key 4). Topics as a consumer group knew them at its
+last epoch, after its int16 version 0 (KIP-848). A difference to the cluster's metadata raised the group epoch.
+Replaced in Kafka 4.1 by MetadataHash of ConsumerGroupMetadataValue.
 
 Version 0, flexible.
 
@@ -24,7 +26,9 @@ class PartitionMetadata(Struct, frozen=True):
     """In ConsumerGroupPartitionMetadataValue: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     racks: tuple[str, ...] = ()
+    """Values of broker.rack of the brokers that hold a replica, each once."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,14 +36,21 @@ class TopicMetadata(Struct, frozen=True):
     """In ConsumerGroupPartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that the topic had; a topic that was deleted and created again has another."""
     topic_name: str = ""
+    """Name by which members subscribe to it."""
     num_partitions: Int32 = 0
+    """Partition count that the assignor reckoned with."""
     partition_metadata: tuple[PartitionMetadata, ...] = ()
+    """Racks of the replicas, for rack-aware assignors; empty when no rack is known. Kafka 4.0 and later do not use
+    it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupPartitionMetadataValue(Message, frozen=True):
-    """ConsumerGroupPartitionMetadataValue: version 0, flexible 0+."""
+    """Topics as a consumer group knew them at its last epoch, after its int16 version 0 (KIP-848). A difference to
+    the cluster's metadata raised the group epoch. Replaced in Kafka 4.1 by MetadataHash of
+    ConsumerGroupMetadataValue."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,6 +62,7 @@ class ConsumerGroupPartitionMetadataValue(Message, frozen=True):
     )
 
     topics: tuple[TopicMetadata, ...] = ()
+    """Subscribed topics that exist, each once."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

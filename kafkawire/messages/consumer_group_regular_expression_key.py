@@ -1,4 +1,6 @@
-"""ConsumerGroupRegularExpressionKey (coordinator-key, api key 16).
+"""ConsumerGroupRegularExpressionKey (coordinator-key, api key 16). Key of a resolved subscription pattern, in
+__consumer_offsets, after its int16 record type 16 (KIP-848, Kafka 4.0); a null value follows when no member uses
+the pattern any more.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupRegularExpressionKey(Message, frozen=True):
-    """ConsumerGroupRegularExpressionKey: version 0, not flexible."""
+    """Key of a resolved subscription pattern, in __consumer_offsets, after its int16 record type 16 (KIP-848, Kafka
+    4.0); a null value follows when no member uses the pattern any more."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +32,9 @@ class ConsumerGroupRegularExpressionKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Consumer group in which a member subscribes with the pattern."""
     regular_expression: str = ""
+    """RE2J pattern as the members sent it; it must match the whole topic name."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupRegularExpressionValue (coordinator-value, api key 16).
+"""ConsumerGroupRegularExpressionValue (coordinator-value, api key 16). Topics that a subscription pattern stands
+for, after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator resolves patterns in the background, again
+after changes of topics and from time to time for changes of ACLs.
 
 Version 0, flexible.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupRegularExpressionValue(Message, frozen=True):
-    """ConsumerGroupRegularExpressionValue: version 0, flexible 0+."""
+    """Topics that a subscription pattern stands for, after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator
+    resolves patterns in the background, again after changes of topics and from time to time for changes of
+    ACLs."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,8 +36,13 @@ class ConsumerGroupRegularExpressionValue(Message, frozen=True):
     )
 
     topics: tuple[str, ...] = ()
+    """Names of the topics that match, sorted; topics that the subscriber may not Describe are left out."""
     version: Int64 = 0
+    """Offset in the cluster metadata log (__cluster_metadata) up to which topics were known when the pattern was
+    resolved."""
     timestamp: Int64 = 0
+    """When the pattern was resolved, epoch milliseconds of the coordinator's clock; an old one makes the coordinator
+    resolve it again."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

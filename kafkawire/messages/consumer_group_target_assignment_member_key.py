@@ -1,4 +1,6 @@
-"""ConsumerGroupTargetAssignmentMemberKey (coordinator-key, api key 7).
+"""ConsumerGroupTargetAssignmentMemberKey (coordinator-key, api key 7). Key of one member's share of the target
+assignment, in __consumer_offsets, after its int16 record type 7 (KIP-848); a null value goes with the member's
+removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message, frozen=True):
-    """ConsumerGroupTargetAssignmentMemberKey: version 0, not flexible."""
+    """Key of one member's share of the target assignment, in __consumer_offsets, after its int16 record type 7
+    (KIP-848); a null value goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +32,9 @@ class ConsumerGroupTargetAssignmentMemberKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Consumer group that the target assignment is for."""
     member_id: str = ""
+    """Member that shall get the partitions; for a static member that was replaced, the new id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerGroupTargetAssignmentMemberValue (coordinator-value, api key 7).
+"""ConsumerGroupTargetAssignmentMemberValue (coordinator-value, api key 7). What the assignor wants one member of a
+consumer group to hold, after its int16 version 0 (KIP-848); the member gets there by way of
+ConsumerGroupCurrentMemberAssignmentValue.
 
 Version 0, flexible.
 
@@ -25,12 +27,15 @@ class TopicPartition(Struct, frozen=True):
     """In ConsumerGroupTargetAssignmentMemberValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; the name is not stored."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """ConsumerGroupTargetAssignmentMemberValue: version 0, flexible 0+."""
+    """What the assignor wants one member of a consumer group to hold, after its int16 version 0 (KIP-848); the
+    member gets there by way of ConsumerGroupCurrentMemberAssignmentValue."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -42,6 +47,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message, frozen=True):
     )
 
     topic_partitions: tuple[TopicPartition, ...] = ()
+    """Everything that the member shall hold, one entry for a topic; empty when there is nothing for it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

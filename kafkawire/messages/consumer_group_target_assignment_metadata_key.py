@@ -1,4 +1,6 @@
-"""ConsumerGroupTargetAssignmentMetadataKey (coordinator-key, api key 6).
+"""ConsumerGroupTargetAssignmentMetadataKey (coordinator-key, api key 6). Key of the epoch of a consumer group's
+target assignment, in __consumer_offsets, after its int16 record type 6 (KIP-848); a null value goes with the
+group's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message, frozen=True):
-    """ConsumerGroupTargetAssignmentMetadataKey: version 0, not flexible."""
+    """Key of the epoch of a consumer group's target assignment, in __consumer_offsets, after its int16 record type 6
+    (KIP-848); a null value goes with the group's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,6 +32,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Consumer group that the target assignment is for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ConsumerProtocolAssignment (data).
+"""ConsumerProtocolAssignment (data). What the leader of a classic group gives to one consumer, after its int16
+version: the assignment bytes of SyncGroup for protocol type consumer. Versions 1 to 3 have the fields of version
+0 and exist to match ConsumerProtocolSubscription.
 
 Versions 0-3, not flexible.
 
@@ -22,19 +24,27 @@ class TopicPartition(Struct, frozen=True):
     """In ConsumerProtocolAssignment: versions 0-3."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic of which the member gets partitions, by name; once in the list."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions to read in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerProtocolAssignment(Message, frozen=True):
-    """ConsumerProtocolAssignment: versions 0-3, not flexible."""
+    """What the leader of a classic group gives to one consumer, after its int16 version: the assignment bytes of
+    SyncGroup for protocol type consumer. Versions 1 to 3 have the fields of version 0 and exist to match
+    ConsumerProtocolSubscription."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", kind="data", family="common", source="common/ConsumerProtocolAssignment.json",
     )
 
     assigned_partitions: tuple[TopicPartition, ...] = ()
+    """Everything that the member shall read from now on, not a difference; with a cooperative assignor it revokes
+    what it holds and does not find here (KIP-429)."""
     user_data: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Bytes of the assignor's own for this member, null for none; Kafka Streams sends task assignments and host
+    information here."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

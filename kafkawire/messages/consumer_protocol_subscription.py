@@ -1,4 +1,6 @@
-"""ConsumerProtocolSubscription (data).
+"""ConsumerProtocolSubscription (data). What a consumer offers to the leader of its classic group, after its int16
+version: the metadata bytes of JoinGroup for protocol type consumer. Brokers store it in GroupMetadataValue.
+Readers parse a newer version as the newest they know.
 
 Versions 0-3, not flexible.
 
@@ -24,22 +26,36 @@ class TopicPartition(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic of which the member holds partitions, by name; once in the list."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions held in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ConsumerProtocolSubscription(Message, frozen=True):
-    """ConsumerProtocolSubscription: versions 0-3, not flexible."""
+    """What a consumer offers to the leader of its classic group, after its int16 version: the metadata bytes of
+    JoinGroup for protocol type consumer. Brokers store it in GroupMetadataValue. Readers parse a newer
+    version as the newest they know."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", kind="data", family="common", source="common/ConsumerProtocolSubscription.json",
     )
 
     topics: tuple[str, ...] = ()
+    """Names of the topics that the member wants, sorted; a client-side pattern is already resolved to names. The
+    leader assigns only partitions of these."""
     user_data: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Bytes of the assignor's own, null for none; the sticky assignor keeps the previous assignment here, Kafka
+    Streams its task metadata."""
     owned_partitions: Annotated[tuple[TopicPartition, ...], Wire("1+", ignorable=True)] = ()
+    """What the member holds before this rebalance, so that a cooperative assignor can leave it in place (KIP-429).
+    From version 1 on; empty for eager assignors."""
     generation_id: Annotated[Int32, Wire("2+", ignorable=True)] = -1
+    """Generation in which OwnedPartitions were assigned, so that the leader can ignore stale claims (KIP-792). From
+    version 2 on; -1 when unknown."""
     rack_id: Annotated[str | None, Wire("3+", nullable="3+", ignorable=True)] = None
+    """Consumer's client.rack, for rack-aware assignors (KIP-881). From version 3 on; null when unset, and readers
+    take an empty string for null."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""ControlledShutdownRequest (request, api key 7).
+"""ControlledShutdownRequest (request, api key 7). A ZooKeeper broker that stops asked the controller to move its
+leaderships away, and repeated it up to controlled.shutdown.max.retries. Needs ClusterAction on the cluster.
+Version 2 adds the broker's epoch (KIP-380). KRaft brokers use WantShutDown of BrokerHeartbeat; 4.0 dropped this
+api.
 
 Versions 0-3, flexible from version 3.
 
@@ -19,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class ControlledShutdownRequest(Message, frozen=True):
-    """ControlledShutdownRequest: versions 0-3, flexible 3+."""
+    """A ZooKeeper broker that stops asked the controller to move its leaderships away, and repeated it up to
+    controlled.shutdown.max.retries. Needs ClusterAction on the cluster. Version 2 adds the broker's epoch
+    (KIP-380). KRaft brokers use WantShutDown of BrokerHeartbeat; 4.0 dropped this api."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -32,7 +37,10 @@ class ControlledShutdownRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that stops, the sender."""
     broker_epoch: Annotated[Int64, Wire("2+", ignorable=True)] = -1
+    """Epoch from the broker's ZooKeeper registration, from version 2 on; -1 when unknown. An older one than the
+    controller's gets error 77."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ControlledShutdownResponse (response, api key 7).
+"""ControlledShutdownResponse (response, api key 7). Partitions that the stopping broker still leads; when there are
+none it may stop.
 
 Versions 0-3, flexible from version 3.
 
@@ -23,12 +24,14 @@ class RemainingPartition(Struct, frozen=True):
     """In ControlledShutdownResponse: versions 0-3."""
 
     topic_name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic of the partition that the broker leads."""
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ControlledShutdownResponse(Message, frozen=True):
-    """ControlledShutdownResponse: versions 0-3, flexible 3+."""
+    """Partitions that the stopping broker still leads; when there are none it may stop."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -40,7 +43,10 @@ class ControlledShutdownResponse(Message, frozen=True):
     )
 
     error_code: Int16 = 0
+    """0, or among others: 8 no broker with this id, 11 not the controller any more, 31 ClusterAction on the cluster
+    is missing, 77 the broker epoch is old."""
     remaining_partitions: tuple[RemainingPartition, ...] = ()
+    """Partitions for which no other leader was found; empty lets the broker stop."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ControllerRegistrationRequest (request, api key 70).
+"""ControllerRegistrationRequest (request, api key 70). Each KRaft controller registers its listeners and features
+with the active controller when it starts and when its registration is missing (KIP-919); admin clients can then
+connect to controllers. Needs ClusterAction on the cluster and metadata.version 3.7-IV0.
 
 Version 0, flexible.
 
@@ -24,9 +26,13 @@ class Listener(Struct, frozen=True):
     """In ControllerRegistrationRequest: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     security_protocol: Int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,13 +40,18 @@ class Feature(Struct, frozen=True):
     """In ControllerRegistrationRequest: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, for example metadata.version or kraft.version."""
     min_supported_version: Int16 = 0
+    """Lowest level that the controller can run at; 0 means that it can run without the feature."""
     max_supported_version: Int16 = 0
+    """Highest level that the controller can run at."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ControllerRegistrationRequest(Message, frozen=True):
-    """ControllerRegistrationRequest: version 0, flexible 0+."""
+    """Each KRaft controller registers its listeners and features with the active controller when it starts and when
+    its registration is missing (KIP-919); admin clients can then connect to controllers. Needs ClusterAction
+    on the cluster and metadata.version 3.7-IV0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -53,10 +64,18 @@ class ControllerRegistrationRequest(Message, frozen=True):
     )
 
     controller_id: Int32 = 0
+    """Sender's node.id."""
     incarnation_id: uuid.UUID = ZERO_UUID
+    """Random id that a controller process picks at start; another one in the log makes the controller register
+    again."""
     zk_migration_ready: bool = False
+    """True when the controller was set up to migrate from ZooKeeper (KIP-866); controllers of 4.0 and later send and
+    store false."""
     listeners: tuple[Listener, ...] = ()
+    """Addresses of the controller, one entry for each of its listeners."""
     features: tuple[Feature, ...] = ()
+    """Ranges of feature levels that this controller's software knows; UpdateFeatures refuses a level outside of a
+    registered controller's range."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ControllerRegistrationResponse (response, api key 70).
+"""ControllerRegistrationResponse (response, api key 70). Whether the active controller has recorded the registration
+(KIP-919); on an error the sender tries again with backoff.
 
 Version 0, flexible.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class ControllerRegistrationResponse(Message, frozen=True):
-    """ControllerRegistrationResponse: version 0, flexible 0+."""
+    """Whether the active controller has recorded the registration (KIP-919); on an error the sender tries again with
+    backoff."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,8 +34,12 @@ class ControllerRegistrationResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 31 ClusterAction on the cluster is missing, 35 metadata.version is below 3.7-IV0, 41 not
+    the active controller."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for ErrorCode, for the sender's log; null without an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DefaultPrincipalData (data).
+"""DefaultPrincipalData (data). Identity of a client as the default principal builder serialises it, after its int16
+version: the RequestPrincipal bytes of an Envelope request, with which a broker forwards a client's request to the
+controller (KIP-590). The controller authorizes as this principal. A custom builder may write other bytes.
 
 Version 0, flexible.
 
@@ -19,15 +21,22 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class DefaultPrincipalData(Message, frozen=True):
-    """DefaultPrincipalData: version 0, flexible 0+."""
+    """Identity of a client as the default principal builder serialises it, after its int16 version: the
+    RequestPrincipal bytes of an Envelope request, with which a broker forwards a client's request to the
+    controller (KIP-590). The controller authorizes as this principal. A custom builder may write other bytes."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="common", source="common/DefaultPrincipalData.json",
     )
 
     type: str = ""
+    """Kind of identity, User with the default builder; ACLs match it together with Name, as in User:alice."""
     name: str = ""
+    """Who the client authenticated as: the SASL user, or the certificate's subject after
+    ssl.principal.mapping.rules; ANONYMOUS on a listener without authentication."""
     token_authenticated: bool = False
+    """True when the client logged in with a delegation token; requests to create, renew, expire or describe tokens
+    are then refused (KIP-48)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DelegationTokenRecord (metadata, api key 10).
+"""DelegationTokenRecord (metadata, api key 10). A delegation token (KIP-48), in KRaft from metadata.version 3.6-IV2
+on. The active controller appends it for CreateDelegationToken, and again with another ExpirationTimestamp when
+the token is renewed. The secret is not here: each node computes it from TokenId and delegation.token.secret.key.
 
 Version 0, flexible.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class DelegationTokenRecord(Message, frozen=True):
-    """DelegationTokenRecord: version 0, flexible 0+."""
+    """A delegation token (KIP-48), in KRaft from metadata.version 3.6-IV2 on. The active controller appends it for
+    CreateDelegationToken, and again with another ExpirationTimestamp when the token is renewed. The secret is
+    not here: each node computes it from TokenId and delegation.token.secret.key."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,12 +36,21 @@ class DelegationTokenRecord(Message, frozen=True):
     )
 
     owner: str = ""
+    """Principal as which the token logs in, type and name, for example User:alice."""
     requester: str = ""
+    """Principal that asked for the token, type and name; differs from Owner when it was created for another user
+    (KIP-373)."""
     renewers: tuple[str, ...] = ()
+    """Principals that may renew the token beside Owner and Requester, type and name each."""
     issue_timestamp: Int64 = 0
+    """When the token was created, epoch milliseconds of the controller's clock."""
     max_timestamp: Int64 = 0
+    """When the token ends whatever the renewals, epoch milliseconds; bounded by delegation.token.max.lifetime.ms."""
     expiration_timestamp: Int64 = 0
+    """When the token ends unless renewed before, epoch milliseconds, at most MaxTimestamp; set from
+    delegation.token.expiry.time.ms."""
     token_id: str = ""
+    """Random id, the user name for SCRAM; a later record with it replaces this one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DeleteGroupsRequest (request, api key 42).
+"""DeleteGroupsRequest (request, api key 42). An admin client deletes groups with their committed offsets at their
+coordinator (KIP-229). Needs Delete on each group. Only a group without members can be deleted.
 
 Versions 0-3, flexible from version 2.
 
@@ -19,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class DeleteGroupsRequest(Message, frozen=True):
-    """DeleteGroupsRequest: versions 0-3, flexible 2+."""
+    """An admin client deletes groups with their committed offsets at their coordinator (KIP-229). Needs Delete on
+    each group. Only a group without members can be deleted."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3",
@@ -32,6 +34,7 @@ class DeleteGroupsRequest(Message, frozen=True):
     )
 
     groups_names: Annotated[tuple[str, ...], Wire(entity_type="groupId")] = ()
+    """Values of group.id to delete; each must be sent to its own coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

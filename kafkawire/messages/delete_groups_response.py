@@ -1,4 +1,4 @@
-"""DeleteGroupsResponse (response, api key 42).
+"""DeleteGroupsResponse (response, api key 42). Outcome for each group; each succeeds or fails alone.
 
 Versions 0-3, flexible from version 2.
 
@@ -23,20 +23,26 @@ class DeletableGroupResult(Struct, frozen=True):
     """In DeleteGroupsResponse: versions 0-3."""
 
     group_id: Annotated[str, Wire(map_key=True, entity_type="groupId")] = ""
+    """Value of group.id, as the request gave it."""
     error_code: Int16 = 0
+    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 30 Delete on
+    the group is missing, 68 the group has members, 69 no group with this id."""
     error_message: Annotated[str | None, Wire("3+", nullable="3+", ignorable=True)] = None
+    """Text for ErrorCode, from version 3 on; null without an error or when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteGroupsResponse(Message, frozen=True):
-    """DeleteGroupsResponse: versions 0-3, flexible 2+."""
+    """Outcome for each group; each succeeds or fails alone."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-3", flexible="2+", kind="response", family="rpc", api_key=42, source="rpc/DeleteGroupsResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     results: tuple[DeletableGroupResult, ...] = ()
+    """One entry for each group of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""DescribeGroupsRequest (request, api key 15).
+"""DescribeGroupsRequest (request, api key 15). An admin client asks a coordinator for groups of the classic
+protocol; ConsumerGroupDescribe serves those of the consumer protocol. Needs Describe on each group. Version 3
+adds operations (KIP-430), version 4 instance ids (KIP-345), version 6 error 69 for a missing group (KIP-1043).
 
 Versions 0-6, flexible from version 5.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class DescribeGroupsRequest(Message, frozen=True):
-    """DescribeGroupsRequest: versions 0-6, flexible 5+."""
+    """An admin client asks a coordinator for groups of the classic protocol; ConsumerGroupDescribe serves those of
+    the consumer protocol. Needs Describe on each group. Version 3 adds operations (KIP-430), version 4
+    instance ids (KIP-345), version 6 error 69 for a missing group (KIP-1043)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",
@@ -32,7 +36,9 @@ class DescribeGroupsRequest(Message, frozen=True):
     )
 
     groups: Annotated[tuple[str, ...], Wire(entity_type="groupId")] = ()
+    """Values of group.id to describe; each must be sent to its own coordinator."""
     include_authorized_operations: Annotated[bool, Wire("3+")] = False
+    """True asks which operations the caller may do on each group, from version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

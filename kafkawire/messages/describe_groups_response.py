@@ -1,4 +1,4 @@
-"""DescribeGroupsResponse (response, api key 15).
+"""DescribeGroupsResponse (response, api key 15). State and members of each classic group.
 
 Versions 0-6, flexible from version 5.
 
@@ -23,11 +23,19 @@ class DescribedGroupMember(Struct, frozen=True):
     """In DescribeGroupsResponse: versions 0-6."""
 
     member_id: str = ""
+    """Id that the coordinator gave, client id or instance id and a uuid."""
     group_instance_id: Annotated[str | None, Wire("4+", nullable="4+", ignorable=True)] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 4 on."""
     client_id: str = ""
+    """Value of client.id in the member's JoinGroup; free text."""
     client_host: str = ""
+    """Address that the member joined from, as the broker sees it."""
     member_metadata: bytes = b""
+    """Bytes of JoinGroup for the protocol in use: with protocol type consumer a ConsumerProtocolSubscription after
+    its int16 version. Empty unless Stable."""
     member_assignment: bytes = b""
+    """Bytes of SyncGroup for the member: with protocol type consumer a ConsumerProtocolAssignment after its int16
+    version. Empty unless Stable."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,25 +43,38 @@ class DescribedGroup(Struct, frozen=True):
     """In DescribeGroupsResponse: versions 0-6."""
 
     error_code: Int16 = 0
+    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 30 Describe on
+    the group is missing, 69 no classic group with this id (from version 6 on)."""
     error_message: Annotated[str | None, Wire("6+", nullable="6+")] = None
+    """Text for ErrorCode, from version 6 on; null without an error or when only the code is given."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id, as the request gave it."""
     group_state: str = ""
+    """Empty, PreparingRebalance, CompletingRebalance, Stable or Dead; Dead also for a group that does not exist.
+    Empty on other errors."""
     protocol_type: str = ""
+    """Kind of group: consumer, connect or the client's own; empty for a group that has only offsets."""
     protocol_data: str = ""
+    """Name of the assignor in use when Stable, for example range; else empty."""
     members: tuple[DescribedGroupMember, ...] = ()
+    """Members of the current generation; their bytes are set only when the group is Stable."""
     authorized_operations: Annotated[Int32, Wire("3+")] = -2147483648
+    """Bit n is set when the principal may do the AclOperation of code n on the group (KIP-430): 3 Read, 6 Delete, 8
+    Describe; -2147483648 when not asked for. From version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeGroupsResponse(Message, frozen=True):
-    """DescribeGroupsResponse: versions 0-6, flexible 5+."""
+    """State and members of each classic group."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6", flexible="5+", kind="response", family="rpc", api_key=15, source="rpc/DescribeGroupsResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     groups: tuple[DescribedGroup, ...] = ()
+    """One entry for each group of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

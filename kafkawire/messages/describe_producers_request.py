@@ -24,7 +24,7 @@ class TopicRequest(Struct, frozen=True):
     """In DescribeProducersRequest: version 0."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic that the caller may Read."""
     partition_indexes: tuple[Int32, ...] = ()
     """Partitions of the topic; the broker asked must hold a replica of each."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
@@ -45,7 +45,7 @@ class DescribeProducersRequest(Message, frozen=True):
     )
 
     topics: tuple[TopicRequest, ...] = ()
-    """The topics to look at."""
+    """Partitions to look at, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

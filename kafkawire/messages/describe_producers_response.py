@@ -1,5 +1,5 @@
-"""DescribeProducersResponse (response, api key 61). What one replica knows of the producers of its partitions
-(KIP-664). An open transaction has CurrentTxnStartOffset >= 0; whether it hangs only its coordinator can tell.
+"""DescribeProducersResponse (response, api key 61). Producers that one replica knows in its partitions (KIP-664). An
+open transaction has CurrentTxnStartOffset >= 0; only its coordinator can tell whether it hangs.
 
 Version 0, flexible.
 
@@ -25,14 +25,15 @@ class ProducerState(Struct, frozen=True):
     """In DescribeProducersResponse: version 0."""
 
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
-    """Producer id."""
+    """Producer that wrote to the partition, as InitProducerId assigned it; its transactional id is not known here
+    (ListTransactions finds it)."""
     producer_epoch: Int32 = 0
     """Latest epoch seen of this producer; an int32 here, an int16 everywhere else."""
     last_sequence: Int32 = -1
     """Sequence number of the last record; -1 when no batch of this epoch is known."""
     last_timestamp: Int64 = -1
-    """Timestamp of the last batch, epoch milliseconds: the client's own clock unless the topic says LogAppendTime;
-    -1 when unknown."""
+    """Timestamp of the last batch, epoch milliseconds: the client's clock unless the topic has
+    message.timestamp.type=LogAppendTime; -1 when unknown."""
     coordinator_epoch: Int32 = 0
     """Coordinator epoch of the last marker written for this producer; -1 before the first. A marker with a lower one
     is refused."""
@@ -45,7 +46,7 @@ class PartitionResponse(Struct, frozen=True):
     """In DescribeProducersResponse: version 0."""
 
     partition_index: Int32 = 0
-    """Partition number."""
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
     """0, or why there are no producers here: 3 unknown topic or partition, 6 no replica on this broker, 29 Read on
     the topic is missing."""
@@ -61,15 +62,15 @@ class TopicResponse(Struct, frozen=True):
     """In DescribeProducersResponse: version 0."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the request gave it."""
     partitions: tuple[PartitionResponse, ...] = ()
     """One entry for each partition asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeProducersResponse(Message, frozen=True):
-    """What one replica knows of the producers of its partitions (KIP-664). An open transaction has
-    CurrentTxnStartOffset >= 0; whether it hangs only its coordinator can tell."""
+    """Producers that one replica knows in its partitions (KIP-664). An open transaction has CurrentTxnStartOffset >=
+    0; only its coordinator can tell whether it hangs."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=61, source="rpc/DescribeProducersResponse.json",

@@ -1,4 +1,6 @@
-"""DescribeQuorumRequest (request, api key 55).
+"""DescribeQuorumRequest (request, api key 55). An admin client asks for the state of the KRaft quorum (KIP-595); a
+broker forwards it to the active controller, which leads the quorum. Needs Describe on the cluster. Version 1 adds
+timestamps to the response (KIP-836), version 2 directories and addresses (KIP-853).
 
 Versions 0-2, flexible.
 
@@ -24,6 +26,7 @@ class PartitionData(Struct, frozen=True):
     """In DescribeQuorumRequest: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,12 +34,16 @@ class TopicData(Struct, frozen=True):
     """In DescribeQuorumRequest: versions 0-2."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeQuorumRequest(Message, frozen=True):
-    """DescribeQuorumRequest: versions 0-2, flexible 0+."""
+    """An admin client asks for the state of the KRaft quorum (KIP-595); a broker forwards it to the active
+    controller, which leads the quorum. Needs Describe on the cluster. Version 1 adds timestamps to the
+    response (KIP-836), version 2 directories and addresses (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -49,6 +56,7 @@ class DescribeQuorumRequest(Message, frozen=True):
     )
 
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; other topics get error 3."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeQuorumResponse (response, api key 55).
+"""DescribeQuorumResponse (response, api key 55). Leader, voters and observers of the KRaft quorum with their
+progress, as the leader sees them (KIP-595).
 
 Versions 0-2, flexible.
 
@@ -25,10 +26,17 @@ class ReplicaState(Struct, frozen=True):
     """In DescribeQuorumResponse: versions 0-2."""
 
     replica_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Node by node.id."""
     replica_directory_id: Annotated[uuid.UUID, Wire("2+")] = ZERO_UUID
+    """Directory id of the node's metadata log, from version 2 on (KIP-853); all zero when unknown."""
     log_end_offset: Int64 = 0
+    """End of the node's log, as of its last fetch; -1 when unknown. For the leader its own end."""
     last_fetch_timestamp: Annotated[Int64, Wire("1+", ignorable=True)] = -1
+    """When the node last fetched, epoch milliseconds of the leader's clock, from version 1 on (KIP-836); -1 when
+    unknown. For the leader the time of the answer."""
     last_caught_up_timestamp: Annotated[Int64, Wire("1+", ignorable=True)] = -1
+    """Last time at which the node had all of the leader's log, epoch milliseconds of the leader's clock, from
+    version 1 on (KIP-836); -1 when unknown. For the leader the time of the answer."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,13 +44,21 @@ class PartitionData(Struct, frozen=True):
     """In DescribeQuorumResponse: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     error_code: Int16 = 0
+    """0, or why the rest is empty: 3 not partition 0 of __cluster_metadata, 6 the node does not lead the quorum."""
     error_message: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = ""
+    """Text for ErrorCode of the partition, from version 2 on; null without an error."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Node that answers: the leader of the quorum and active controller."""
     leader_epoch: Int32 = 0
+    """Epoch that the leader was elected in."""
     high_watermark: Int64 = 0
+    """Offset up to which a majority of voters has the log; -1 while a new leader does not know it."""
     current_voters: tuple[ReplicaState, ...] = ()
+    """Nodes that vote and count for the majority, the leader included."""
     observers: tuple[ReplicaState, ...] = ()
+    """Nodes that fetch the log without a vote: brokers, and controllers that are not in the voter set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -50,7 +66,9 @@ class TopicData(Struct, frozen=True):
     """In DescribeQuorumResponse: versions 0-2."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -60,8 +78,11 @@ class Listener(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="2+")
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -71,21 +92,27 @@ class Node(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="2+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Voter whose addresses follow."""
     listeners: tuple[Listener, ...] = ()
+    """Controller listeners of the node."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeQuorumResponse(Message, frozen=True):
-    """DescribeQuorumResponse: versions 0-2, flexible 0+."""
+    """Leader, voters and observers of the KRaft quorum with their progress, as the leader sees them (KIP-595)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=55, source="rpc/DescribeQuorumResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request, for example 31: Describe on the cluster is missing."""
     error_message: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = ""
+    """Text for ErrorCode, from version 2 on; null without an error."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata."""
     nodes: Annotated[tuple[Node, ...], Wire("2+")] = ()
+    """Addresses of the voters, from version 2 on (KIP-853)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,5 +1,5 @@
 """DescribeTransactionsRequest (request, api key 65). Asks the coordinator of some transactional ids for their state
-(KIP-664). Each id must go to its own coordinator (FindCoordinator, key type 1).
+(KIP-664). Each id must go to its own coordinator (FindCoordinator, key type 1). Needs Describe on each id.
 
 Version 0, flexible.
 
@@ -21,7 +21,7 @@ from kafkawire.wire.write import Append
 
 class DescribeTransactionsRequest(Message, frozen=True):
     """Asks the coordinator of some transactional ids for their state (KIP-664). Each id must go to its own
-    coordinator (FindCoordinator, key type 1)."""
+    coordinator (FindCoordinator, key type 1). Needs Describe on each id."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -34,7 +34,7 @@ class DescribeTransactionsRequest(Message, frozen=True):
     )
 
     transactional_ids: Annotated[tuple[str, ...], Wire(entity_type="transactionalId")] = ()
-    """The ids to describe; there is no way to ask for all."""
+    """Ids to describe; there is no way to ask for all (ListTransactions lists them)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

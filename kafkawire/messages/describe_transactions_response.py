@@ -23,9 +23,10 @@ class TopicData(Struct, frozen=True):
     """In DescribeTransactionsResponse: version 0."""
 
     topic: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic that the transaction has written to or is about to; __consumer_offsets when it commits a group's
+    offsets."""
     partitions: tuple[Int32, ...] = ()
-    """Partition numbers."""
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,9 +35,9 @@ class TransactionState(Struct, frozen=True):
 
     error_code: Int16 = 0
     """0, or why the rest is empty: 14 still loading, 15 not available, 16 another broker coordinates the id, 53
-    Describe on the id is missing, 105 no such id."""
+    Describe on the id is missing, 105 no transaction state for the id."""
     transactional_id: Annotated[str, Wire(entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id as the request gave it."""
     transaction_state: str = ""
     """Name of the state: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort,
     PrepareEpochFence or Dead."""
@@ -51,7 +52,7 @@ class TransactionState(Struct, frozen=True):
     """Producer's epoch; in the Prepare states it may be one above that of the data (KIP-890)."""
     topics: tuple[TopicData, ...] = ()
     """Partitions that belong to the transaction; empty when none is in progress. Topics that the caller may not
-    Describe are left out and nothing says so."""
+    Describe are left out without a sign."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""EndQuorumEpochRequest (request, api key 54).
+"""EndQuorumEpochRequest (request, api key 54). A KRaft leader that resigns, as in a clean shutdown, asks the other
+voters to elect another without waiting for their fetch timeout (KIP-595). Needs ClusterAction on the cluster.
+Version 1 adds directory ids and addresses (KIP-853).
 
 Versions 0-1, flexible from version 1.
 
@@ -27,7 +29,9 @@ class ReplicaInfo(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     candidate_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Voter's node.id."""
     candidate_directory_id: uuid.UUID = ZERO_UUID
+    """Voter's metadata log directory (KIP-853); all zero when unknown, then the id alone decides."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,10 +39,17 @@ class PartitionData(Struct, frozen=True):
     """In EndQuorumEpochRequest: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Sender's node.id: the leader that resigns."""
     leader_epoch: Int32 = 0
+    """Epoch that the sender gives up."""
     preferred_successors: Annotated[tuple[Int32, ...], Wire("0", ignorable=True)] = ()
+    """Node ids of the voters, the one with the longest log first; version 0 only. The first stands for election at
+    once, the later ones wait longer."""
     preferred_candidates: Annotated[tuple[ReplicaInfo, ...], Wire("1+", ignorable=True)] = ()
+    """Voters, the one with the longest log first; in place of PreferredSuccessors from version 1 on. The first
+    stands for election at once, the later ones wait longer."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -46,7 +57,9 @@ class TopicData(Struct, frozen=True):
     """In EndQuorumEpochRequest: versions 0-1."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -56,13 +69,18 @@ class LeaderEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class EndQuorumEpochRequest(Message, frozen=True):
-    """EndQuorumEpochRequest: versions 0-1, flexible 1+."""
+    """A KRaft leader that resigns, as in a clean shutdown, asks the other voters to elect another without waiting
+    for their fetch timeout (KIP-595). Needs ClusterAction on the cluster. Version 1 adds directory ids and
+    addresses (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -75,8 +93,11 @@ class EndQuorumEpochRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; any other number or name is an invalid request."""
     leader_endpoints: Annotated[tuple[LeaderEndpoint, ...], Wire("1+", ignorable=True)] = ()
+    """Addresses of the sender, from version 1 on (KIP-853); when empty the receiver takes them from its voter set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

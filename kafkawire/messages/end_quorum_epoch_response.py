@@ -1,4 +1,4 @@
-"""EndQuorumEpochResponse (response, api key 54).
+"""EndQuorumEpochResponse (response, api key 54). A voter's answer to the leader's resignation (KIP-595).
 
 Versions 0-1, flexible from version 1.
 
@@ -25,9 +25,13 @@ class PartitionData(Struct, frozen=True):
     """In EndQuorumEpochResponse: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     error_code: Int16 = 0
+    """0, or: 42 the leader's id is negative, 74 the receiver knows a higher epoch."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Leader that the receiver knows in LeaderEpoch; -1 when it knows none."""
     leader_epoch: Int32 = 0
+    """Highest epoch that the receiver knows; a higher one than the sender's makes the sender follow."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,7 +39,9 @@ class TopicData(Struct, frozen=True):
     """In EndQuorumEpochResponse: versions 0-1."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,21 +51,28 @@ class NodeEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Leader whose address follows."""
     host: str = ""
+    """Host of the leader on the listener that the request came in on."""
     port: Uint16 = 0
+    """TCP port of the leader on that listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class EndQuorumEpochResponse(Message, frozen=True):
-    """EndQuorumEpochResponse: versions 0-1, flexible 1+."""
+    """A voter's answer to the leader's resignation (KIP-595)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="1+", kind="response", family="rpc", api_key=54, source="rpc/EndQuorumEpochResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request: 31 ClusterAction on the cluster is missing, 42 not exactly partition 0 of
+    __cluster_metadata, 104 other cluster."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; empty when ErrorCode is not 0."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("1+", tagged="1+", tag=0)] = ()
+    """Address of the leader in LeaderId, from version 1 on (KIP-853); empty when it is not known."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""EndTransactionRecord (metadata, api key 24).
+"""EndTransactionRecord (metadata, api key 24). Closes the open metadata transaction and makes all records since its
+BeginTransactionRecord take effect (KIP-868). Replay fails when no transaction is open.
 
 Version 0, flexible.
 
@@ -18,7 +19,8 @@ from kafkawire.wire.write import Append
 
 
 class EndTransactionRecord(Message, frozen=True):
-    """EndTransactionRecord: version 0, flexible 0+."""
+    """Closes the open metadata transaction and makes all records since its BeginTransactionRecord take effect
+    (KIP-868). Replay fails when no transaction is open."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",

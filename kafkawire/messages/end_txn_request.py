@@ -1,5 +1,6 @@
-"""EndTxnRequest (request, api key 26). Commits or aborts the transaction (KIP-98). From version 5 on each end also
-bumps the producer's epoch (KIP-890, transaction version 2).
+"""EndTxnRequest (request, api key 26). A producer commits or aborts its transaction at the coordinator (KIP-98).
+Needs Write on the transactional id. From version 5 on each end also bumps the producer's epoch (KIP-890,
+transaction version 2).
 
 Versions 0-5, flexible from version 3.
 
@@ -21,8 +22,8 @@ from kafkawire.wire.write import Append
 
 
 class EndTxnRequest(Message, frozen=True):
-    """Commits or aborts the transaction (KIP-98). From version 5 on each end also bumps the producer's epoch
-    (KIP-890, transaction version 2)."""
+    """A producer commits or aborts its transaction at the coordinator (KIP-98). Needs Write on the transactional id.
+    From version 5 on each end also bumps the producer's epoch (KIP-890, transaction version 2)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -35,7 +36,7 @@ class EndTxnRequest(Message, frozen=True):
     )
 
     transactional_id: Annotated[str, Wire(entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id that the application chose as transactional.id; its hash picks the coordinator."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id that the id has now."""
     producer_epoch: Int16 = 0

@@ -30,11 +30,14 @@ class EndTxnResponse(Message, frozen=True):
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
     """0, or among others: 16 wrong coordinator, 47 or 90 fenced, 48 the transaction's state does not allow it, 49
-    another producer id has this transactional id, 51 still being ended, 120 the transaction must be aborted."""
+    another producer id has this transactional id, 51 still being ended, 53 Write on the id is missing, 120
+    the transaction must be aborted."""
     producer_id: Annotated[Int64, Wire("5+", ignorable=True, entity_type="producerId")] = -1
-    """Producer id for the next transaction, a new one when the epochs are used up; -1 on an error."""
+    """Producer id for the next transaction, from version 5 on: a new one when the epochs are used up; -1 on an
+    error."""
     producer_epoch: Annotated[Int16, Wire("5+", ignorable=True)] = -1
-    """Epoch for the next transaction; -1 on an error."""
+    """Epoch for the next transaction, from version 5 on; -1 on an error. Before version 5 the producer keeps id and
+    epoch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

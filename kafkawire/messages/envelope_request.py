@@ -1,4 +1,6 @@
-"""EnvelopeRequest (request, api key 58).
+"""EnvelopeRequest (request, api key 58). A broker forwards a client's request to the active controller with the
+client's identity (KIP-590), for apis that only the controller can do, for example CreateTopics. Needs
+ClusterAction on the cluster; the controller authorizes the wrapped request for the client.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class EnvelopeRequest(Message, frozen=True):
-    """EnvelopeRequest: version 0, flexible 0+."""
+    """A broker forwards a client's request to the active controller with the client's identity (KIP-590), for apis
+    that only the controller can do, for example CreateTopics. Needs ClusterAction on the cluster; the
+    controller authorizes the wrapped request for the client."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,8 +36,12 @@ class EnvelopeRequest(Message, frozen=True):
     )
 
     request_data: bytes = b""
+    """Client's request with its header, without the 4-byte size."""
     request_principal: Annotated[bytes | None, Wire(nullable="0+")] = b""
+    """Authenticated client in the form that the KafkaPrincipalSerde of principal.builder.class writes, by default
+    DefaultPrincipalData. Brokers never send null."""
     client_host_address: bytes = b""
+    """Client's IP address as bytes, 4 for IPv4 and 16 for IPv6; ACLs by host and logs use it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

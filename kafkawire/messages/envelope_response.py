@@ -1,4 +1,5 @@
-"""EnvelopeResponse (response, api key 58).
+"""EnvelopeResponse (response, api key 58). Answer to a forwarded request (KIP-590); the broker sends its content on
+to the client.
 
 Version 0, flexible.
 
@@ -20,14 +21,19 @@ from kafkawire.wire.write import Append
 
 
 class EnvelopeResponse(Message, frozen=True):
-    """EnvelopeResponse: version 0, flexible 0+."""
+    """Answer to a forwarded request (KIP-590); the broker sends its content on to the client."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=58, source="rpc/EnvelopeResponse.json",
     )
 
     response_data: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Response with its header, without the 4-byte size, errors of the client's request included; null when
+    ErrorCode is not 0."""
     error_code: Int16 = 0
+    """0 when the wrapped request was processed; else 31 ClusterAction is missing, 35 the wrapped version is unknown,
+    41 not the active controller (the broker finds it and tries again), 42 the api is not forwardable, 97 the
+    principal cannot be read."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""FeatureLevelRecord (metadata, api key 12).
+"""FeatureLevelRecord (metadata, api key 12). The finalized level of one cluster feature (KIP-584, KIP-778). The
+active controller appends it for UpdateFeatures and among the first records of a new cluster. A controller that
+does not support the level stops. The level of kraft.version is not here but in a control record (KIP-853).
 
 Version 0, flexible.
 
@@ -20,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class FeatureLevelRecord(Message, frozen=True):
-    """FeatureLevelRecord: version 0, flexible 0+."""
+    """The finalized level of one cluster feature (KIP-584, KIP-778). The active controller appends it for
+    UpdateFeatures and among the first records of a new cluster. A controller that does not support the level
+    stops. The level of kraft.version is not here but in a control record (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,7 +36,10 @@ class FeatureLevelRecord(Message, frozen=True):
     )
 
     name: str = ""
+    """Feature, for example metadata.version, transaction.version or group.version."""
     feature_level: Int16 = 0
+    """Level from now on; 0 turns the feature off and drops it from the finalized ones. For metadata.version it is
+    the number of a release step, for example 25 for 4.0-IV3."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""FenceBrokerRecord (metadata, api key 7).
+"""FenceBrokerRecord (metadata, api key 7). Fences a broker whose heartbeats have stopped: it can neither lead nor be
+in sync. Controllers append it only below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with
+Fenced 1.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class FenceBrokerRecord(Message, frozen=True):
-    """FenceBrokerRecord: version 0, flexible 0+."""
+    """Fences a broker whose heartbeats have stopped: it can neither lead nor be in sync. Controllers append it only
+    below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with Fenced 1."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +34,9 @@ class FenceBrokerRecord(Message, frozen=True):
     )
 
     id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """The broker's node.id; replay fails when it is not registered."""
     epoch: Int64 = 0
+    """Epoch of the broker's registration; replay fails when it is not the present one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""GroupMetadataKey (coordinator-key, api key 2).
+"""GroupMetadataKey (coordinator-key, api key 2). Key of a classic group's state in __consumer_offsets, after its
+int16 record type 2; a null value removes the group. Groups of the consumer, share and streams protocols use
+record types 3 and up.
 
 Version 0, not flexible.
 
@@ -18,13 +20,16 @@ from kafkawire.wire.write import Append
 
 
 class GroupMetadataKey(Message, frozen=True):
-    """GroupMetadataKey: version 0, not flexible."""
+    """Key of a classic group's state in __consumer_offsets, after its int16 record type 2; a null value removes the
+    group. Groups of the consumer, share and streams protocols use record types 3 and up."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=2, source="group/GroupMetadataKey.json",
     )
 
     group: Annotated[str, Wire(name="group")] = ""
+    """Id of the classic group (JoinGroup protocol). Its Java hash, modulo the partition count of __consumer_offsets,
+    chooses the partition and so the coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

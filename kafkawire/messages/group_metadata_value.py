@@ -1,4 +1,7 @@
-"""GroupMetadataValue (coordinator-value, api key 2).
+"""GroupMetadataValue (coordinator-value, api key 2). State of a classic group, after its int16 version; the
+coordinator writes it mainly when the leader's SyncGroup completes a rebalance and when the group becomes empty.
+Version 1 adds rebalanceTimeout (KIP-62), 2 currentStateTimestamp (KIP-211), 3 groupInstanceId (KIP-345), 4 is
+flexible (KIP-915). Kafka 4.x writes version 3.
 
 Versions 0-4, flexible from version 4.
 
@@ -23,18 +26,34 @@ class MemberMetadata(Struct, frozen=True):
     """In GroupMetadataValue: versions 0-4."""
 
     member_id: Annotated[str, Wire(name="memberId")] = ""
+    """Id that the coordinator gave in JoinGroup: the client id (or group.instance.id) and a random UUID."""
     group_instance_id: Annotated[str | None, Wire("3+", nullable="3+", name="groupInstanceId", ignorable=True)] = None
+    """Client's group.instance.id, which makes the member static: it may restart without a rebalance (KIP-345). Null
+    for a dynamic member, and in versions before 3."""
     client_id: Annotated[str, Wire(name="clientId")] = ""
+    """Client's client.id from the request header, for display only; it may be empty."""
     client_host: Annotated[str, Wire(name="clientHost")] = ""
+    """Address that the JoinGroup connection came from, as Java prints it: a slash and the IP."""
     rebalance_timeout: Annotated[Int32, Wire("1+", name="rebalanceTimeout", ignorable=True)] = -1
+    """Milliseconds that the coordinator waits for this member to join again in a rebalance; consumers send
+    max.poll.interval.ms. -1 in version 0, where sessionTimeout serves for both."""
     session_timeout: Annotated[Int32, Wire(name="sessionTimeout")] = 0
+    """Milliseconds without a heartbeat after which the coordinator removes the member; group.min.session.timeout.ms
+    and group.max.session.timeout.ms bound it."""
     subscription: Annotated[bytes, Wire(name="subscription")] = b""
+    """Bytes that the member sent in JoinGroup for the chosen protocol. For protocolType consumer they are an int16
+    version and a ConsumerProtocolSubscription."""
     assignment: Annotated[bytes, Wire(name="assignment")] = b""
+    """Bytes that the leader sent for this member in SyncGroup. For protocolType consumer they are an int16 version
+    and a ConsumerProtocolAssignment; empty when it gets nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class GroupMetadataValue(Message, frozen=True):
-    """GroupMetadataValue: versions 0-4, flexible 4+."""
+    """State of a classic group, after its int16 version; the coordinator writes it mainly when the leader's
+    SyncGroup completes a rebalance and when the group becomes empty. Version 1 adds rebalanceTimeout
+    (KIP-62), 2 currentStateTimestamp (KIP-211), 3 groupInstanceId (KIP-345), 4 is flexible (KIP-915). Kafka
+    4.x writes version 3."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -46,11 +65,22 @@ class GroupMetadataValue(Message, frozen=True):
     )
 
     protocol_type: Annotated[str, Wire(name="protocolType")] = ""
+    """Kind of client: consumer for Kafka's consumers, connect for Connect workers, or any string of the client's
+    own. Empty when no member has joined yet."""
     generation: Annotated[Int32, Wire(name="generation")] = 0
+    """Number of the rebalance that led to this state, one higher with each; members send it with Heartbeat and
+    OffsetCommit, and an older one is refused (22 illegal generation)."""
     protocol: Annotated[str | None, Wire(nullable="0+", name="protocol")] = ""
+    """Assignor that all members support and the group chose, for example range or cooperative-sticky; null while the
+    group is empty."""
     leader: Annotated[str | None, Wire(nullable="0+", name="leader")] = ""
+    """Member id of the member that computes the assignment; null while the group is empty."""
     current_state_timestamp: Annotated[Int64, Wire("2+", name="currentStateTimestamp", ignorable=True)] = -1
+    """When the group entered its present state, epoch milliseconds of the coordinator's clock; -1 when unknown, and
+    in versions 0 and 1. Offsets of an empty group expire offsets.retention.minutes after it (KIP-211)."""
     members: Annotated[tuple[MemberMetadata, ...], Wire(name="members")] = ()
+    """Members of this generation, with their assignments. Empty when the group has none; only its offsets then keep
+    it alive."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

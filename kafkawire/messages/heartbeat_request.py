@@ -1,4 +1,6 @@
-"""HeartbeatRequest (request, api key 12).
+"""HeartbeatRequest (request, api key 12). A member of the classic protocol keeps its session, every
+heartbeat.interval.ms from the consumer's own thread, and learns of rebalances. Needs Read on the group. Version 3
+adds static members (KIP-345).
 
 Versions 0-4, flexible from version 4.
 
@@ -20,7 +22,8 @@ from kafkawire.wire.write import Append
 
 
 class HeartbeatRequest(Message, frozen=True):
-    """HeartbeatRequest: versions 0-4, flexible 4+."""
+    """A member of the classic protocol keeps its session, every heartbeat.interval.ms from the consumer's own
+    thread, and learns of rebalances. Needs Read on the group. Version 3 adds static members (KIP-345)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -33,9 +36,13 @@ class HeartbeatRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id; empty gets error 24."""
     generation_id: Int32 = 0
+    """Generation from JoinGroup; another than the group's gets error 22."""
     member_id: str = ""
+    """Id that the coordinator gave in JoinGroup."""
     group_instance_id: Annotated[str | None, Wire("3+", nullable="3+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

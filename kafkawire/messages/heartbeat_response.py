@@ -1,4 +1,5 @@
-"""HeartbeatResponse (response, api key 12).
+"""HeartbeatResponse (response, api key 12). Whether the member is still in the group's generation (classic
+protocol).
 
 Versions 0-4, flexible from version 4.
 
@@ -19,14 +20,18 @@ from kafkawire.wire.write import Append
 
 
 class HeartbeatResponse(Message, frozen=True):
-    """HeartbeatResponse: versions 0-4, flexible 4+."""
+    """Whether the member is still in the group's generation (classic protocol)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4", flexible="4+", kind="response", family="rpc", api_key=12, source="rpc/HeartbeatResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
+    """0, also while the coordinator loads; or among others: 15 not available, 16 another broker coordinates the
+    group, 22 generation is over, 25 session expired or unknown member, 27 rebalance: join again, 30 Read on
+    the group is missing, 82 another static member took over."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,7 +1,7 @@
 """InitProducerIdRequest (request, api key 22). Gets a producer id and epoch (KIP-98); with a transactional id it
-also fences earlier producers of that id and aborts what they left open. Version 3 lets a producer bump its own
-epoch (KIP-360), version 4 knows PRODUCER_FENCED (KIP-588), version 5 TRANSACTION_ABORTABLE (KIP-890), version 6
-is for two-phase commit (KIP-939) and not stable yet.
+also fences earlier producers of that id and aborts what they left open. Needs Write on the id, else
+IdempotentWrite on the cluster or Write on some topic. Version 3 bumps an epoch (KIP-360), 4 knows error 90
+(KIP-588), 5 error 120 (KIP-890), 6 two-phase commit (KIP-939).
 
 Versions 0-6, flexible from version 2.
 
@@ -24,9 +24,9 @@ from kafkawire.wire.write import Append
 
 class InitProducerIdRequest(Message, frozen=True):
     """Gets a producer id and epoch (KIP-98); with a transactional id it also fences earlier producers of that id and
-    aborts what they left open. Version 3 lets a producer bump its own epoch (KIP-360), version 4 knows
-    PRODUCER_FENCED (KIP-588), version 5 TRANSACTION_ABORTABLE (KIP-890), version 6 is for two-phase commit
-    (KIP-939) and not stable yet."""
+    aborts what they left open. Needs Write on the id, else IdempotentWrite on the cluster or Write on some
+    topic. Version 3 bumps an epoch (KIP-360), 4 knows error 90 (KIP-588), 5 error 120 (KIP-890), 6 two-phase
+    commit (KIP-939)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",
@@ -45,13 +45,14 @@ class InitProducerIdRequest(Message, frozen=True):
     """Milliseconds after which the coordinator aborts an unfinished transaction; at most the broker's
     transaction.max.timeout.ms. Without a transactional id it means nothing."""
     producer_id: Annotated[Int64, Wire("3+", entity_type="producerId")] = -1
-    """Producer id that the caller has, to bump its epoch; -1 to start anew."""
+    """Producer id that the caller has, to bump its epoch, from version 3 on (KIP-360); -1 to start anew."""
     producer_epoch: Annotated[Int16, Wire("3+")] = -1
-    """Epoch that the caller has; -1 to start anew. One that is neither the current nor the last epoch is fenced."""
+    """Epoch that the caller has, from version 3 on; -1 to start anew. One that is neither the current nor the last
+    epoch is fenced."""
     enable2_pc: Annotated[bool, Wire("6+")] = False
-    """True for two-phase commit: the transaction never times out."""
+    """True for two-phase commit, from version 6 on (KIP-939): the transaction never times out."""
     keep_prepared_txn: Annotated[bool, Wire("6+")] = False
-    """True keeps the open transaction, to be ended later, instead of aborting it."""
+    """True keeps the open transaction, to be ended later, instead of aborting it; from version 6 on (KIP-939)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -35,9 +35,9 @@ class InitProducerIdResponse(Message, frozen=True):
     producer_epoch: Int16 = 0
     """Epoch of that id; -1 on an error."""
     ongoing_txn_producer_id: Annotated[Int64, Wire("6+", entity_type="producerId")] = -1
-    """Producer id of the transaction that KeepPreparedTxn kept; -1 when there is none."""
+    """Producer id of the transaction that KeepPreparedTxn kept, from version 6 on; -1 when there is none."""
     ongoing_txn_producer_epoch: Annotated[Int16, Wire("6+")] = -1
-    """Epoch of the transaction that KeepPreparedTxn kept; -1 when there is none."""
+    """Epoch of the transaction that KeepPreparedTxn kept, from version 6 on; -1 when there is none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""JoinGroupRequest (request, api key 11).
+"""JoinGroupRequest (request, api key 11). A member of the classic protocol joins or rejoins its group at the
+coordinator, which answers when the rebalance has its members. Needs Read on the group. Versions added: 1
+RebalanceTimeoutMs (KIP-62), 4 a second join with the new id (KIP-394), 5 static members (KIP-345), 8 Reason
+(KIP-800).
 
 Versions 0-9, flexible from version 6.
 
@@ -23,12 +26,17 @@ class JoinGroupRequestProtocol(Struct, frozen=True):
     """In JoinGroupRequest: versions 0-9."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Assignor, for example range or cooperative-sticky."""
     metadata: bytes = b""
+    """Bytes for the leader's assignor; with protocol type consumer a ConsumerProtocolSubscription after its int16
+    version. The broker passes them on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class JoinGroupRequest(Message, frozen=True):
-    """JoinGroupRequest: versions 0-9, flexible 6+."""
+    """A member of the classic protocol joins or rejoins its group at the coordinator, which answers when the
+    rebalance has its members. Needs Read on the group. Versions added: 1 RebalanceTimeoutMs (KIP-62), 4 a
+    second join with the new id (KIP-394), 5 static members (KIP-345), 8 Reason (KIP-800)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-9",
@@ -41,13 +49,25 @@ class JoinGroupRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id; empty gets error 24."""
     session_timeout_ms: Int32 = 0
+    """Milliseconds without a heartbeat after which the member is removed; outside of the broker's
+    group.min.session.timeout.ms and group.max.session.timeout.ms gets error 26."""
     rebalance_timeout_ms: Annotated[Int32, Wire("1+", ignorable=True)] = -1
+    """Milliseconds that the coordinator waits for members to rejoin, a consumer's max.poll.interval.ms; the highest
+    of the members counts. Version 0 uses SessionTimeoutMs, -1 stands for it."""
     member_id: str = ""
+    """Id that the coordinator gave; empty to join anew. From version 4 on a dynamic member then gets an id with
+    error 79 and joins again with it (KIP-394)."""
     group_instance_id: Annotated[str | None, Wire("5+", nullable="5+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 5 on."""
     protocol_type: str = ""
+    """Kind of group: consumer, connect or the client's own; another one than the group's gets error 23."""
     protocols: tuple[JoinGroupRequestProtocol, ...] = ()
+    """Assignors that the member supports, best first; the coordinator picks one that all members have."""
     reason: Annotated[str | None, Wire("8+", nullable="8+", ignorable=True)] = None
+    """Free text why the member joins, for the coordinator's log, from version 8 on (KIP-800), at most 255
+    characters; null when none is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""JoinGroupResponse (response, api key 11).
+"""JoinGroupResponse (response, api key 11). The generation that the member is in (classic protocol). The leader gets
+all members' metadata and assigns; the others go on with an empty SyncGroup.
 
 Versions 0-9, flexible from version 6.
 
@@ -23,27 +24,43 @@ class JoinGroupResponseMember(Struct, frozen=True):
     """In JoinGroupResponse: versions 0-9."""
 
     member_id: str = ""
+    """Id that the coordinator gave to the member."""
     group_instance_id: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 5 on."""
     metadata: bytes = b""
+    """Bytes that the member sent for the protocol in ProtocolName."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class JoinGroupResponse(Message, frozen=True):
-    """JoinGroupResponse: versions 0-9, flexible 6+."""
+    """The generation that the member is in (classic protocol). The leader gets all members' metadata and assigns;
+    the others go on with an empty SyncGroup."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-9", flexible="6+", kind="response", family="rpc", api_key=11, source="rpc/JoinGroupResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 2 on; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group,
+    23 protocols do not match, 24 empty group id, 25 unknown member, 26 session timeout out of range, 27
+    rebalance in progress, 30 Read on the group is missing, 79 join again with MemberId, 81 group full
+    (group.max.size), 82 another static member took over."""
     generation_id: Int32 = -1
+    """Number of the rebalance, which the member sends with SyncGroup, Heartbeat and OffsetCommit; -1 on an error."""
     protocol_type: Annotated[str | None, Wire("7+", nullable="7+", ignorable=True)] = None
+    """Kind of the group, from version 7 on (KIP-559); null on an error."""
     protocol_name: Annotated[str | None, Wire(nullable="7+")] = ""
+    """Assignor that the coordinator picked; on an error null from version 7 on, empty before."""
     leader: str = ""
+    """MemberId of the member that assigns partitions; empty on an error."""
     skip_assignment: Annotated[bool, Wire("9+")] = False
+    """True when a returning static leader must not assign anew, from version 9 on (KIP-814)."""
     member_id: str = ""
+    """Id that the coordinator gave to this member; equal to Leader for the one that assigns."""
     members: tuple[JoinGroupResponseMember, ...] = ()
+    """All members with their metadata, for the leader; empty for the others."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""LeaderAndIsrRequest (request, api key 4).
+"""LeaderAndIsrRequest (request, api key 4). A ZooKeeper-based controller made a broker leader or follower of
+partitions. Needs ClusterAction on the cluster. Versions added: 1 IsNew (KIP-112), 2 broker epoch (KIP-380), 3
+reassignment (KIP-455), 5 topic ids (KIP-516), 6 recovery state (KIP-704), 7 migration (KIP-866). KRaft brokers
+read the metadata log; 4.0 dropped it.
 
 Versions 0-7, flexible from version 4.
 
@@ -25,17 +28,30 @@ class LeaderAndIsrPartitionState(Struct, frozen=True):
     """In LeaderAndIsrRequest: versions 0-7."""
 
     topic_name: Annotated[str, Wire("0-1", ignorable=True, entity_type="topicName")] = ""
+    """Topic of the partition in versions 0 and 1; left to TopicStates afterwards."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     controller_epoch: Int32 = 0
+    """Epoch of the controller that made this decision; it may be below that of the request."""
     leader: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that leads the partition, perhaps the receiver; -1 when none does."""
     leader_epoch: Int32 = 0
+    """Epoch of that leader; a state that is not newer than the receiver's gets error 11."""
     isr: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the replicas in sync."""
     partition_epoch: Annotated[Int32, Wire(aliases=("ZkVersion",))] = 0
+    """Version of the partition's state node in ZooKeeper; the leader's next ISR change starts from it."""
     replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of all replicas, the preferred leader first."""
     adding_replicas: Annotated[tuple[Int32, ...], Wire("3+", ignorable=True, entity_type="brokerId")] = ()
+    """Broker ids that a reassignment adds, from version 3 on (KIP-455); empty when none is in progress."""
     removing_replicas: Annotated[tuple[Int32, ...], Wire("3+", ignorable=True, entity_type="brokerId")] = ()
+    """Broker ids that a reassignment will remove, from version 3 on (KIP-455); empty when none is in progress."""
     is_new: Annotated[bool, Wire("1+", ignorable=True)] = False
+    """True when the replica is new, so that the broker may create its log; false with a missing log and a failed
+    directory means a lost replica (KIP-112). Before version 1 always false."""
     leader_recovery_state: Annotated[Int8, Wire("6+")] = 0
+    """0 recovered, 1 recovering from an unclean election (KIP-704), from version 6 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,8 +61,12 @@ class LeaderAndIsrTopicState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="2+")
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the partitions that follow."""
     topic_id: Annotated[uuid.UUID, Wire("5+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 5 on (KIP-516); all zero when the topic has none. Another id than that of the log
+    gets error 103."""
     partition_states: tuple[LeaderAndIsrPartitionState, ...] = ()
+    """One entry for each partition of which the receiver is a replica."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -54,13 +74,19 @@ class LeaderAndIsrLiveLeader(Struct, frozen=True):
     """In LeaderAndIsrRequest: versions 0-7."""
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Leader whose address follows."""
     host_name: str = ""
+    """Host of the leader on the listener between brokers."""
     port: Int32 = 0
+    """TCP port of the leader on that listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class LeaderAndIsrRequest(Message, frozen=True):
-    """LeaderAndIsrRequest: versions 0-7, flexible 4+."""
+    """A ZooKeeper-based controller made a broker leader or follower of partitions. Needs ClusterAction on the
+    cluster. Versions added: 1 IsNew (KIP-112), 2 broker epoch (KIP-380), 3 reassignment (KIP-455), 5 topic
+    ids (KIP-516), 6 recovery state (KIP-704), 7 migration (KIP-866). KRaft brokers read the metadata log; 4.0
+    dropped it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-7",
@@ -73,13 +99,25 @@ class LeaderAndIsrRequest(Message, frozen=True):
     )
 
     controller_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker or KRaft node that is the controller."""
     is_kraft_controller: Annotated[bool, Wire("7+", name="isKRaftController")] = False
+    """True when a KRaft controller sent it to a ZooKeeper broker during migration (KIP-866); ControllerId is then a
+    KRaft node. From version 7 on."""
     controller_epoch: Int32 = 0
+    """Epoch of the controller, raised at each controller election; a lower one than the broker has seen gets error
+    11."""
     broker_epoch: Annotated[Int64, Wire("2+", ignorable=True)] = -1
+    """Epoch of the receiving broker's ZooKeeper registration as the controller knows it, from version 2 on
+    (KIP-380). One older than the broker's own gets error 77; -1 skips the check."""
     type: Annotated[Int8, Wire("5+")] = 0
+    """0 unknown, 1 incremental: only what changed, 2 full: everything, which lets the broker find replicas of
+    deleted topics (KIP-866). From version 5 on."""
     ungrouped_partition_states: Annotated[tuple[LeaderAndIsrPartitionState, ...], Wire("0-1")] = ()
+    """Partitions in versions 0 and 1, each with its own topic; TopicStates afterwards."""
     topic_states: Annotated[tuple[LeaderAndIsrTopicState, ...], Wire("2+")] = ()
+    """Partitions grouped by topic, from version 2 on."""
     live_leaders: tuple[LeaderAndIsrLiveLeader, ...] = ()
+    """Addresses of the leaders named above, for the followers to fetch from."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""LeaderAndIsrResponse (response, api key 4).
+"""LeaderAndIsrResponse (response, api key 4). Outcome for each partition of a LeaderAndIsr request.
 
 Versions 0-7, flexible from version 4.
 
@@ -25,8 +25,12 @@ class LeaderAndIsrPartitionError(Struct, frozen=True):
     """In LeaderAndIsrResponse: versions 0-7."""
 
     topic_name: Annotated[str, Wire("0-4", ignorable=True, entity_type="topicName")] = ""
+    """Topic of the partition in versions 0 to 4; left to TopicId afterwards."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or: 3 the broker is not in the replicas, 11 the leader epoch is not newer, 56 the replica's log directory
+    is offline, 103 the log has another topic id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,20 +40,26 @@ class LeaderAndIsrTopicError(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="5+")
 
     topic_id: Annotated[uuid.UUID, Wire(map_key=True)] = ZERO_UUID
+    """Topic by id, as the request gave it."""
     partition_errors: tuple[LeaderAndIsrPartitionError, ...] = ()
+    """Outcomes of one topic, one for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class LeaderAndIsrResponse(Message, frozen=True):
-    """LeaderAndIsrResponse: versions 0-7, flexible 4+."""
+    """Outcome for each partition of a LeaderAndIsr request."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-7", flexible="4+", kind="response", family="rpc", api_key=4, source="rpc/LeaderAndIsrResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request: 11 an older controller sent it, 31 ClusterAction on the cluster is
+    missing, 77 it was meant for an earlier start of the broker."""
     partition_errors: Annotated[tuple[LeaderAndIsrPartitionError, ...], Wire("0-4")] = ()
+    """Outcomes in versions 0 to 4, each with its own topic name."""
     topics: Annotated[tuple[LeaderAndIsrTopicError, ...], Wire("5+")] = ()
+    """Outcomes grouped by topic, from version 5 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

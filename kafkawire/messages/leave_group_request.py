@@ -1,4 +1,6 @@
-"""LeaveGroupRequest (request, api key 13).
+"""LeaveGroupRequest (request, api key 13). A member of the classic protocol leaves at once instead of by session
+timeout; an admin client removes members. Needs Read on the group. From version 3 on several members at once
+(KIP-345), from version 5 on with reasons (KIP-800).
 
 Versions 0-5, flexible from version 4.
 
@@ -25,13 +27,19 @@ class MemberIdentity(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     member_id: str = ""
+    """Id that the coordinator gave; empty when GroupInstanceId alone identifies a static member."""
     group_instance_id: Annotated[str | None, Wire(nullable="3+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one."""
     reason: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Free text for the coordinator's log, from version 5 on (KIP-800), at most 255 characters; null when none is
+    given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class LeaveGroupRequest(Message, frozen=True):
-    """LeaveGroupRequest: versions 0-5, flexible 4+."""
+    """A member of the classic protocol leaves at once instead of by session timeout; an admin client removes
+    members. Needs Read on the group. From version 3 on several members at once (KIP-345), from version 5 on
+    with reasons (KIP-800)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -44,8 +52,11 @@ class LeaveGroupRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id; empty gets error 24."""
     member_id: Annotated[str, Wire("0-2")] = ""
+    """Id that the coordinator gave to the member that leaves; versions 0 to 2, Members afterwards."""
     members: Annotated[tuple[MemberIdentity, ...], Wire("3+")] = ()
+    """Members that leave, from version 3 on; each succeeds or fails alone."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

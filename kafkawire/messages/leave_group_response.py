@@ -1,4 +1,4 @@
-"""LeaveGroupResponse (response, api key 13).
+"""LeaveGroupResponse (response, api key 13). Outcome for each member that leaves.
 
 Versions 0-5, flexible from version 4.
 
@@ -25,21 +25,29 @@ class MemberResponse(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     member_id: str = ""
+    """Id as the request gave it; empty when it named a static member by instance id."""
     group_instance_id: Annotated[str | None, Wire(nullable="3+")] = ""
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one."""
     error_code: Int16 = 0
+    """0, or 25 unknown member, 82 the instance id belongs to another member id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class LeaveGroupResponse(Message, frozen=True):
-    """LeaveGroupResponse: versions 0-5, flexible 4+."""
+    """Outcome for each member that leaves."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5", flexible="4+", kind="response", family="rpc", api_key=13, source="rpc/LeaveGroupResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or an error of the whole request: 14 coordinator still loading, 15 not available, 16 another broker
+    coordinates the group, 24 empty group id, 30 Read on the group is missing; before version 3 also 25
+    unknown member."""
     members: Annotated[tuple[MemberResponse, ...], Wire("3+")] = ()
+    """One entry for each member of the request, from version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

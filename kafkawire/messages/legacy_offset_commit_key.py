@@ -1,4 +1,6 @@
-"""LegacyOffsetCommitKey (coordinator-key, api key 0).
+"""LegacyOffsetCommitKey (coordinator-key, api key 0). Key of a committed offset as Kafka 0.8.2 wrote it, after its
+int16 record type 0. Later releases write type 1 (OffsetCommitKey) with the same fields and still read this one;
+both types name the same offset.
 
 Version 0, not flexible.
 
@@ -19,15 +21,19 @@ from kafkawire.wire.write import Append
 
 
 class LegacyOffsetCommitKey(Message, frozen=True):
-    """LegacyOffsetCommitKey: version 0, not flexible."""
+    """Key of a committed offset as Kafka 0.8.2 wrote it, after its int16 record type 0. Later releases write type 1
+    (OffsetCommitKey) with the same fields and still read this one; both types name the same offset."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=0, source="group/LegacyOffsetCommitKey.json",
     )
 
     group: Annotated[str, Wire(name="group")] = ""
+    """Consumer group that committed, by its id."""
     topic: Annotated[str, Wire(name="topic")] = ""
+    """Topic whose position is kept, by name."""
     partition: Annotated[Int32, Wire(name="partition")] = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""LegacyOffsetCommitValue (coordinator-value, api key 0).
+"""LegacyOffsetCommitValue (coordinator-value, api key 0). Committed position as Kafka 0.8.2 wrote it, after its
+int16 version 0. It equals version 0 of OffsetCommitValue: no leader epoch and no expiry of its own.
 
 Version 0, not flexible.
 
@@ -19,15 +20,20 @@ from kafkawire.wire.write import Append
 
 
 class LegacyOffsetCommitValue(Message, frozen=True):
-    """LegacyOffsetCommitValue: version 0, not flexible."""
+    """Committed position as Kafka 0.8.2 wrote it, after its int16 version 0. It equals version 0 of
+    OffsetCommitValue: no leader epoch and no expiry of its own."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-value", family="group", api_key=0, source="group/LegacyOffsetCommitValue.json",
     )
 
     offset: Annotated[Int64, Wire(name="offset")] = 0
+    """Offset of the next record that the group is to read."""
     metadata: Annotated[str, Wire(name="metadata")] = ""
+    """Free text of the client, empty for none."""
     commit_timestamp: Annotated[Int64, Wire(name="commitTimestamp")] = 0
+    """Time of the commit in epoch milliseconds, of the broker's clock unless the client sent one. Expiry is as for
+    commitTimestamp of OffsetCommitValue."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

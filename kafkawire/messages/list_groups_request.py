@@ -1,4 +1,6 @@
-"""ListGroupsRequest (request, api key 16).
+"""ListGroupsRequest (request, api key 16). An admin client lists the groups that one broker coordinates; it asks
+every broker to see all. Describe on the cluster shows all groups, else Describe on a group shows that one.
+Version 4 adds states (KIP-518), version 5 types (KIP-848).
 
 Versions 0-5, flexible from version 3.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class ListGroupsRequest(Message, frozen=True):
-    """ListGroupsRequest: versions 0-5, flexible 3+."""
+    """An admin client lists the groups that one broker coordinates; it asks every broker to see all. Describe on the
+    cluster shows all groups, else Describe on a group shows that one. Version 4 adds states (KIP-518),
+    version 5 types (KIP-848)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -32,7 +36,9 @@ class ListGroupsRequest(Message, frozen=True):
     )
 
     states_filter: Annotated[tuple[str, ...], Wire("4+")] = ()
+    """States to list, for example Stable or Empty, whatever their case; empty for all. From version 4 on."""
     types_filter: Annotated[tuple[str, ...], Wire("5+")] = ()
+    """Types to list: classic, consumer, share or streams, whatever their case; empty for all. From version 5 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ListGroupsResponse (response, api key 16).
+"""ListGroupsResponse (response, api key 16). Groups of one broker. Those that the caller may not Describe are left
+out without a sign.
 
 Versions 0-5, flexible from version 3.
 
@@ -23,22 +24,29 @@ class ListedGroup(Struct, frozen=True):
     """In ListGroupsResponse: versions 0-5."""
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id that the members or the committer of offsets use."""
     protocol_type: str = ""
+    """Kind of group: consumer, connect, share or the client's own; empty for a classic group that only has offsets."""
     group_state: Annotated[str, Wire("4+", ignorable=True)] = ""
+    """Name of the state, for example Stable, from version 4 on (KIP-518); its meaning depends on GroupType."""
     group_type: Annotated[str, Wire("5+", ignorable=True)] = ""
+    """Protocol of the group: classic, consumer, share or streams, from version 5 on (KIP-848)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListGroupsResponse(Message, frozen=True):
-    """ListGroupsResponse: versions 0-5, flexible 3+."""
+    """Groups of one broker. Those that the caller may not Describe are left out without a sign."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5", flexible="3+", kind="response", family="rpc", api_key=16, source="rpc/ListGroupsResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 14 the coordinator still loads groups, 15 it is not available."""
     groups: tuple[ListedGroup, ...] = ()
+    """Groups that passed the filters."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

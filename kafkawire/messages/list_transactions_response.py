@@ -1,5 +1,5 @@
-"""ListTransactionsResponse (response, api key 66). The transactions of one coordinator (KIP-664). Ids that the
-caller may not Describe are left out and nothing says so: an absent id proves nothing by itself.
+"""ListTransactionsResponse (response, api key 66). Transactions of one coordinator (KIP-664). Ids that the caller
+may not Describe are left out without a sign: an absent id proves nothing by itself.
 
 Versions 0-2, flexible.
 
@@ -24,17 +24,17 @@ class TransactionState(Struct, frozen=True):
     """In ListTransactionsResponse: versions 0-2."""
 
     transactional_id: Annotated[str, Wire(entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id that the caller may Describe; DescribeTransactions gives its partitions and times."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id that the id has now."""
     transaction_state: str = ""
-    """Name of the coordinator's state, such as Ongoing."""
+    """Name of the coordinator's state, for example Ongoing; the request's StateFilters lists them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ListTransactionsResponse(Message, frozen=True):
-    """The transactions of one coordinator (KIP-664). Ids that the caller may not Describe are left out and nothing
-    says so: an absent id proves nothing by itself."""
+    """Transactions of one coordinator (KIP-664). Ids that the caller may not Describe are left out without a sign:
+    an absent id proves nothing by itself."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -52,7 +52,7 @@ class ListTransactionsResponse(Message, frozen=True):
     unknown_state_filters: tuple[str, ...] = ()
     """State filters that this broker does not know."""
     transaction_states: tuple[TransactionState, ...] = ()
-    """The transactions that passed the filters."""
+    """Transactions that passed the filters."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""NoOpRecord (metadata, api key 20).
+"""NoOpRecord (metadata, api key 20). Changes nothing: the active controller appends it when it has been idle for
+metadata.max.idle.interval.ms (500 by default, 0 for never), so that the high watermark moves and lag can be
+measured (KIP-835). From metadata.version 3.3-IV1 on.
 
 Version 0, flexible.
 
@@ -18,7 +20,9 @@ from kafkawire.wire.write import Append
 
 
 class NoOpRecord(Message, frozen=True):
-    """NoOpRecord: version 0, flexible 0+."""
+    """Changes nothing: the active controller appends it when it has been idle for metadata.max.idle.interval.ms (500
+    by default, 0 for never), so that the high watermark moves and lag can be measured (KIP-835). From
+    metadata.version 3.3-IV1 on."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="metadata", family="metadata", api_key=20, source="metadata/NoOpRecord.json",

@@ -1,4 +1,6 @@
-"""OffsetCommitKey (coordinator-key, api key 1).
+"""OffsetCommitKey (coordinator-key, api key 1). Key of a committed offset in __consumer_offsets, after its int16
+record type 1; a null value removes the offset (expiry, OffsetDelete, or deletion of the group or topic). Inside a
+transaction (TxnOffsetCommit) the record counts only after its COMMIT marker.
 
 Version 0, not flexible.
 
@@ -19,15 +21,23 @@ from kafkawire.wire.write import Append
 
 
 class OffsetCommitKey(Message, frozen=True):
-    """OffsetCommitKey: version 0, not flexible."""
+    """Key of a committed offset in __consumer_offsets, after its int16 record type 1; a null value removes the
+    offset (expiry, OffsetDelete, or deletion of the group or topic). Inside a transaction (TxnOffsetCommit)
+    the record counts only after its COMMIT marker."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=1, source="group/OffsetCommitKey.json",
     )
 
     group: Annotated[str, Wire(name="group")] = ""
+    """Group that committed, of any kind. The Java hash of the id, modulo the partition count of __consumer_offsets,
+    chooses the partition and so the coordinator."""
     topic: Annotated[str, Wire(name="topic")] = ""
+    """Topic whose position is kept, by name. The key has no topic id, so a topic that is deleted and created again
+    uses the same key; OffsetCommitValue.topicId tells them apart."""
     partition: Annotated[Int32, Wire(name="partition")] = 0
+    """Number of the partition in its topic, from 0. Group, topic and this number together are the key by which
+    compaction keeps the newest commit."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

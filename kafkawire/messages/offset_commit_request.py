@@ -1,4 +1,7 @@
-"""OffsetCommitRequest (request, api key 8).
+"""OffsetCommitRequest (request, api key 8). A consumer or admin client commits a group's offsets at its coordinator.
+Needs Read on the group and on each topic. Version 0 stored them in ZooKeeper. Versions added: 1 membership, 6
+leader epoch (KIP-320), 7 static members (KIP-345), 9 consumer protocol and 10 topic ids (KIP-848). 5 drops
+RetentionTimeMs (KIP-211).
 
 Versions 0-10, flexible from version 8.
 
@@ -24,10 +27,17 @@ class OffsetCommitRequestPartition(Struct, frozen=True):
     """In OffsetCommitRequest: versions 0-10."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     committed_offset: Int64 = 0
+    """Offset of the next record to read, one above the last that was processed."""
     committed_leader_epoch: Annotated[Int32, Wire("6+", ignorable=True)] = -1
+    """Leader epoch of the last record read, from version 6 on (KIP-320); -1 when unknown. It lets the next consumer
+    detect a truncated log."""
     commit_timestamp: Annotated[Int64, Wire("1")] = -1
+    """When the commit counts as made, epoch milliseconds of the client's clock; version 1 only. -1 takes the
+    broker's time."""
     committed_metadata: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Free text of the committer, at most the broker's offset.metadata.max.bytes; null counts as empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,13 +45,19 @@ class OffsetCommitRequestTopic(Struct, frozen=True):
     """In OffsetCommitRequest: versions 0-10."""
 
     name: Annotated[str, Wire("0-9", ignorable=True, entity_type="topicName")] = ""
+    """Topic as the consumer named it; empty from version 10 on, where TopicId identifies it (KIP-848)."""
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 10 on; all zero in older versions."""
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
+    """One entry for each partition whose offset is committed."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetCommitRequest(Message, frozen=True):
-    """OffsetCommitRequest: versions 0-10, flexible 8+."""
+    """A consumer or admin client commits a group's offsets at its coordinator. Needs Read on the group and on each
+    topic. Version 0 stored them in ZooKeeper. Versions added: 1 membership, 6 leader epoch (KIP-320), 7
+    static members (KIP-345), 9 consumer protocol and 10 topic ids (KIP-848). 5 drops RetentionTimeMs
+    (KIP-211)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-10",
@@ -54,11 +70,19 @@ class OffsetCommitRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id of the group that the offsets belong to."""
     generation_id_or_member_epoch: Annotated[Int32, Wire("1+", ignorable=True, aliases=("GenerationId",))] = -1
+    """Generation (classic protocol) or member epoch (consumer protocol, from version 9 on); -1 when the committer is
+    no member, which only an empty group accepts."""
     member_id: Annotated[str, Wire("1+", ignorable=True)] = ""
+    """Id of the member that commits, from version 1 on; empty when it is no member."""
     group_instance_id: Annotated[str | None, Wire("7+", nullable="7+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 7 on."""
     retention_time_ms: Annotated[Int64, Wire("2-4", ignorable=True)] = -1
+    """Milliseconds to keep the offsets, versions 2 to 4; -1 for the broker's offsets.retention.minutes, which alone
+    counts from version 5 on (KIP-211)."""
     topics: tuple[OffsetCommitRequestTopic, ...] = ()
+    """Offsets to commit, grouped by topic; each partition succeeds or fails alone."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""OffsetCommitResponse (response, api key 8).
+"""OffsetCommitResponse (response, api key 8). Outcome of each partition's commit. There is no code for the whole
+request: errors of the group are repeated in each partition.
 
 Versions 0-10, flexible from version 8.
 
@@ -25,7 +26,12 @@ class OffsetCommitResponsePartition(Struct, frozen=True):
     """In OffsetCommitResponse: versions 0-10."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or among others: 3 or 100 unknown topic, 12 metadata too long, 14 coordinator still loading, 15 not
+    available, 16 another broker coordinates the group, 22 generation is over, 25 unknown member, 27 rebalance
+    in progress, 29 or 30 Read on the topic or group is missing, 82 another static member took over; from
+    version 9 on 69 no group and 113 stale member epoch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,20 +39,26 @@ class OffsetCommitResponseTopic(Struct, frozen=True):
     """In OffsetCommitResponse: versions 0-10."""
 
     name: Annotated[str, Wire("0-9", ignorable=True, entity_type="topicName")] = ""
+    """Topic as the request gave it; empty from version 10 on."""
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 10 on; all zero in older versions."""
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetCommitResponse(Message, frozen=True):
-    """OffsetCommitResponse: versions 0-10, flexible 8+."""
+    """Outcome of each partition's commit. There is no code for the whole request: errors of the group are repeated
+    in each partition."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-10", flexible="8+", kind="response", family="rpc", api_key=8, source="rpc/OffsetCommitResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("3+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 3 on; 0 when it does not."""
     topics: tuple[OffsetCommitResponseTopic, ...] = ()
+    """One entry for each topic of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

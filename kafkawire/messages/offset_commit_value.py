@@ -1,4 +1,7 @@
-"""OffsetCommitValue (coordinator-value, api key 1).
+"""OffsetCommitValue (coordinator-value, api key 1). Committed position of a group in one partition, after its int16
+version; the group coordinator writes it for OffsetCommit and TxnOffsetCommit. Version 2 drops expireTimestamp
+(KIP-211), 3 adds leaderEpoch (KIP-320), 4 is flexible (KIP-915). Kafka 4.1 and later write version 4, or 1 where
+the client set a retention time.
 
 Versions 0-4, flexible from version 4.
 
@@ -21,7 +24,9 @@ from kafkawire.wire.write import Append, write_uuid
 
 
 class OffsetCommitValue(Message, frozen=True):
-    """OffsetCommitValue: versions 0-4, flexible 4+."""
+    """Committed position of a group in one partition, after its int16 version; the group coordinator writes it for
+    OffsetCommit and TxnOffsetCommit. Version 2 drops expireTimestamp (KIP-211), 3 adds leaderEpoch (KIP-320),
+    4 is flexible (KIP-915). Kafka 4.1 and later write version 4, or 1 where the client set a retention time."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -33,11 +38,24 @@ class OffsetCommitValue(Message, frozen=True):
     )
 
     offset: Annotated[Int64, Wire(name="offset")] = 0
+    """Offset of the next record that the group is to read, one above the last it processed. A commit may move it
+    backwards."""
     leader_epoch: Annotated[Int32, Wire("3+", name="leaderEpoch", ignorable=True)] = -1
+    """Leader epoch of the last record that the consumer read, as the client sent it; the consumer uses it to detect
+    truncation (KIP-320). -1 when unknown, and in versions before 3."""
     metadata: Annotated[str, Wire(name="metadata")] = ""
+    """Free text of the client, empty for none; a null in the request is stored as empty. offset.metadata.max.bytes
+    (4096 by default) bounds it."""
     commit_timestamp: Annotated[Int64, Wire(name="commitTimestamp")] = 0
+    """Time of the commit, epoch milliseconds of the coordinator's clock; only OffsetCommit version 1 let the client
+    choose it. Expiry of simple consumers' offsets counts from here (offsets.retention.minutes)."""
     expire_timestamp: Annotated[Int64, Wire("1", name="expireTimestamp", ignorable=True)] = -1
+    """Epoch milliseconds at which the offset expires, whatever the state of the group. Written in version 1 only,
+    when OffsetCommit versions 2 to 4 carry a retention time; -1 means that offsets.retention.minutes decides
+    (KIP-211)."""
     topic_id: Annotated[uuid.UUID, Wire("4+", tagged="4+", tag=0, name="topicId", ignorable=True)] = ZERO_UUID
+    """Id of the topic at the time of the commit, so that OffsetFetch by topic id (version 10) returns no offset of a
+    deleted topic of the same name. All zeros when unknown, as in records of Kafka 4.0 and older."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

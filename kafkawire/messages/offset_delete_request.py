@@ -1,4 +1,5 @@
-"""OffsetDeleteRequest (request, api key 47).
+"""OffsetDeleteRequest (request, api key 47). An admin client deletes a group's committed offsets of some partitions
+(KIP-496). Needs Delete on the group and Read on each topic. A topic that a member subscribes to is refused.
 
 Version 0, not flexible.
 
@@ -23,6 +24,7 @@ class OffsetDeleteRequestPartition(Struct, frozen=True):
     """In OffsetDeleteRequest: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -30,12 +32,15 @@ class OffsetDeleteRequestTopic(Struct, frozen=True):
     """In OffsetDeleteRequest: version 0."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic that the group has committed offsets for."""
     partitions: tuple[OffsetDeleteRequestPartition, ...] = ()
+    """One entry for each partition whose offset goes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetDeleteRequest(Message, frozen=True):
-    """OffsetDeleteRequest: version 0, not flexible."""
+    """An admin client deletes a group's committed offsets of some partitions (KIP-496). Needs Delete on the group
+    and Read on each topic. A topic that a member subscribes to is refused."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -47,7 +52,9 @@ class OffsetDeleteRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id of the group that the offsets belong to."""
     topics: tuple[OffsetDeleteRequestTopic, ...] = ()
+    """Offsets to delete, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""OffsetDeleteResponse (response, api key 47).
+"""OffsetDeleteResponse (response, api key 47). Outcome of the deletion, for the group and then for each partition.
 
 Version 0, not flexible.
 
@@ -23,7 +23,10 @@ class OffsetDeleteResponsePartition(Struct, frozen=True):
     """In OffsetDeleteResponse: version 0."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, also when there was no commit; 3 unknown topic or partition, 29 Read on the topic is missing, 86 a member
+    subscribes to the topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,20 +34,27 @@ class OffsetDeleteResponseTopic(Struct, frozen=True):
     """In OffsetDeleteResponse: version 0."""
 
     name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic as the request gave it."""
     partitions: tuple[OffsetDeleteResponsePartition, ...] = ()
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetDeleteResponse(Message, frozen=True):
-    """OffsetDeleteResponse: version 0, not flexible."""
+    """Outcome of the deletion, for the group and then for each partition."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="response", family="rpc", api_key=47, source="rpc/OffsetDeleteResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request: 14 coordinator still loading, 15 not available, 16 another broker
+    coordinates the group, 24 empty group id, 30 Delete on the group is missing, 68 the group has members of
+    another protocol type than consumer, 69 no group with this id."""
     throttle_time_ms: Annotated[Int32, Wire(ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     topics: tuple[OffsetDeleteResponseTopic, ...] = ()
+    """One entry for each topic of the request; empty when ErrorCode is not 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

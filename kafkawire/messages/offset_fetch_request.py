@@ -1,4 +1,6 @@
-"""OffsetFetchRequest (request, api key 9).
+"""OffsetFetchRequest (request, api key 9). Fetches a group's committed offsets from its coordinator. Needs Describe
+on the group and on each topic. Version 0 reads ZooKeeper. Versions added: 2 all topics, 7 RequireStable
+(KIP-447), 8 several groups (KIP-709), 9 consumer protocol and 10 topic ids (KIP-848).
 
 Versions 0-10, flexible from version 6.
 
@@ -27,7 +29,9 @@ class OffsetFetchRequestTopic(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0-7")
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the partitions that follow."""
     partition_indexes: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -37,8 +41,11 @@ class OffsetFetchRequestTopics(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     name: Annotated[str, Wire("8-9", ignorable=True, entity_type="topicName")] = ""
+    """Topic of the partitions that follow; empty from version 10 on, where TopicId identifies it (KIP-848)."""
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 10 on; all zero in older versions."""
     partition_indexes: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -48,14 +55,20 @@ class OffsetFetchRequestGroup(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id of the group that the offsets belong to."""
     member_id: Annotated[str | None, Wire("9+", nullable="9+", ignorable=True)] = None
+    """Member of the consumer protocol that asks, from version 9 on; null for others, for example admin clients."""
     member_epoch: Annotated[Int32, Wire("9+", ignorable=True)] = -1
+    """That member's epoch, from version 9 on; -1 for others. Another than the coordinator's gets error 113."""
     topics: Annotated[tuple[OffsetFetchRequestTopics, ...] | None, Wire(nullable="8+")] = ()
+    """Partitions to look up; null asks for all of the group that have a commit, empty for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetFetchRequest(Message, frozen=True):
-    """OffsetFetchRequest: versions 0-10, flexible 6+."""
+    """Fetches a group's committed offsets from its coordinator. Needs Describe on the group and on each topic.
+    Version 0 reads ZooKeeper. Versions added: 2 all topics, 7 RequireStable (KIP-447), 8 several groups
+    (KIP-709), 9 consumer protocol and 10 topic ids (KIP-848)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-10",
@@ -68,9 +81,15 @@ class OffsetFetchRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire("0-7", entity_type="groupId")] = ""
+    """Group of versions 0 to 7, by group.id; Groups afterwards."""
     topics: Annotated[tuple[OffsetFetchRequestTopic, ...] | None, Wire("0-7", nullable="2-7")] = ()
+    """Partitions to look up in versions 0 to 7; null asks for all that have a commit, from version 2 on, empty for
+    none."""
     groups: Annotated[tuple[OffsetFetchRequestGroup, ...], Wire("8+")] = ()
+    """Groups to look up, from version 8 on (KIP-709); all must have this broker as coordinator."""
     require_stable: Annotated[bool, Wire("7+")] = False
+    """True gives error 88 for a partition with a pending commit of an open transaction (KIP-447), from version 7 on;
+    consumers of 2.5 and later always set it. False returns the last commit."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

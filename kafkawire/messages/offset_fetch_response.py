@@ -1,4 +1,5 @@
-"""OffsetFetchResponse (response, api key 9).
+"""OffsetFetchResponse (response, api key 9). Committed offsets of one group (versions 0 to 7) or of several (from
+version 8 on, KIP-709). A partition without a commit has offset -1 and no error.
 
 Versions 0-10, flexible from version 6.
 
@@ -26,10 +27,16 @@ class OffsetFetchResponsePartition(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0-7")
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     committed_offset: Int64 = 0
+    """Offset of the next record to read; -1 when the group has committed none here or on an error."""
     committed_leader_epoch: Annotated[Int32, Wire("5-7", ignorable=True)] = -1
+    """Leader epoch given with the commit, from version 5 on (KIP-320); -1 when unknown."""
     metadata: Annotated[str | None, Wire(nullable="0-7")] = ""
+    """Free text of the committer, empty without a commit; the schema allows null, which brokers do not send."""
     error_code: Int16 = 0
+    """0, or: 3 unknown topic or partition, 29 Describe on the topic is missing, 88 a transaction has a pending
+    commit (from version 7 on). Before version 2 also the errors of the group."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -39,7 +46,9 @@ class OffsetFetchResponseTopic(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0-7")
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the offsets that follow."""
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()
+    """One entry for each partition asked for, or that has a commit when all were asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -49,10 +58,16 @@ class OffsetFetchResponsePartitions(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     committed_offset: Int64 = 0
+    """Offset of the next record to read; -1 when the group has committed none here or on an error."""
     committed_leader_epoch: Annotated[Int32, Wire(ignorable=True)] = -1
+    """Leader epoch given with the commit (KIP-320); -1 when unknown."""
     metadata: Annotated[str | None, Wire(nullable="8+")] = ""
+    """Free text of the committer, empty without a commit; the schema allows null, which brokers do not send."""
     error_code: Int16 = 0
+    """0, or: 3 unknown topic or partition, 29 Describe on the topic is missing, 88 a transaction has a pending
+    commit, 100 unknown topic id (version 10)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -62,8 +77,11 @@ class OffsetFetchResponseTopics(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     name: Annotated[str, Wire("8-9", ignorable=True, entity_type="topicName")] = ""
+    """Topic of the offsets that follow; empty from version 10 on, where TopicId identifies it (KIP-848)."""
     topic_id: Annotated[uuid.UUID, Wire("10+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 10 on; all zero in older versions."""
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
+    """One entry for each partition asked for, or that has a commit when all were asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -73,22 +91,34 @@ class OffsetFetchResponseGroup(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="8+")
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id, as the request gave it."""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()
+    """Offsets grouped by topic; empty when the group has an error. When all were asked for, topics that the caller
+    may not Describe are left out."""
     error_code: Int16 = 0
+    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 30 Describe on
+    the group is missing; with a member from version 9 on also 25 unknown member, 69 no group, 113 stale
+    member epoch. A group without commits is no error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetFetchResponse(Message, frozen=True):
-    """OffsetFetchResponse: versions 0-10, flexible 6+."""
+    """Committed offsets of one group (versions 0 to 7) or of several (from version 8 on, KIP-709). A partition
+    without a commit has offset -1 and no error."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-10", flexible="6+", kind="response", family="rpc", api_key=9, source="rpc/OffsetFetchResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("3+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 3 on; 0 when it does not."""
     topics: Annotated[tuple[OffsetFetchResponseTopic, ...], Wire("0-7")] = ()
+    """Offsets of the group in versions 0 to 7."""
     error_code: Annotated[Int16, Wire("2-7", ignorable=True)] = 0
+    """0, or an error of the group in versions 2 to 7: 14 coordinator still loading, 15 not available, 16 another
+    broker coordinates the group, 30 Describe on the group is missing."""
     groups: Annotated[tuple[OffsetFetchResponseGroup, ...], Wire("8+")] = ()
+    """Offsets from version 8 on, one entry for each group of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""PartitionChangeRecord (metadata, api key 5).
+"""PartitionChangeRecord (metadata, api key 5). Changes to one partition: absent fields keep their value. The active
+controller appends it for elections, AlterPartition, reassignments, broken directories and fenced brokers; a
+snapshot has none. Each one raises the partition epoch by 1. Version 1 adds Directories (KIP-858), 2
+EligibleLeaderReplicas and LastKnownElr (KIP-966).
 
 Versions 0-2, flexible.
 
@@ -33,7 +36,10 @@ from kafkawire.wire.write import (
 
 
 class PartitionChangeRecord(Message, frozen=True):
-    """PartitionChangeRecord: versions 0-2, flexible 0+."""
+    """Changes to one partition: absent fields keep their value. The active controller appends it for elections,
+    AlterPartition, reassignments, broken directories and fenced brokers; a snapshot has none. Each one raises
+    the partition epoch by 1. Version 1 adds Directories (KIP-858), 2 EligibleLeaderReplicas and LastKnownElr
+    (KIP-966)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -45,26 +51,44 @@ class PartitionChangeRecord(Message, frozen=True):
     )
 
     partition_id: Int32 = -1
+    """Number of the partition in its topic, from 0; -1 is only the default of the schema."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Which topic, of an earlier TopicRecord."""
     isr: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=0, entity_type="brokerId")] = None
+    """Broker ids that are in sync from now on; null keeps the former ones. Empty where no in-sync replica is left,
+    possible only with eligible leader replicas (KIP-966)."""
     leader: Annotated[Int32, Wire(tagged="0+", tag=1, entity_type="brokerId")] = -2
+    """Broker id that leads from now on, -1 for none, -2 to keep the former. Every value but -2 raises the leader
+    epoch by 1, even when the broker is the same."""
     replicas: Annotated[
         tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=2, entity_type="brokerId"),
     ] = None
+    """Broker ids that hold the partition from now on, the preferred leader first; null keeps the former ones."""
     removing_replicas: Annotated[
         tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=3, entity_type="brokerId"),
     ] = None
+    """Broker ids that the reassignment still takes away (KIP-455); empty when it has ended, null keeps the former
+    ones."""
     adding_replicas: Annotated[
         tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=4, entity_type="brokerId"),
     ] = None
+    """Broker ids that the reassignment still brings in (KIP-455); empty when it has ended, null keeps the former
+    ones."""
     leader_recovery_state: Annotated[Int8, Wire(tagged="0+", tag=5)] = -1
+    """0 recovered; 1 recovering after an unclean election (KIP-704); -1 keeps the former state."""
     directories: Annotated[tuple[uuid.UUID, ...] | None, Wire("1+", nullable="1+", tagged="1+", tag=8)] = None
+    """Ids of the log directories, one for each replica in the order of the resulting Replicas (KIP-858); null keeps
+    the former ones. Brokers report them with AssignReplicasToDirs."""
     eligible_leader_replicas: Annotated[
         tuple[Int32, ...] | None, Wire("2+", nullable="2+", tagged="2+", tag=6, entity_type="brokerId"),
     ] = None
+    """Broker ids out of Isr that may lead without loss from now on (KIP-966); empty for none, null keeps the former
+    ones."""
     last_known_elr: Annotated[
         tuple[Int32, ...] | None, Wire("2+", nullable="2+", tagged="2+", tag=7, entity_type="brokerId"),
     ] = None
+    """Broker ids remembered for recovery from now on, in Kafka 4.0 the last known leader (KIP-966); empty once a
+    leader is back, null keeps the former ones."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

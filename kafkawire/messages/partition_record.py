@@ -1,4 +1,6 @@
-"""PartitionRecord (metadata, api key 3).
+"""PartitionRecord (metadata, api key 3). The complete state of one partition: appended when the partition is
+created, and written to each snapshot. Later changes in the log are PartitionChangeRecords. Version 1 adds
+Directories (metadata.version 3.7-IV2, KIP-858), 2 the eligible leader replicas (4.0-IV1, KIP-966).
 
 Versions 0-2, flexible.
 
@@ -21,7 +23,9 @@ from kafkawire.wire.write import Append, write_compact_nullable_int32s, write_in
 
 
 class PartitionRecord(Message, frozen=True):
-    """PartitionRecord: versions 0-2, flexible 0+."""
+    """The complete state of one partition: appended when the partition is created, and written to each snapshot.
+    Later changes in the log are PartitionChangeRecords. Version 1 adds Directories (metadata.version 3.7-IV2,
+    KIP-858), 2 the eligible leader replicas (4.0-IV1, KIP-966)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -33,22 +37,43 @@ class PartitionRecord(Message, frozen=True):
     )
 
     partition_id: Int32 = -1
+    """Number of the partition in its topic, from 0; -1 is only the default of the schema."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Which topic, of an earlier TopicRecord."""
     replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids, the preferred leader first. During a reassignment it holds the old replicas together with the new
+    ones."""
     isr: tuple[Int32, ...] = ()
+    """Broker ids of the replicas that are in sync with the leader, the leader among them."""
     removing_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Those of Replicas that a reassignment in progress takes away at its end (KIP-455); empty without one."""
     adding_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Those of Replicas that a reassignment in progress brings in (KIP-455); empty without one."""
     leader: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Broker id; -1 while there is none, which makes the partition unavailable."""
     leader_recovery_state: Annotated[Int8, Wire(tagged="0+", tag=0)] = 0
+    """0 recovered; 1 recovering: the leader came from an unclean election and has not yet confirmed with
+    AlterPartition that it has recovered (KIP-704)."""
     leader_epoch: Int32 = -1
+    """Number of the leadership, 0 at first, one more for every PartitionChangeRecord with a Leader other than -2.
+    Fetches and produced batches are fenced by it."""
     partition_epoch: Int32 = -1
+    """Number of the partition's state, 0 at first, one more with every PartitionChangeRecord. AlterPartition must
+    name it, otherwise it fails (KIP-497)."""
     directories: Annotated[tuple[uuid.UUID, ...], Wire("1+")] = ()
+    """Ids of the log directories, one for each of Replicas in the same order (KIP-858). The reserved ids: 0
+    migrating, not yet known; 1 unassigned; 2 lost, an offline directory. Versions below 1 and an empty list
+    mean 0 for all."""
     eligible_leader_replicas: Annotated[
         tuple[Int32, ...] | None, Wire("2+", nullable="2+", tagged="2+", tag=1, entity_type="brokerId"),
     ] = None
+    """Broker ids of replicas out of Isr that still have all committed data and may lead without loss, because Isr is
+    below min.insync.replicas (KIP-966); null means empty."""
     last_known_elr: Annotated[
         tuple[Int32, ...] | None, Wire("2+", nullable="2+", tagged="2+", tag=2, entity_type="brokerId"),
     ] = None
+    """Broker ids remembered for recovery once Isr and EligibleLeaderReplicas are empty (KIP-966). Kafka 4.0 keeps
+    only the last known leader here; null means empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ProducerIdsRecord (metadata, api key 15).
+"""ProducerIdsRecord (metadata, api key 15). A block of 1000 producer ids was given to a broker (KIP-730). The active
+controller appends it for AllocateProducerIds; what the broker leaves unused is lost. Only the newest record
+counts.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class ProducerIdsRecord(Message, frozen=True):
-    """ProducerIdsRecord: version 0, flexible 0+."""
+    """A block of 1000 producer ids was given to a broker (KIP-730). The active controller appends it for
+    AllocateProducerIds; what the broker leaves unused is lost. Only the newest record counts."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,8 +34,11 @@ class ProducerIdsRecord(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that got the block."""
     broker_epoch: Int64 = -1
+    """Epoch of that broker's registration at the time; -1 is only the default of the schema."""
     next_producer_id: Int64 = 0
+    """First id of the next block: the broker got those just before it. It only grows; replay fails otherwise."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

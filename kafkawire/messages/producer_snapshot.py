@@ -1,4 +1,6 @@
-"""ProducerSnapshot (data).
+"""ProducerSnapshot (data). Content of a .snapshot file beside the log segments, after its int16 version: the state
+of every idempotent producer at the offset in the file name. A broker loads the newest when it opens the log and
+reads only the batches after it. It stands for batches up to that offset, exclusive.
 
 Version 1, not flexible.
 
@@ -23,23 +25,44 @@ class ProducerEntry(Struct, frozen=True):
     """In ProducerSnapshot: version 1."""
 
     producer_id: Int64 = 0
+    """Id from InitProducerId, 0 or above; once in the list."""
     epoch: Int16 = 0
+    """Newest epoch seen of this producer, from batches and transaction markers; a batch of an older one is refused
+    (47 invalid producer epoch)."""
     last_sequence: Int32 = 0
+    """Sequence number of the last record in the last data batch; the next batch must start one above, 2147483647
+    wraps to 0. -1 when no data batch is remembered, as after a marker with a new epoch."""
     last_offset: Int64 = 0
+    """Offset of the last record in the last data batch; -1 when no data batch is remembered, and then LastSequence
+    and OffsetDelta mean nothing."""
     offset_delta: Int32 = 0
+    """LastOffset less the first offset of that batch; 0 when no data batch is remembered. LastSequence less this is
+    the batch's first sequence number, by which the broker recognises a retry."""
     timestamp: Int64 = 0
+    """Largest timestamp of the last batch or time of the last marker, epoch milliseconds; the entry expires
+    producer.id.expiration.ms after it, unless a transaction is open."""
     coordinator_epoch: Int32 = 0
+    """Epoch of the transaction coordinator that wrote the last marker of this producer; a marker with a lower one is
+    refused (52). -1 when no marker was seen."""
     current_txn_first_offset: Int64 = 0
+    """First offset of the open transaction in this partition, which holds the last stable offset down; -1 when none
+    is open."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ProducerSnapshot(Message, frozen=True):
-    """ProducerSnapshot: version 1, not flexible."""
+    """Content of a .snapshot file beside the log segments, after its int16 version: the state of every idempotent
+    producer at the offset in the file name. A broker loads the newest when it opens the log and reads only
+    the batches after it. It stands for batches up to that offset, exclusive."""
 
     spec: ClassVar[MessageSpec] = message("1", kind="data", family="storage", source="storage/ProducerSnapshot.json")
 
     crc: Uint32 = 0
+    """CRC-32C of the file from the first byte after this field to the end; version and this field are not covered. A
+    mismatch makes the broker delete the file and try the one before."""
     producer_entries: tuple[ProducerEntry, ...] = ()
+    """Producers that the broker remembered at that offset, in no particular order. producer.id.expiration.ms drops
+    those without an open transaction that have been quiet for long; the loader applies it again."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

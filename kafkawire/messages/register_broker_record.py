@@ -1,4 +1,7 @@
-"""RegisterBrokerRecord (metadata, api key 0).
+"""RegisterBrokerRecord (metadata, api key 0). The registration of a broker, replacing an earlier one with its id.
+The active controller appends it for BrokerRegistration; a snapshot has one for each broker, with its present
+state. Version 1 adds InControlledShutdown (KIP-841), 2 IsMigratingZkBroker (KIP-866), 3 LogDirs (KIP-858), 4
+CordonedLogDirs (KIP-1066).
 
 Versions 0-4, flexible.
 
@@ -24,9 +27,13 @@ class BrokerEndpoint(Struct, frozen=True):
     """In RegisterBrokerRecord: versions 0-4."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener, for example PLAINTEXT or EXTERNAL; a broker has each once."""
     host: str = ""
+    """Host name or IP address, as advertised.listeners has it."""
     port: Uint16 = 0
+    """TCP port, as advertised."""
     security_protocol: Int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,13 +41,19 @@ class BrokerFeature(Struct, frozen=True):
     """In RegisterBrokerRecord: versions 0-4."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, for example metadata.version or transaction.version."""
     min_supported_version: Int16 = 0
+    """Lowest level that the broker can work with."""
     max_supported_version: Int16 = 0
+    """Highest level that the broker can work with."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RegisterBrokerRecord(Message, frozen=True):
-    """RegisterBrokerRecord: versions 0-4, flexible 0+."""
+    """The registration of a broker, replacing an earlier one with its id. The active controller appends it for
+    BrokerRegistration; a snapshot has one for each broker, with its present state. Version 1 adds
+    InControlledShutdown (KIP-841), 2 IsMigratingZkBroker (KIP-866), 3 LogDirs (KIP-858), 4 CordonedLogDirs
+    (KIP-1066)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -52,16 +65,36 @@ class RegisterBrokerRecord(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """The broker's node.id."""
     is_migrating_zk_broker: Annotated[bool, Wire("2+")] = False
+    """Whether the broker still ran with ZooKeeper, during a migration to KRaft (KIP-866). False below version 2;
+    Kafka 4.0 has no ZooKeeper and refuses a broker of that kind."""
     incarnation_id: uuid.UUID = ZERO_UUID
+    """Random id that the broker process chose at its start. A new one makes this a new incarnation, with a new
+    BrokerEpoch."""
     broker_epoch: Int64 = 0
+    """Epoch of this incarnation, the metadata log offset at which the controller registered it, so it grows. The
+    broker names it in its requests to the controller, which refuses an old one."""
     end_points: tuple[BrokerEndpoint, ...] = ()
+    """Addresses at which clients and other brokers reach this broker, one for each advertised listener."""
     features: tuple[BrokerFeature, ...] = ()
+    """Range of levels that the broker's software supports, one entry for each feature (KIP-584). The controller
+    refuses registrations that exclude a finalized level, and finalized levels that exclude a registered
+    broker."""
     rack: Annotated[str | None, Wire(nullable="0+")] = ""
+    """The broker's broker.rack, by which replicas are spread; null when it has none."""
     fenced: bool = True
+    """Whether the broker may not lead or be in sync. A new incarnation starts with true and leaves it with a
+    BrokerRegistrationChangeRecord, once its heartbeats show that it has caught up."""
     in_controlled_shutdown: Annotated[bool, Wire("1+")] = False
+    """Whether the broker has announced its shutdown and gets no new leaderships (KIP-841); false below version 1.
+    Only a new incarnation leaves this state."""
     log_dirs: Annotated[tuple[uuid.UUID, ...], Wire("3+", tagged="3+", tag=0)] = ()
+    """Ids of the log directories that are online (KIP-858, metadata.version 3.7-IV2); the ids are in each
+    directory's meta.properties. Empty below version 3."""
     cordoned_log_dirs: Annotated[tuple[uuid.UUID, ...] | None, Wire("4+", nullable="4+", tagged="4+", tag=1)] = None
+    """Ids of the log directories that get no new replicas, from cordoned.log.dirs (KIP-1066, metadata.version
+    4.3-IV0); what they hold stays. Null when the record states none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

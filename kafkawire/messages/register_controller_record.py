@@ -1,4 +1,6 @@
-"""RegisterControllerRecord (metadata, api key 27).
+"""RegisterControllerRecord (metadata, api key 27). The registration of a controller, replacing an earlier one with
+its id (KIP-919). The active controller appends it for ControllerRegistration, from metadata.version 3.7-IV0 on. A
+registration is no vote: voters are in the control records of the quorum.
 
 Version 0, flexible.
 
@@ -24,9 +26,13 @@ class ControllerEndpoint(Struct, frozen=True):
     """In RegisterControllerRecord: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener, for example CONTROLLER; a controller has each once."""
     host: str = ""
+    """Host name or IP address, as the controller advertises it."""
     port: Uint16 = 0
+    """TCP port, as advertised."""
     security_protocol: Int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,13 +40,18 @@ class ControllerFeature(Struct, frozen=True):
     """In RegisterControllerRecord: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Feature, for example metadata.version or transaction.version."""
     min_supported_version: Int16 = 0
+    """Lowest level that the controller can work with."""
     max_supported_version: Int16 = 0
+    """Highest level that the controller can work with."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RegisterControllerRecord(Message, frozen=True):
-    """RegisterControllerRecord: version 0, flexible 0+."""
+    """The registration of a controller, replacing an earlier one with its id (KIP-919). The active controller
+    appends it for ControllerRegistration, from metadata.version 3.7-IV0 on. A registration is no vote: voters
+    are in the control records of the quorum."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -52,10 +63,16 @@ class RegisterControllerRecord(Message, frozen=True):
     )
 
     controller_id: Int32 = 0
+    """The controller's node.id."""
     incarnation_id: uuid.UUID = ZERO_UUID
+    """Random id that the controller process chose at its start; it registers again when the record holds another."""
     zk_migration_ready: bool = False
+    """Whether the controller was set up for a migration from ZooKeeper (KIP-866); always false from Kafka 4.0 on."""
     end_points: tuple[ControllerEndpoint, ...] = ()
+    """Addresses at which the controller can be reached, one for each of its listeners."""
     features: tuple[ControllerFeature, ...] = ()
+    """Range of levels that the controller's software supports, one entry for each feature. UpdateFeatures refuses a
+    level that a registered controller does not support."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

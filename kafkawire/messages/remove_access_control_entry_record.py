@@ -1,4 +1,5 @@
-"""RemoveAccessControlEntryRecord (metadata, api key 19).
+"""RemoveAccessControlEntryRecord (metadata, api key 19). Removes one access rule. The active controller appends one
+for each rule that a filter of DeleteAcls matches (KIP-801).
 
 Version 0, flexible.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class RemoveAccessControlEntryRecord(Message, frozen=True):
-    """RemoveAccessControlEntryRecord: version 0, flexible 0+."""
+    """Removes one access rule. The active controller appends one for each rule that a filter of DeleteAcls matches
+    (KIP-801)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,6 +34,7 @@ class RemoveAccessControlEntryRecord(Message, frozen=True):
     )
 
     id: uuid.UUID = ZERO_UUID
+    """Which rule, of an earlier AccessControlEntryRecord; replay fails when there is none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

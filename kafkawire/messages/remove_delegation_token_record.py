@@ -1,4 +1,6 @@
-"""RemoveDelegationTokenRecord (metadata, api key 26).
+"""RemoveDelegationTokenRecord (metadata, api key 26). Removes a delegation token: for ExpireDelegationToken with a
+negative period, or because the controller found it expired in its regular check
+(delegation.token.expiry.check.interval.ms).
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class RemoveDelegationTokenRecord(Message, frozen=True):
-    """RemoveDelegationTokenRecord: version 0, flexible 0+."""
+    """Removes a delegation token: for ExpireDelegationToken with a negative period, or because the controller found
+    it expired in its regular check (delegation.token.expiry.check.interval.ms)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,6 +34,7 @@ class RemoveDelegationTokenRecord(Message, frozen=True):
     )
 
     token_id: str = ""
+    """Which token, of an earlier DelegationTokenRecord."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

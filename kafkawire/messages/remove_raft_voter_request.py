@@ -1,4 +1,6 @@
-"""RemoveRaftVoterRequest (request, api key 81).
+"""RemoveRaftVoterRequest (request, api key 81). Takes a controller out of the voters of the KRaft quorum (KIP-853);
+it goes on as an observer. An admin client sends it, a broker forwards it to the leader. Needs Alter on the
+cluster and kraft.version 1. A leader that removes itself resigns after the commit.
 
 Version 0, flexible.
 
@@ -21,7 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class RemoveRaftVoterRequest(Message, frozen=True):
-    """RemoveRaftVoterRequest: version 0, flexible 0+."""
+    """Takes a controller out of the voters of the KRaft quorum (KIP-853); it goes on as an observer. An admin client
+    sends it, a broker forwards it to the leader. Needs Alter on the cluster and kraft.version 1. A leader
+    that removes itself resigns after the commit."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -34,8 +38,12 @@ class RemoveRaftVoterRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     voter_id: Int32 = 0
+    """Controller to remove, by node.id."""
     voter_directory_id: uuid.UUID = ZERO_UUID
+    """Directory id of that controller's metadata log; required, all zero gets error 42, another one than the voter's
+    127."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

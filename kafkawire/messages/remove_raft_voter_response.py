@@ -1,4 +1,5 @@
-"""RemoveRaftVoterResponse (response, api key 81).
+"""RemoveRaftVoterResponse (response, api key 81). Outcome of removing a voter (KIP-853), after a majority of the
+remaining voters has the new set.
 
 Version 0, flexible.
 
@@ -20,15 +21,20 @@ from kafkawire.wire.write import Append
 
 
 class RemoveRaftVoterResponse(Message, frozen=True):
-    """RemoveRaftVoterResponse: version 0, flexible 0+."""
+    """Outcome of removing a voter (KIP-853), after a majority of the remaining voters has the new set."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=81, source="rpc/RemoveRaftVoterResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 6 not the leader, 7 an earlier change is pending or this one was not committed in time, 31
+    Alter on the cluster is missing, 35 kraft.version is 0, 42 id or directory is missing, 104 other cluster,
+    127 no voter with this id and directory."""
     error_message: Annotated[str | None, Wire(nullable="0+", ignorable=True)] = ""
+    """Text for ErrorCode; null without an error or when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

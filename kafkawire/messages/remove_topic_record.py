@@ -1,4 +1,5 @@
-"""RemoveTopicRecord (metadata, api key 9).
+"""RemoveTopicRecord (metadata, api key 9). The end of a topic: the active controller appends it for DeleteTopics.
+Replay also drops the topic's partitions and its configuration, for which no further records follow.
 
 Version 0, flexible.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class RemoveTopicRecord(Message, frozen=True):
-    """RemoveTopicRecord: version 0, flexible 0+."""
+    """The end of a topic: the active controller appends it for DeleteTopics. Replay also drops the topic's
+    partitions and its configuration, for which no further records follow."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,6 +34,7 @@ class RemoveTopicRecord(Message, frozen=True):
     )
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Which topic, of an earlier TopicRecord. Replay fails when no topic has this id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

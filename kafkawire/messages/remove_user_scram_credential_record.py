@@ -1,4 +1,5 @@
-"""RemoveUserScramCredentialRecord (metadata, api key 22).
+"""RemoveUserScramCredentialRecord (metadata, api key 22). Removes a user's SCRAM credential of one mechanism; the
+other stays. The active controller appends it for the deletions of AlterUserScramCredentials (KIP-554).
 
 Version 0, flexible.
 
@@ -20,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class RemoveUserScramCredentialRecord(Message, frozen=True):
-    """RemoveUserScramCredentialRecord: version 0, flexible 0+."""
+    """Removes a user's SCRAM credential of one mechanism; the other stays. The active controller appends it for the
+    deletions of AlterUserScramCredentials (KIP-554)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,7 +34,9 @@ class RemoveUserScramCredentialRecord(Message, frozen=True):
     )
 
     name: str = ""
+    """User, without a principal type."""
     mechanism: Int8 = 0
+    """1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""RequestHeader (header).
+"""RequestHeader (header). Precedes every request, after the 4-byte size. Version 0 serves version 0 of
+ControlledShutdown only; version 2 precedes the flexible versions of each api (KIP-482), version 1 the others.
 
 Versions 0-2, flexible from version 2.
 
@@ -20,16 +21,25 @@ from kafkawire.wire.write import Append
 
 
 class RequestHeader(Message, frozen=True):
-    """RequestHeader: versions 0-2, flexible 2+."""
+    """Precedes every request, after the 4-byte size. Version 0 serves version 0 of ControlledShutdown only; version
+    2 precedes the flexible versions of each api (KIP-482), version 1 the others."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="2+", kind="header", family="rpc", source="rpc/RequestHeader.json",
     )
 
     request_api_key: Int16 = 0
+    """Number of the api, for example 0 Produce and 1 Fetch; it selects the body's schema."""
     request_api_version: Int16 = 0
+    """Version of the body that follows; with RequestApiKey it also fixes this header's version. A broker answers an
+    ApiVersions request of an unknown version in version 0 with error 35; for other apis it closes the
+    connection."""
     correlation_id: Int32 = 0
+    """Number that the client chose; the response carries it back. A broker answers the requests of one connection in
+    order."""
     client_id: Annotated[str | None, Wire("1+", nullable="1+", flexible="none", ignorable=True)] = ""
+    """Free text of client.id, for quotas, metrics and logs; null when not set. Its length is an int16 in every
+    version, also in flexible version 2, so that a broker can read the header of any ApiVersions request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ResponseHeader (header).
+"""ResponseHeader (header). Precedes every response, after the 4-byte size. Version 1 precedes the flexible versions
+of each api (KIP-482), version 0 the others and every ApiVersions response. Neither names the api: the request
+with the same CorrelationId does.
 
 Versions 0-1, flexible from version 1.
 
@@ -19,13 +21,16 @@ from kafkawire.wire.write import Append
 
 
 class ResponseHeader(Message, frozen=True):
-    """ResponseHeader: versions 0-1, flexible 1+."""
+    """Precedes every response, after the 4-byte size. Version 1 precedes the flexible versions of each api
+    (KIP-482), version 0 the others and every ApiVersions response. Neither names the api: the request with
+    the same CorrelationId does."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="1+", kind="header", family="rpc", source="rpc/ResponseHeader.json",
     )
 
     correlation_id: Int32 = 0
+    """Number from the request that this answers; the client pairs them by it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""ShareAcknowledgeRequest (request, api key 79).
+"""ShareAcknowledgeRequest (request, api key 79). Acknowledges records that a share group member holds, without a
+fetch (KIP-932); a share consumer sends it to the partition leader on commit and on close. Needs Read on the group
+and on each topic. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1, version
+2 adds IsRenewAck (KIP-1222).
 
 Versions 0-2, flexible.
 
@@ -25,8 +28,12 @@ class AcknowledgementBatch(Struct, frozen=True):
     """In ShareAcknowledgeRequest: versions 0-2."""
 
     first_offset: Int64 = 0
+    """Offset of the first record that the batch acknowledges."""
     last_offset: Int64 = 0
+    """Offset of the last record that the batch acknowledges, inclusive."""
     acknowledge_types: tuple[Int8, ...] = ()
+    """One value for the whole range, or one for each offset: 0 gap (no record there), 1 accept, 2 release for
+    another delivery, 3 reject, 4 renew the lock (from version 2 on, with IsRenewAck). An empty list gets 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,7 +41,10 @@ class AcknowledgePartition(Struct, frozen=True):
     """In ShareAcknowledgeRequest: versions 0-2."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in its topic, from 0."""
     acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
+    """Ranges of offsets in ascending order without overlap; otherwise the partition gets 42. An empty list
+    acknowledges nothing and is no error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,12 +52,17 @@ class AcknowledgeTopic(Struct, frozen=True):
     """In ShareAcknowledgeRequest: versions 0-2."""
 
     topic_id: Annotated[uuid.UUID, Wire(map_key=True)] = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here. An id that the broker does not know gets 100."""
     partitions: tuple[AcknowledgePartition, ...] = ()
+    """Partitions of this topic that the member acknowledges records of."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareAcknowledgeRequest(Message, frozen=True):
-    """ShareAcknowledgeRequest: versions 0-2, flexible 0+."""
+    """Acknowledges records that a share group member holds, without a fetch (KIP-932); a share consumer sends it to
+    the partition leader on commit and on close. Needs Read on the group and on each topic. Version 0 belongs
+    to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1, version 2 adds IsRenewAck
+    (KIP-1222)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -60,10 +75,17 @@ class ShareAcknowledgeRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str | None, Wire(nullable="0+", entity_type="groupId")] = None
+    """Share group of the member; null gets 42."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Id that the member chose, 1 to 36 characters; null or another length gets 42."""
     share_session_epoch: Int32 = 0
+    """Number of this request in the member's share session on this broker, counted together with ShareFetch; -1
+    closes the session and releases the records still held. 0 gets 123, because only ShareFetch opens a
+    session."""
     is_renew_ack: Annotated[bool, Wire("2+")] = False
+    """True when some acknowledgement is of type 4, renew; from version 2 on (KIP-1222). Without it type 4 gets 42."""
     topics: tuple[AcknowledgeTopic, ...] = ()
+    """Partitions with acknowledgements, by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareAcknowledgeResponse (response, api key 79).
+"""ShareAcknowledgeResponse (response, api key 79). Outcome of a ShareAcknowledge, by partition (KIP-932). The
+batches of one partition succeed or fail together. Version 1 equals version 0; version 2 adds
+AcquisitionLockTimeoutMs (KIP-1222).
 
 Versions 0-2, flexible.
 
@@ -24,7 +26,9 @@ class LeaderIdAndEpoch(Struct, frozen=True):
     """In ShareAcknowledgeResponse: versions 0-2."""
 
     leader_id: Int32 = 0
+    """Broker that leads the partition now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: Int32 = 0
+    """Epoch of this leadership, as far as the answering broker knows."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,9 +36,16 @@ class PartitionData(Struct, frozen=True):
     """In ShareAcknowledgeResponse: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why the acknowledgements did not count: 3 unknown partition or no share state of it here, 6 not the
+    leader, 29 Read on the topic is missing, 42 malformed batches, 100 unknown topic id, 121 the member does
+    not hold a record (any more), 124 the group's state was reset."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    """Leader that the answering broker knows, filled in with errors 6 and 74; both fields are 0 otherwise and mean
+    nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,7 +53,9 @@ class ShareAcknowledgeTopicResponse(Struct, frozen=True):
     """In ShareAcknowledgeResponse: versions 0-2."""
 
     topic_id: Annotated[uuid.UUID, Wire(map_key=True)] = ZERO_UUID
+    """Id that the request gave for the topic."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -50,14 +63,19 @@ class NodeEndpoint(Struct, frozen=True):
     """In ShareAcknowledgeResponse: versions 0-2."""
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Broker id that CurrentLeader refers to."""
     host: str = ""
+    """Name or address of the broker on the listener that the client uses."""
     port: Int32 = 0
+    """TCP port on that listener."""
     rack: Annotated[str | None, Wire(nullable="0+")] = None
+    """Rack of the broker (broker.rack); null when it has none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareAcknowledgeResponse(Message, frozen=True):
-    """ShareAcknowledgeResponse: versions 0-2, flexible 0+."""
+    """Outcome of a ShareAcknowledge, by partition (KIP-932). The batches of one partition succeed or fail together.
+    Version 1 equals version 0; version 2 adds AcquisitionLockTimeoutMs (KIP-1222)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -69,11 +87,20 @@ class ShareAcknowledgeResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why the whole request failed: 30 Read on the group is missing, 35 share groups are not enabled
+    (share.version), 42 malformed, 122 no such share session, 123 wrong session epoch. After 122 and 123 the
+    client opens a new session with ShareFetch."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     acquisition_lock_timeout_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
+    """Milliseconds for which a renewed lock holds, counted by the broker (group.share.record.lock.duration.ms or the
+    group's share.record.lock.duration.ms). From version 2 on (KIP-1222)."""
     responses: tuple[ShareAcknowledgeTopicResponse, ...] = ()
+    """Results by topic; empty under a top-level error."""
     node_endpoints: tuple[NodeEndpoint, ...] = ()
+    """Addresses of the brokers named in CurrentLeader, for the listener of the request; empty when there are none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

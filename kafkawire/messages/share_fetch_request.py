@@ -1,4 +1,7 @@
-"""ShareFetchRequest (request, api key 78).
+"""ShareFetchRequest (request, api key 78). Asks a partition leader to acquire records for one member of a share
+group, and carries acknowledgements of earlier ones (KIP-932). Needs Read on the group and on each topic. Version
+0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1. Version 2 adds ShareAcquireMode
+(KIP-1206) and IsRenewAck (KIP-1222).
 
 Versions 0-2, flexible.
 
@@ -25,8 +28,12 @@ class AcknowledgementBatch(Struct, frozen=True):
     """In ShareFetchRequest: versions 0-2."""
 
     first_offset: Int64 = 0
+    """Offset of the first record that the batch acknowledges."""
     last_offset: Int64 = 0
+    """Offset of the last record that the batch acknowledges, inclusive."""
     acknowledge_types: tuple[Int8, ...] = ()
+    """One value for the whole range, or one for each offset: 0 gap (no record there), 1 accept, 2 release for
+    another delivery, 3 reject, 4 renew the lock (from version 2 on, with IsRenewAck). An empty list gets 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,8 +41,12 @@ class FetchPartition(Struct, frozen=True):
     """In ShareFetchRequest: versions 0-2."""
 
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
+    """Number of the partition in its topic, from 0."""
     partition_max_bytes: Annotated[Int32, Wire("0")] = 0
+    """Bytes to return for this partition, in version 0 only; 0 when the entry only acknowledges."""
     acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
+    """Acknowledgements of records that this member holds, in ascending order without overlap; otherwise the
+    partition gets 42. Must be empty while ShareSessionEpoch is 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -43,7 +54,9 @@ class FetchTopic(Struct, frozen=True):
     """In ShareFetchRequest: versions 0-2."""
 
     topic_id: Annotated[uuid.UUID, Wire(map_key=True)] = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here. An id that the broker does not know gets 100."""
     partitions: tuple[FetchPartition, ...] = ()
+    """Partitions of this topic, without offsets: the share group's own state decides which records come next."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,12 +64,17 @@ class ForgottenTopic(Struct, frozen=True):
     """In ShareFetchRequest: versions 0-2."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic in the session."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions that the session drops."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareFetchRequest(Message, frozen=True):
-    """ShareFetchRequest: versions 0-2, flexible 0+."""
+    """Asks a partition leader to acquire records for one member of a share group, and carries acknowledgements of
+    earlier ones (KIP-932). Needs Read on the group and on each topic. Version 0 belongs to the early access
+    of Kafka 4.0; Kafka 4.1 dropped it for version 1. Version 2 adds ShareAcquireMode (KIP-1206) and
+    IsRenewAck (KIP-1222)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -69,17 +87,40 @@ class ShareFetchRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str | None, Wire(nullable="0+", entity_type="groupId")] = None
+    """Share group of the member; null gets 42."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Id that the member chose, 1 to 36 characters; null or another length gets 42. The broker keys sessions and
+    locks by it and does not ask the group coordinator for it."""
     share_session_epoch: Int32 = 0
+    """Number of this request in the share session of the member on this broker: 0 opens a session, or replaces it;
+    -1 closes it and releases the member's records; otherwise from 1 up by one each time, back to 1 after
+    2147483647. ShareAcknowledge counts as well."""
     max_wait_ms: Int32 = 0
+    """Milliseconds that the broker may hold the request until MinBytes are there; 0 answers at once. The consumer
+    sets it by fetch.max.wait.ms."""
     min_bytes: Int32 = 0
+    """Bytes of records at which the broker stops waiting; the consumer sets it by fetch.min.bytes. Errors and
+    MaxWaitMs end the wait as well."""
     max_bytes: Int32 = 2147483647
+    """Bytes of records in the whole response; the broker caps it by its fetch.max.bytes and by the fetch quota.
+    Default 2147483647, no limit. A first batch that is larger may still come whole (KIP-74)."""
     max_records: Annotated[Int32, Wire("1+")] = 0
+    """Records to acquire at most, from version 1 on; the Java consumer sends max.poll.records. In acquire mode 0,
+    the only one of version 1, it may be exceeded up to the end of a record batch; in mode 1 it is strict."""
     batch_size: Annotated[Int32, Wire("1+")] = 0
+    """Records that one entry of AcquiredRecords should cover, from version 1 on. The broker splits larger runs at
+    record batch boundaries; the Java consumer sends max.poll.records."""
     share_acquire_mode: Annotated[Int8, Wire("2+", ignorable=True)] = 0
+    """How strictly MaxRecords counts, from version 2 on (KIP-1206): 0 (the default) acquires whole record batches, 1
+    stops at the limit. The consumer sets it by share.acquire.mode."""
     is_renew_ack: Annotated[bool, Wire("2+")] = False
+    """True when some acknowledgement is of type 4, renew; from version 2 on (KIP-1222). The request then fetches
+    nothing: MaxWaitMs, MinBytes, MaxBytes and MaxRecords must be 0, or it gets 42."""
     topics: tuple[FetchTopic, ...] = ()
+    """Partitions to fetch or to acknowledge, by topic. In a running session only those that are new or acknowledged;
+    the broker remembers the rest."""
     forgotten_topics_data: tuple[ForgottenTopic, ...] = ()
+    """Partitions to take out of the share session, by topic; empty while none leave."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

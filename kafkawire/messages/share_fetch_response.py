@@ -1,4 +1,6 @@
-"""ShareFetchResponse (response, api key 78).
+"""ShareFetchResponse (response, api key 78). Records that the leader acquired for a share group member, and the
+outcome of the acknowledgements sent along (KIP-932). In a running session partitions without news are left out.
+Version 1 adds AcquisitionLockTimeoutMs; version 2 leaves the format as it is.
 
 Versions 0-2, flexible.
 
@@ -25,7 +27,9 @@ class LeaderIdAndEpoch(Struct, frozen=True):
     """In ShareFetchResponse: versions 0-2."""
 
     leader_id: Int32 = 0
+    """Broker that leads the partition now; its address is in NodeEndpoints. -1 when unknown."""
     leader_epoch: Int32 = 0
+    """Epoch of this leadership, as far as the answering broker knows."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,8 +37,12 @@ class AcquiredRecords(Struct, frozen=True):
     """In ShareFetchResponse: versions 0-2."""
 
     first_offset: Int64 = 0
+    """Offset of the first record of the range."""
     last_offset: Int64 = 0
+    """Offset of the last record of the range, inclusive."""
     delivery_count: Int16 = 0
+    """How often these records have been delivered, this time included, so at least 1. A record whose count reaches
+    group.share.delivery.count.limit (5 by default) is archived instead of released."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,13 +50,26 @@ class PartitionData(Struct, frozen=True):
     """In ShareFetchResponse: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why nothing was fetched: 3 unknown topic or partition, 6 not the leader, 29 Read on the topic is
+    missing, 56 disk error, 100 unknown topic id. Acknowledgements have their own code."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode of the fetch; null without an error."""
     acknowledge_error_code: Int16 = 0
+    """0, or why the acknowledgements did not count: 3 unknown partition or no share state of it here, 6 not the
+    leader, 29 Read on the topic is missing, 42 malformed batches, 100 unknown topic id, 121 the member does
+    not hold a record (any more), 124 the group's state was reset."""
     acknowledge_error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for AcknowledgeErrorCode; null without an error."""
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    """Leader that the answering broker knows, filled in with errors 6 and 74; both fields are 0 otherwise and mean
+    nothing."""
     records: Annotated[Records | None, Wire(nullable="0")] = None
+    """Whole record batches as they lie in the log; they may hold records that were not acquired, which the client
+    must skip. Empty when there are none; null is possible in version 0 only."""
     acquired_records: tuple[AcquiredRecords, ...] = ()
+    """Ranges of offsets that the member now holds under a lock and has to acknowledge."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -56,7 +77,9 @@ class ShareFetchableTopicResponse(Struct, frozen=True):
     """In ShareFetchResponse: versions 0-2."""
 
     topic_id: Annotated[uuid.UUID, Wire(map_key=True)] = ZERO_UUID
+    """Id that the session or the request gave for the topic."""
     partitions: tuple[PartitionData, ...] = ()
+    """Results for the partitions of this topic, of the fetch and of the acknowledgements."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -64,25 +87,42 @@ class NodeEndpoint(Struct, frozen=True):
     """In ShareFetchResponse: versions 0-2."""
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Broker id that CurrentLeader refers to."""
     host: str = ""
+    """Name or address of the broker on the listener that the client uses."""
     port: Int32 = 0
+    """TCP port on that listener."""
     rack: Annotated[str | None, Wire(nullable="0+")] = None
+    """Rack of the broker (broker.rack); null when it has none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareFetchResponse(Message, frozen=True):
-    """ShareFetchResponse: versions 0-2, flexible 0+."""
+    """Records that the leader acquired for a share group member, and the outcome of the acknowledgements sent along
+    (KIP-932). In a running session partitions without news are left out. Version 1 adds
+    AcquisitionLockTimeoutMs; version 2 leaves the format as it is."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=78, source="rpc/ShareFetchResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. A throttled fetch returns no
+    records."""
     error_code: Int16 = 0
+    """0, or why the whole request failed: 30 Read on the group is missing, 35 share groups are not enabled
+    (share.version), 42 malformed, 122 no such share session, 123 wrong session epoch, 133 the broker has
+    group.share.max.share.sessions already. After 122 and 123 the client opens a new session."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     acquisition_lock_timeout_ms: Annotated[Int32, Wire("1+")] = 0
+    """Milliseconds for which the member holds the acquired records, counted by the broker from the acquisition on;
+    then they become available again. Set by group.share.record.lock.duration.ms or the group's
+    share.record.lock.duration.ms. From version 1 on."""
     responses: tuple[ShareFetchableTopicResponse, ...] = ()
+    """Results by topic; empty under a top-level error."""
     node_endpoints: tuple[NodeEndpoint, ...] = ()
+    """Addresses of the brokers named in CurrentLeader, for the listener of the request; empty when there are none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

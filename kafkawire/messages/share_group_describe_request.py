@@ -1,4 +1,7 @@
-"""ShareGroupDescribeRequest (request, api key 77).
+"""ShareGroupDescribeRequest (request, api key 77). Asks the group coordinator for members and assignments of share
+groups (KIP-932); each group must go to its own coordinator. Needs Describe on the group, and on the assigned
+topics. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1 with the same
+fields.
 
 Versions 0-1, flexible.
 
@@ -19,7 +22,9 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class ShareGroupDescribeRequest(Message, frozen=True):
-    """ShareGroupDescribeRequest: versions 0-1, flexible 0+."""
+    """Asks the group coordinator for members and assignments of share groups (KIP-932); each group must go to its
+    own coordinator. Needs Describe on the group, and on the assigned topics. Version 0 belongs to the early
+    access of Kafka 4.0; Kafka 4.1 dropped it for version 1 with the same fields."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -32,7 +37,9 @@ class ShareGroupDescribeRequest(Message, frozen=True):
     )
 
     group_ids: Annotated[tuple[str, ...], Wire(entity_type="groupId")] = ()
+    """Share groups to describe; there is no way to ask for all. An empty id gets 24."""
     include_authorized_operations: bool = False
+    """True to get AuthorizedOperations for each group (KIP-430)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

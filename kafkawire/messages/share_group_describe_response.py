@@ -1,4 +1,5 @@
-"""ShareGroupDescribeResponse (response, api key 77).
+"""ShareGroupDescribeResponse (response, api key 77). State, members and assignments of share groups, as their
+coordinator has them (KIP-932). Version 1 has the fields of version 0.
 
 Versions 0-1, flexible.
 
@@ -24,8 +25,11 @@ class TopicPartitions(Struct, frozen=True):
     """In ShareGroupDescribeResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic."""
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, by the name that goes with TopicId in the coordinator's metadata."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the assigned partitions."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,6 +37,7 @@ class Assignment(Struct, frozen=True):
     """In ShareGroupDescribeResponse: versions 0-1."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
+    """Assigned partitions by topic; topics that no longer exist are left out."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,12 +45,19 @@ class Member(Struct, frozen=True):
     """In ShareGroupDescribeResponse: versions 0-1."""
 
     member_id: str = ""
+    """Id that the member generated for itself."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Rack that the member gave (client.rack); null for none."""
     member_epoch: Int32 = 0
+    """Epoch of the assignment that the member has reached; below AssignmentEpoch until its next heartbeat."""
     client_id: str = ""
+    """Text from the header of the member's heartbeats (client.id); need not be unique."""
     client_host: str = ""
+    """Address that the member's connection comes from, as the broker sees it."""
     subscribed_topic_names: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics that the member wants, whether they exist or not."""
     assignment: Assignment = Assignment()
+    """Partitions that the member has now; members share them, so one may appear with several."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -53,19 +65,33 @@ class DescribedGroup(Struct, frozen=True):
     """In ShareGroupDescribeResponse: versions 0-1."""
 
     error_code: Int16 = 0
+    """0, or why the rest is empty: 14 coordinator still loading, 15 not available, 16 another broker coordinates the
+    group, 24 empty group id, 29 Describe on an assigned topic is missing, 30 Describe on the group is
+    missing, 35 share groups not enabled (share.version), 69 no share group of this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group that the entry describes."""
     group_state: str = ""
+    """Empty (no members), Stable or Dead; an empty text under an error."""
     group_epoch: Int32 = 0
+    """Number that the coordinator raises when members, subscriptions or topics change, so that a new assignment is
+    needed."""
     assignment_epoch: Int32 = 0
+    """Group epoch for which the target assignment was computed; below GroupEpoch while the new one is outstanding."""
     assignor_name: str = ""
+    """Assignor that the coordinator uses, from group.share.assignors (simple by default); clients cannot choose it."""
     members: tuple[Member, ...] = ()
+    """One entry for each member; empty in an empty group."""
     authorized_operations: Int32 = -2147483648
+    """Bit field of what the caller may do with the group, bit n for ACL operation n (KIP-430); -2147483648 when not
+    asked for or under an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupDescribeResponse(Message, frozen=True):
-    """ShareGroupDescribeResponse: versions 0-1, flexible 0+."""
+    """State, members and assignments of share groups, as their coordinator has them (KIP-932). Version 1 has the
+    fields of version 0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -77,7 +103,9 @@ class ShareGroupDescribeResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     groups: tuple[DescribedGroup, ...] = ()
+    """One entry for each group asked for, those with error 30 first."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

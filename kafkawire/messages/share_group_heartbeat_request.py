@@ -1,4 +1,7 @@
-"""ShareGroupHeartbeatRequest (request, api key 76).
+"""ShareGroupHeartbeatRequest (request, api key 76). Joins a share group, keeps membership alive and leaves
+(KIP-932). A share consumer sends it to the group coordinator at the interval of the response. Needs Read on the
+group and Describe on the subscribed topics. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped
+it for version 1 with the same fields.
 
 Versions 0-1, flexible.
 
@@ -20,7 +23,10 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupHeartbeatRequest(Message, frozen=True):
-    """ShareGroupHeartbeatRequest: versions 0-1, flexible 0+."""
+    """Joins a share group, keeps membership alive and leaves (KIP-932). A share consumer sends it to the group
+    coordinator at the interval of the response. Needs Read on the group and Describe on the subscribed
+    topics. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1 with the
+    same fields."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -33,10 +39,19 @@ class ShareGroupHeartbeatRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group to join or to stay in; empty gets 42. The first join creates the group."""
     member_id: str = ""
+    """Id that the client itself generates (a UUID) and keeps until it closes; 1 to 36 characters, or the request
+    gets 42."""
     member_epoch: Int32 = 0
+    """0 to join, -1 to leave, otherwise the epoch of the last response. Besides the current epoch the coordinator
+    accepts the one before it, as a response may be lost; any other gets 110. Below -1 gets 42."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Rack of the member (client.rack); null when it has none or when it has not changed since the last heartbeat.
+    An empty text gets 42."""
     subscribed_topic_names: Annotated[tuple[str, ...] | None, Wire(nullable="0+", entity_type="topicName")] = None
+    """Topics that the member wants, by name; null when they have not changed since the last heartbeat. A join needs
+    at least one, or it gets 42. There is no subscription by pattern."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

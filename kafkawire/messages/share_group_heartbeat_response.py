@@ -1,4 +1,6 @@
-"""ShareGroupHeartbeatResponse (response, api key 76).
+"""ShareGroupHeartbeatResponse (response, api key 76). Epoch, heartbeat interval and, when it changed, assignment of
+a share group member (KIP-932). Partitions may be assigned to several members at once, and the member need not
+give partitions up before others get them.
 
 Versions 0-1, flexible.
 
@@ -25,7 +27,9 @@ class TopicPartitions(Struct, frozen=True):
     """In ShareGroupHeartbeatResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; the client finds its name in the metadata."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the assigned partitions; other members may have the same ones."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,11 +37,13 @@ class Assignment(Struct, frozen=True):
     """In ShareGroupHeartbeatResponse: versions 0-1."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
+    """Partitions to fetch from, by topic; empty when the member has none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupHeartbeatResponse(Message, frozen=True):
-    """ShareGroupHeartbeatResponse: versions 0-1, flexible 0+."""
+    """Epoch, heartbeat interval and, when it changed, assignment of a share group member (KIP-932). Partitions may
+    be assigned to several members at once, and the member need not give partitions up before others get them."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,12 +55,25 @@ class ShareGroupHeartbeatResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 25 unknown
+    member, 29 Describe on a topic is missing, 30 Read on the group is missing, 35 share groups not enabled,
+    42 malformed, 69 no such share group, 81 group is full (group.share.max.size), 110 member epoch fenced.
+    After 25 and 110 the member joins again."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Id from the request, repeated; null under an error."""
     member_epoch: Int32 = 0
+    """Epoch that the next heartbeat has to carry; it rises with each new assignment. -1 confirms that the member
+    left."""
     heartbeat_interval_ms: Int32 = 0
+    """Milliseconds until the next heartbeat is due (group.share.heartbeat.interval.ms, or the group's
+    share.heartbeat.interval.ms). A member that stays silent for the session timeout
+    (group.share.session.timeout.ms) is removed."""
     assignment: Annotated[Assignment | None, Wire(nullable="0+")] = None
+    """Whole assignment of the member; null when it has not changed. Sent after a join and when it changes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

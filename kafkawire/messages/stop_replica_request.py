@@ -1,4 +1,6 @@
-"""StopReplicaRequest (request, api key 5).
+"""StopReplicaRequest (request, api key 5). A ZooKeeper-based controller made a broker stop replicas, and delete them
+where asked: for a broker's shutdown, a reassignment or a topic's deletion. Needs ClusterAction on the cluster.
+Version 1 adds the broker's epoch (KIP-380), 3 leader epochs (KIP-570), 4 migration (KIP-866). 4.0 dropped it.
 
 Versions 0-4, flexible from version 2.
 
@@ -26,7 +28,9 @@ class StopReplicaPartitionV0(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0")
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic that the partition belongs to."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,7 +40,9 @@ class StopReplicaTopicV1(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1-2")
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the replicas that follow."""
     partition_indexes: tuple[Int32, ...] = ()
+    """Numbers of the partitions in the topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -46,8 +52,12 @@ class StopReplicaPartitionState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_epoch: Int32 = -1
+    """Leader epoch of the partition; a lower one than the broker's gets error 74. -1 skips the check, -2 means that
+    the topic is being deleted."""
     delete_partition: bool = False
+    """True deletes the replica's log, false only stops its fetching and serving."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -57,12 +67,16 @@ class StopReplicaTopicState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the replicas that follow."""
     partition_states: tuple[StopReplicaPartitionState, ...] = ()
+    """One entry for each replica to stop."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StopReplicaRequest(Message, frozen=True):
-    """StopReplicaRequest: versions 0-4, flexible 2+."""
+    """A ZooKeeper-based controller made a broker stop replicas, and delete them where asked: for a broker's
+    shutdown, a reassignment or a topic's deletion. Needs ClusterAction on the cluster. Version 1 adds the
+    broker's epoch (KIP-380), 3 leader epochs (KIP-570), 4 migration (KIP-866). 4.0 dropped it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",
@@ -75,13 +89,24 @@ class StopReplicaRequest(Message, frozen=True):
     )
 
     controller_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker or KRaft node that is the controller."""
     is_kraft_controller: Annotated[bool, Wire("4+", name="isKRaftController")] = False
+    """True when a KRaft controller sent it to a ZooKeeper broker during migration (KIP-866); ControllerId is then a
+    KRaft node. From version 4 on."""
     controller_epoch: Int32 = 0
+    """Epoch of the controller, raised at each controller election; a lower one than the broker has seen gets error
+    11."""
     broker_epoch: Annotated[Int64, Wire("1+", ignorable=True)] = -1
+    """Epoch of the receiving broker's ZooKeeper registration as the controller knows it, from version 1 on
+    (KIP-380). One older than the broker's own gets error 77; -1 skips the check."""
     delete_partitions: Annotated[bool, Wire("0-2")] = False
+    """True deletes the logs of all listed replicas; versions 0 to 2. Version 3 decides for each one."""
     ungrouped_partitions: Annotated[tuple[StopReplicaPartitionV0, ...], Wire("0")] = ()
+    """Replicas to stop in version 0, each with its own topic."""
     topics: Annotated[tuple[StopReplicaTopicV1, ...], Wire("1-2")] = ()
+    """Replicas to stop in versions 1 and 2, grouped by topic."""
     topic_states: Annotated[tuple[StopReplicaTopicState, ...], Wire("3+")] = ()
+    """Replicas to stop from version 3 on, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

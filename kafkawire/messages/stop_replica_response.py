@@ -1,4 +1,4 @@
-"""StopReplicaResponse (response, api key 5).
+"""StopReplicaResponse (response, api key 5). Outcome for each replica of a StopReplica request.
 
 Versions 0-4, flexible from version 2.
 
@@ -23,20 +23,26 @@ class StopReplicaPartitionError(Struct, frozen=True):
     """In StopReplicaResponse: versions 0-4."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic that the partition belongs to."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0 also for a replica that is not there; 56 its log directory is offline, 74 the leader epoch is old."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StopReplicaResponse(Message, frozen=True):
-    """StopReplicaResponse: versions 0-4, flexible 2+."""
+    """Outcome for each replica of a StopReplica request."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4", flexible="2+", kind="response", family="rpc", api_key=5, source="rpc/StopReplicaResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request: 11 an older controller sent it, 31 ClusterAction on the cluster is
+    missing, 77 it was meant for an earlier start of the broker."""
     partition_errors: tuple[StopReplicaPartitionError, ...] = ()
+    """One entry for each replica of the request; empty when ErrorCode is not 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

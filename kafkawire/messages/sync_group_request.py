@@ -1,4 +1,6 @@
-"""SyncGroupRequest (request, api key 14).
+"""SyncGroupRequest (request, api key 14). After JoinGroup each member of the classic protocol asks the coordinator
+for its assignment; the leader's request carries those of all members. Needs Read on the group. Version 3 adds
+static members (KIP-345), version 5 the protocol, as a check (KIP-559).
 
 Versions 0-5, flexible from version 4.
 
@@ -23,12 +25,17 @@ class SyncGroupRequestAssignment(Struct, frozen=True):
     """In SyncGroupRequest: versions 0-5."""
 
     member_id: str = ""
+    """Id that the coordinator gave to the member."""
     assignment: bytes = b""
+    """Bytes for that member; with protocol type consumer a ConsumerProtocolAssignment after its int16 version. The
+    broker passes them on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class SyncGroupRequest(Message, frozen=True):
-    """SyncGroupRequest: versions 0-5, flexible 4+."""
+    """After JoinGroup each member of the classic protocol asks the coordinator for its assignment; the leader's
+    request carries those of all members. Needs Read on the group. Version 3 adds static members (KIP-345),
+    version 5 the protocol, as a check (KIP-559)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",
@@ -41,12 +48,19 @@ class SyncGroupRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Value of group.id; empty gets error 24."""
     generation_id: Int32 = 0
+    """Generation from JoinGroup; another than the group's gets error 22."""
     member_id: str = ""
+    """Id that the coordinator gave in JoinGroup."""
     group_instance_id: Annotated[str | None, Wire("3+", nullable="3+")] = None
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 3 on."""
     protocol_type: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Kind of group from JoinGroup, from version 5 on; another than the group's gets error 23. Null is not checked."""
     protocol_name: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Assignor from JoinGroup, from version 5 on; another than the group's gets error 23. Null is not checked."""
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
+    """One entry for each member, from the leader; the others send none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

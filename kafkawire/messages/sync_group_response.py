@@ -1,4 +1,5 @@
-"""SyncGroupResponse (response, api key 14).
+"""SyncGroupResponse (response, api key 14). The member's assignment (classic protocol), as soon as the leader has
+sent it.
 
 Versions 0-5, flexible from version 4.
 
@@ -20,17 +21,24 @@ from kafkawire.wire.write import Append
 
 
 class SyncGroupResponse(Message, frozen=True):
-    """SyncGroupResponse: versions 0-5, flexible 4+."""
+    """The member's assignment (classic protocol), as soon as the leader has sent it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5", flexible="4+", kind="response", family="rpc", api_key=14, source="rpc/SyncGroupResponse.json",
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
+    """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 15 coordinator not available, 16 another broker coordinates the group, 22 generation is
+    over, 23 other protocol, 24 empty group id, 25 unknown member, 27 rejoin: a rebalance has begun or the
+    coordinator is loading, 30 Read on the group is missing, 82 another static member took over."""
     protocol_type: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Kind of the group, from version 5 on (KIP-559); null on an error."""
     protocol_name: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
+    """Assignor of this generation, from version 5 on (KIP-559); null on an error."""
     assignment: bytes = b""
+    """Bytes that the leader sent for this member; empty when it sent none or on an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

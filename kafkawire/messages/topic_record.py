@@ -1,4 +1,6 @@
-"""TopicRecord (metadata, api key 2).
+"""TopicRecord (metadata, api key 2). A new topic, in the log __cluster_metadata and its snapshots. The active
+controller appends it when a topic is created, before the topic's PartitionRecords; brokers and the other
+controllers replay it (KIP-631).
 
 Version 0, flexible.
 
@@ -21,14 +23,19 @@ from kafkawire.wire.write import Append
 
 
 class TopicRecord(Message, frozen=True):
-    """TopicRecord: version 0, flexible 0+."""
+    """A new topic, in the log __cluster_metadata and its snapshots. The active controller appends it when a topic is
+    created, before the topic's PartitionRecords; brokers and the other controllers replay it (KIP-631)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="metadata", family="metadata", api_key=2, source="metadata/TopicRecord.json",
     )
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, at most 249 characters; never changes. No two topics share it at one time, but a later topic may take
+    it again after a RemoveTopicRecord."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Random id that the controller chose (KIP-516); never used again, even when the topic is created anew under its
+    old name."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

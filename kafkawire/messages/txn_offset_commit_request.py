@@ -1,6 +1,7 @@
-"""TxnOffsetCommitRequest (request, api key 28). Commits a group's offsets as part of a transaction: nobody sees them
-before its COMMIT marker (KIP-98). Version 3 adds the member, to fence zombies by generation (KIP-447); version 5
-makes AddOffsetsToTxn needless (KIP-890); version 6 names topics by id (KIP-1319).
+"""TxnOffsetCommitRequest (request, api key 28). Commits a group's offsets within a transaction: readers see them
+after its COMMIT marker (KIP-98). Goes to the group coordinator; needs Write on the id, Read on the group and the
+topics. Version 3 adds the member, to fence zombies by generation (KIP-447); 5 makes AddOffsetsToTxn needless
+(KIP-890); 6 names topics by id (KIP-1319).
 
 Versions 0-6, flexible from version 3.
 
@@ -26,13 +27,13 @@ class TxnOffsetCommitRequestPartition(Struct, frozen=True):
     """In TxnOffsetCommitRequest: versions 0-6."""
 
     partition_index: Int32 = 0
-    """Partition number."""
+    """Number of the partition in its topic, from 0."""
     committed_offset: Int64 = 0
     """Offset of the next record to read."""
     committed_leader_epoch: Annotated[Int32, Wire("2+", ignorable=True)] = -1
-    """Leader epoch of the last record read; -1 when unknown."""
+    """Leader epoch of the last record read, from version 2 on; -1 when unknown."""
     committed_metadata: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Free text of the committer; may be null."""
+    """Free text of the committer, at most offset.metadata.max.bytes; null counts as empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -40,18 +41,19 @@ class TxnOffsetCommitRequestTopic(Struct, frozen=True):
     """In TxnOffsetCommitRequest: versions 0-6."""
 
     name: Annotated[str, Wire("0-5", ignorable=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the consumer named it; empty from version 6 on, where TopicId identifies it."""
     topic_id: Annotated[uuid.UUID, Wire("6+", ignorable=True)] = ZERO_UUID
-    """Topic id."""
+    """Topic by id, from version 6 on; all zero in older versions, which use Name."""
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
-    """The partitions to commit offsets for."""
+    """One entry for each partition that the transaction has read from."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class TxnOffsetCommitRequest(Message, frozen=True):
-    """Commits a group's offsets as part of a transaction: nobody sees them before its COMMIT marker (KIP-98).
-    Version 3 adds the member, to fence zombies by generation (KIP-447); version 5 makes AddOffsetsToTxn
-    needless (KIP-890); version 6 names topics by id (KIP-1319)."""
+    """Commits a group's offsets within a transaction: readers see them after its COMMIT marker (KIP-98). Goes to the
+    group coordinator; needs Write on the id, Read on the group and the topics. Version 3 adds the member, to
+    fence zombies by generation (KIP-447); 5 makes AddOffsetsToTxn needless (KIP-890); 6 names topics by id
+    (KIP-1319)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",
@@ -64,21 +66,23 @@ class TxnOffsetCommitRequest(Message, frozen=True):
     )
 
     transactional_id: Annotated[str, Wire(entity_type="transactionalId")] = ""
-    """Transactional id."""
+    """Id that the application chose as transactional.id; the group coordinator checks Write on it and verifies the
+    transaction with the id's own coordinator (KIP-890)."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
-    """Consumer group whose offsets are committed."""
+    """Consumer group whose offsets are committed; Read on it is needed."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id that the transactional id has now."""
     producer_epoch: Int16 = 0
     """Current epoch of the producer."""
     generation_id_or_member_epoch: Annotated[Int32, Wire("3+", aliases=("GenerationId",))] = -1
-    """Generation (classic protocol) or member epoch (consumer protocol); -1 when the committer is no member."""
+    """Generation (classic protocol) or member epoch (consumer protocol), from version 3 on (KIP-447); -1 when the
+    committer is no member."""
     member_id: Annotated[str, Wire("3+")] = ""
-    """Member id that the group coordinator gave; empty when the committer is no member."""
+    """Member id in the group, from version 3 on (KIP-447); empty when the committer is no member."""
     group_instance_id: Annotated[str | None, Wire("3+", nullable="3+")] = None
-    """Instance id of a static member; null for others."""
+    """Instance id of a static member, from version 3 on; null for others."""
     topics: tuple[TxnOffsetCommitRequestTopic, ...] = ()
-    """The topics to commit offsets for."""
+    """Offsets to commit, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

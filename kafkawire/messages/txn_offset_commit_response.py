@@ -25,10 +25,11 @@ class TxnOffsetCommitResponsePartition(Struct, frozen=True):
     """In TxnOffsetCommitResponse: versions 0-6."""
 
     partition_index: Int32 = 0
-    """Partition number."""
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or among others: 16 wrong coordinator, 22 generation is over, 25 no such member, 47 or 90 fenced, 82
-    another static member took over, 120 the transaction must be aborted."""
+    """0, or among others: 3 unknown topic or partition, 16 wrong coordinator, 22 generation is over, 25 unknown
+    member, 29, 30 or 53 Read on the topic, Read on the group or Write on the id is missing, 47 or 90 fenced,
+    82 another static member took over, 120 the transaction must be aborted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,11 +37,11 @@ class TxnOffsetCommitResponseTopic(Struct, frozen=True):
     """In TxnOffsetCommitResponse: versions 0-6."""
 
     name: Annotated[str, Wire("0-5", ignorable=True, entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the request gave it; empty from version 6 on."""
     topic_id: Annotated[uuid.UUID, Wire("6+", ignorable=True)] = ZERO_UUID
-    """Topic id."""
+    """Topic by id, from version 6 on; all zero in older versions."""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
-    """Results by partition."""
+    """One entry for each partition of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -54,7 +55,7 @@ class TxnOffsetCommitResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()
-    """Results by topic."""
+    """One entry for each topic of the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""UnfenceBrokerRecord (metadata, api key 8).
+"""UnfenceBrokerRecord (metadata, api key 8). Lets a fenced broker take part again, once its heartbeats show that it
+has caught up with the metadata. Controllers append it only below metadata.version 3.3-IV2, later a
+BrokerRegistrationChangeRecord with Fenced -1.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class UnfenceBrokerRecord(Message, frozen=True):
-    """UnfenceBrokerRecord: version 0, flexible 0+."""
+    """Lets a fenced broker take part again, once its heartbeats show that it has caught up with the metadata.
+    Controllers append it only below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with
+    Fenced -1."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +35,9 @@ class UnfenceBrokerRecord(Message, frozen=True):
     )
 
     id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """The broker's node.id; replay fails when it is not registered."""
     epoch: Int64 = 0
+    """Epoch of the broker's registration; replay fails when it is not the present one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""UnregisterBrokerRecord (metadata, api key 1).
+"""UnregisterBrokerRecord (metadata, api key 1). Removes a broker's registration. The active controller appends it
+for UnregisterBroker, after PartitionChangeRecords that take the broker out of all in-sync replicas. A broker that
+is only down keeps its registration.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterBrokerRecord(Message, frozen=True):
-    """UnregisterBrokerRecord: version 0, flexible 0+."""
+    """Removes a broker's registration. The active controller appends it for UnregisterBroker, after
+    PartitionChangeRecords that take the broker out of all in-sync replicas. A broker that is only down keeps
+    its registration."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +35,10 @@ class UnregisterBrokerRecord(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """The broker's node.id; replay fails when it is not registered. Partitions may still name it among their
+    replicas."""
     broker_epoch: Int64 = 0
+    """Epoch of the registration that ends; replay fails when it is not the present one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

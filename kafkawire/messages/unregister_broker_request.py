@@ -1,4 +1,6 @@
-"""UnregisterBrokerRequest (request, api key 64).
+"""UnregisterBrokerRequest (request, api key 64). An admin client removes a broker that will not come back (KIP-631);
+a broker forwards the request to the active controller. Needs Alter on the cluster. The removed broker leaves
+every ISR; one that still runs gets error 77 for its heartbeats.
 
 Version 0, flexible.
 
@@ -19,7 +21,9 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterBrokerRequest(Message, frozen=True):
-    """UnregisterBrokerRequest: version 0, flexible 0+."""
+    """An admin client removes a broker that will not come back (KIP-631); a broker forwards the request to the
+    active controller. Needs Alter on the cluster. The removed broker leaves every ISR; one that still runs
+    gets error 77 for its heartbeats."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,6 +36,7 @@ class UnregisterBrokerRequest(Message, frozen=True):
     )
 
     broker_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker to remove, by node.id. Its replica assignments stay: reassign its partitions first."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

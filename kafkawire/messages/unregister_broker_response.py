@@ -1,4 +1,4 @@
-"""UnregisterBrokerResponse (response, api key 64).
+"""UnregisterBrokerResponse (response, api key 64). Whether the registration is gone.
 
 Version 0, flexible.
 
@@ -20,15 +20,19 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterBrokerResponse(Message, frozen=True):
-    """UnregisterBrokerResponse: version 0, flexible 0+."""
+    """Whether the registration is gone."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=64, source="rpc/UnregisterBrokerResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 7 timed out, 31 Alter on the cluster is missing, 41 not the active controller, 102 no
+    broker is registered with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for ErrorCode; null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""UnregisterControllerRecord (metadata, api key 29).
+"""UnregisterControllerRecord (metadata, api key 29). Removes a controller's registration, so that its old software
+no longer blocks feature upgrades (KIP-1312). The active controller appends it for UnregisterController, from
+metadata.version 4.4-IV2 on.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterControllerRecord(Message, frozen=True):
-    """UnregisterControllerRecord: version 0, flexible 0+."""
+    """Removes a controller's registration, so that its old software no longer blocks feature upgrades (KIP-1312).
+    The active controller appends it for UnregisterController, from metadata.version 4.4-IV2 on."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,6 +34,7 @@ class UnregisterControllerRecord(Message, frozen=True):
     )
 
     controller_id: Int32 = 0
+    """The controller's node.id; replay fails when it is not registered."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

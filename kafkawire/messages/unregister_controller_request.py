@@ -1,4 +1,7 @@
-"""UnregisterControllerRequest (request, api key 94).
+"""UnregisterControllerRequest (request, api key 94). An admin client removes the registration of a controller that
+is out of use (KIP-1312), so that its feature ranges no longer hold back upgrades. A broker forwards it to the
+active controller. Needs Alter on the cluster and metadata.version 4.4-IV2. A controller that still runs registers
+again.
 
 Version 0, flexible.
 
@@ -19,7 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterControllerRequest(Message, frozen=True):
-    """UnregisterControllerRequest: version 0, flexible 0+."""
+    """An admin client removes the registration of a controller that is out of use (KIP-1312), so that its feature
+    ranges no longer hold back upgrades. A broker forwards it to the active controller. Needs Alter on the
+    cluster and metadata.version 4.4-IV2. A controller that still runs registers again."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,6 +37,8 @@ class UnregisterControllerRequest(Message, frozen=True):
     )
 
     controller_id: Int32 = 0
+    """Controller to remove, by node.id. Remove it from the voters first (RemoveRaftVoter): the registration of a
+    voter or of the active controller stays (KAFKA-20865)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""UnregisterControllerResponse (response, api key 94).
+"""UnregisterControllerResponse (response, api key 94). Whether the registration is gone (KIP-1312).
 
 Version 0, flexible.
 
@@ -20,7 +20,7 @@ from kafkawire.wire.write import Append
 
 
 class UnregisterControllerResponse(Message, frozen=True):
-    """UnregisterControllerResponse: version 0, flexible 0+."""
+    """Whether the registration is gone (KIP-1312)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,8 +32,12 @@ class UnregisterControllerResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or among others: 31 Alter on the cluster is missing, 35 metadata.version is below 4.4-IV2, 41 not the
+    active controller, 42 the id is the active controller's, 136 no controller is registered with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Text for ErrorCode; null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

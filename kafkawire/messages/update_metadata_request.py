@@ -1,4 +1,7 @@
-"""UpdateMetadataRequest (request, api key 6).
+"""UpdateMetadataRequest (request, api key 6). A ZooKeeper-based controller pushed leaders and live brokers into each
+broker's metadata cache, which Metadata answers from. Needs ClusterAction on the cluster. Versions added: 3
+listener names (KIP-103), 4 offline replicas (KIP-112), 5 broker epoch (KIP-380), 7 topic ids (KIP-516), 8
+migration (KIP-866). 4.0 dropped it.
 
 Versions 0-8, flexible from version 6.
 
@@ -25,14 +28,24 @@ class UpdateMetadataPartitionState(Struct, frozen=True):
     """In UpdateMetadataRequest: versions 0-8."""
 
     topic_name: Annotated[str, Wire("0-4", ignorable=True, entity_type="topicName")] = ""
+    """Topic of the partition in versions 0 to 4; left to TopicStates afterwards."""
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     controller_epoch: Int32 = 0
+    """Epoch of the controller that made this decision; it may be below that of the request."""
     leader: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker that leads the partition; -1 when none does, -2 while the topic is being deleted. With -2 the cache
+    drops the partition."""
     leader_epoch: Int32 = 0
+    """Epoch of that leader; clients get it from Metadata and fence with it."""
     isr: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of the replicas in sync."""
     zk_version: Int32 = 0
+    """Version of the partition's state node in ZooKeeper, raised at each change."""
     replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
+    """Broker ids of all replicas, the preferred leader first."""
     offline_replicas: Annotated[tuple[Int32, ...], Wire("4+", ignorable=True, entity_type="brokerId")] = ()
+    """Broker ids of replicas that are down or in a failed log directory, from version 4 on (KIP-112)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,8 +55,11 @@ class UpdateMetadataTopicState(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="5+")
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic of the partitions that follow."""
     topic_id: Annotated[uuid.UUID, Wire("7+", ignorable=True)] = ZERO_UUID
+    """Topic by id, from version 7 on (KIP-516); all zero when the topic has none."""
     partition_states: tuple[UpdateMetadataPartitionState, ...] = ()
+    """One entry for each partition whose state the cache takes over."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -53,9 +69,14 @@ class UpdateMetadataEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     port: Int32 = 0
+    """TCP port that clients of this listener connect to."""
     host: str = ""
+    """Host that clients of this listener connect to."""
     listener: Annotated[str, Wire("3+", ignorable=True)] = ""
+    """Name as in the broker's listeners setting, from version 3 on (KIP-103); before it the security protocol's name
+    stands for it."""
     security_protocol: Int16 = 0
+    """0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -63,15 +84,23 @@ class UpdateMetadataBroker(Struct, frozen=True):
     """In UpdateMetadataRequest: versions 0-8."""
 
     id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Value of the broker's broker.id setting."""
     v0_host: Annotated[str, Wire("0", ignorable=True)] = ""
+    """Host of the broker's PLAINTEXT endpoint; version 0 only."""
     v0_port: Annotated[Int32, Wire("0", ignorable=True)] = 0
+    """TCP port of the broker's PLAINTEXT endpoint; version 0 only."""
     endpoints: Annotated[tuple[UpdateMetadataEndpoint, ...], Wire("1+", ignorable=True)] = ()
+    """Addresses that the broker advertises, one for each listener, from version 1 on."""
     rack: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = ""
+    """Value of broker.rack, from version 2 on (KIP-36); null when not set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class UpdateMetadataRequest(Message, frozen=True):
-    """UpdateMetadataRequest: versions 0-8, flexible 6+."""
+    """A ZooKeeper-based controller pushed leaders and live brokers into each broker's metadata cache, which Metadata
+    answers from. Needs ClusterAction on the cluster. Versions added: 3 listener names (KIP-103), 4 offline
+    replicas (KIP-112), 5 broker epoch (KIP-380), 7 topic ids (KIP-516), 8 migration (KIP-866). 4.0 dropped
+    it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-8",
@@ -84,13 +113,25 @@ class UpdateMetadataRequest(Message, frozen=True):
     )
 
     controller_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Broker or KRaft node that is the controller."""
     is_kraft_controller: Annotated[bool, Wire("8+", name="isKRaftController")] = False
+    """True when a KRaft controller sent it to a ZooKeeper broker during migration (KIP-866); ControllerId is then a
+    KRaft node. From version 8 on."""
     type: Annotated[Int8, Wire("8+", tagged="8+", tag=0)] = 0
+    """0 unknown, 1 incremental: only what changed, 2 full: everything, which lets the broker find replicas of
+    deleted topics (KIP-866). From version 8 on."""
     controller_epoch: Int32 = 0
+    """Epoch of the controller, raised at each controller election; a lower one than the broker has seen gets error
+    11."""
     broker_epoch: Annotated[Int64, Wire("5+", ignorable=True)] = -1
+    """Epoch of the receiving broker's ZooKeeper registration as the controller knows it, from version 5 on
+    (KIP-380). One older than the broker's own gets error 77; -1 skips the check."""
     ungrouped_partition_states: Annotated[tuple[UpdateMetadataPartitionState, ...], Wire("0-4")] = ()
+    """Partitions in versions 0 to 4, each with its own topic; TopicStates afterwards."""
     topic_states: Annotated[tuple[UpdateMetadataTopicState, ...], Wire("5+")] = ()
+    """Partitions grouped by topic, from version 5 on; those that are absent stay as they are in the cache."""
     live_brokers: tuple[UpdateMetadataBroker, ...] = ()
+    """All brokers that are up; they replace those in the cache."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

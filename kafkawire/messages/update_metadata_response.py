@@ -1,4 +1,4 @@
-"""UpdateMetadataResponse (response, api key 6).
+"""UpdateMetadataResponse (response, api key 6). Whether the broker's metadata cache took the update over.
 
 Versions 0-8, flexible from version 6.
 
@@ -19,13 +19,15 @@ from kafkawire.wire.write import Append
 
 
 class UpdateMetadataResponse(Message, frozen=True):
-    """UpdateMetadataResponse: versions 0-8, flexible 6+."""
+    """Whether the broker's metadata cache took the update over."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-8", flexible="6+", kind="response", family="rpc", api_key=6, source="rpc/UpdateMetadataResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or: 11 an older controller sent it, 31 ClusterAction on the cluster is missing, 77 it was meant for an
+    earlier start of the broker."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""UpdateRaftVoterRequest (request, api key 82).
+"""UpdateRaftVoterRequest (request, api key 82). A KRaft voter reports to the leader that its addresses or
+kraft.version range differ from those in the voter set, as after a restart with new settings (KIP-853). Needs
+ClusterAction on the cluster.
 
 Version 0, flexible.
 
@@ -24,8 +26,11 @@ class Listener(Struct, frozen=True):
     """In UpdateRaftVoterRequest: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener name, as in controller.listener.names; it states which of a node's addresses this is."""
     host: str = ""
+    """Host name or address that the node advertises for this listener."""
     port: Uint16 = 0
+    """TCP port that the node advertises for this listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +38,15 @@ class KRaftVersionFeature(Struct, frozen=True):
     """In UpdateRaftVoterRequest: version 0."""
 
     min_supported_version: Int16 = 0
+    """Lowest kraft.version that the voter can run at; negative gets error 42."""
     max_supported_version: Int16 = 0
+    """Highest kraft.version that the voter can run at; below the minimum gets error 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class UpdateRaftVoterRequest(Message, frozen=True):
-    """UpdateRaftVoterRequest: version 0, flexible 0+."""
+    """A KRaft voter reports to the leader that its addresses or kraft.version range differ from those in the voter
+    set, as after a restart with new settings (KIP-853). Needs ClusterAction on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,11 +59,18 @@ class UpdateRaftVoterRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     current_leader_epoch: Int32 = 0
+    """Leader epoch that the sender is in; a lower one than the receiver's gets error 74, a higher one 75."""
     voter_id: Int32 = 0
+    """Sender's node.id."""
     voter_directory_id: uuid.UUID = ZERO_UUID
+    """Directory id of the sender's metadata log; required, all zero gets error 42."""
     listeners: tuple[Listener, ...] = ()
+    """Addresses of the sender, in place of those in the voter set; that of the leader's default controller listener
+    must be among them."""
     kraft_version_feature: Annotated[KRaftVersionFeature, Wire(name="KRaftVersionFeature")] = KRaftVersionFeature()
+    """Range of kraft.version that the sender's software knows; it must contain the finalized level, else error 42."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

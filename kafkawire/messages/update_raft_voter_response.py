@@ -1,4 +1,5 @@
-"""UpdateRaftVoterResponse (response, api key 82).
+"""UpdateRaftVoterResponse (response, api key 82). Outcome of a voter's update (KIP-853). The leader answers when it
+has appended the new voter set, before a majority has it.
 
 Version 0, flexible.
 
@@ -23,22 +24,32 @@ class CurrentLeader(Struct, frozen=True):
     """In UpdateRaftVoterResponse: version 0."""
 
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = -1
+    """Node that leads in LeaderEpoch; -1 when unknown."""
     leader_epoch: Int32 = -1
+    """Highest epoch that the receiver knows; -1 when CurrentLeader is absent, as with error 31."""
     host: str = ""
+    """Host of the leader on the listener that the request came in on; empty when unknown."""
     port: Int32 = 0
+    """TCP port of the leader on that listener; 0 when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class UpdateRaftVoterResponse(Message, frozen=True):
-    """UpdateRaftVoterResponse: version 0, flexible 0+."""
+    """Outcome of a voter's update (KIP-853). The leader answers when it has appended the new voter set, before a
+    majority has it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="response", family="rpc", api_key=82, source="rpc/UpdateRaftVoterResponse.json",
     )
 
     throttle_time_ms: Int32 = 0
+    """Always 0: the leader exempts KRaft requests from quotas."""
     error_code: Int16 = 0
+    """0, or among others: 6 not the leader, 7 an earlier change is pending, 31 ClusterAction on the cluster is
+    missing, 42 the request lacks directory or default listener or has a bad range, 74 or 75 other leader
+    epoch, 104 other cluster, 127 no voter with this id and directory."""
     current_leader: Annotated[CurrentLeader, Wire(tagged="0+", tag=0)] = CurrentLeader()
+    """Leader that the receiver knows, for a sender that asked the wrong node."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""UserScramCredentialRecord (metadata, api key 11).
+"""UserScramCredentialRecord (metadata, api key 11). SCRAM credential of a user for one mechanism, with which brokers
+check logins (KIP-554), in KRaft from metadata.version 3.5-IV2 on. The active controller appends it for
+AlterUserScramCredentials; kafka-storage can write it at formatting (KIP-900). A later record of user and
+mechanism replaces it.
 
 Version 0, flexible.
 
@@ -20,7 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class UserScramCredentialRecord(Message, frozen=True):
-    """UserScramCredentialRecord: version 0, flexible 0+."""
+    """SCRAM credential of a user for one mechanism, with which brokers check logins (KIP-554), in KRaft from
+    metadata.version 3.5-IV2 on. The active controller appends it for AlterUserScramCredentials; kafka-storage
+    can write it at formatting (KIP-900). A later record of user and mechanism replaces it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,11 +37,18 @@ class UserScramCredentialRecord(Message, frozen=True):
     )
 
     name: str = ""
+    """User, without a principal type."""
     mechanism: Int8 = 0
+    """1 SCRAM-SHA-256, 2 SCRAM-SHA-512."""
     salt: bytes = b""
+    """Random bytes with which the client salted the password."""
     stored_key: bytes = b""
+    """Hash of the client key (RFC 5802), against which a login is checked; the password cannot be read from it, but
+    guesses can be tested."""
     server_key: bytes = b""
+    """Key with which the broker proves to the client that it knows the credential (RFC 5802)."""
     iterations: Int32 = 0
+    """Rounds of hashing when the password was salted, from 4096 to 16384."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""VoteRequest (request, api key 52).
+"""VoteRequest (request, api key 52). A KRaft voter that hears nothing from a leader asks the others for their vote
+(KIP-595). Needs ClusterAction on the cluster. Version 1 adds directory ids (KIP-853), version 2 the pre-vote,
+which changes no epoch (KIP-996).
 
 Versions 0-2, flexible.
 
@@ -25,15 +27,27 @@ class PartitionData(Struct, frozen=True):
     """In VoteRequest: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     replica_epoch: Annotated[Int32, Wire(aliases=("CandidateEpoch",))] = 0
+    """Epoch that the sender wants to lead in, one above the last it knew; in a pre-vote the epoch that it is in."""
     replica_id: Annotated[Int32, Wire(entity_type="brokerId", aliases=("CandidateId",))] = 0
+    """Sender's node.id: the candidate."""
     replica_directory_id: Annotated[
         uuid.UUID, Wire("1+", ignorable=True, aliases=("CandidateDirectoryId",)),
     ] = ZERO_UUID
+    """Sender's metadata log directory, from version 1 on (KIP-853); all zero when unknown. Id and directory together
+    identify a voter."""
     voter_directory_id: Annotated[uuid.UUID, Wire("1+", ignorable=True)] = ZERO_UUID
+    """Metadata log directory of the node that is asked, from version 1 on; all zero skips the check, another one
+    than the receiver's gets error 125."""
     last_offset_epoch: Int32 = 0
+    """Leader epoch of the last record in the sender's log."""
     last_offset: Int64 = 0
+    """End of the sender's log, one above its last record. A vote goes to a log that is at least as far, by epoch
+    first and then by offset."""
     pre_vote: Annotated[bool, Wire("2+")] = False
+    """True asks whether a vote would be granted, before the sender raises its epoch (KIP-996); before version 2
+    always a real vote."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -41,12 +55,16 @@ class TopicData(Struct, frozen=True):
     """In VoteRequest: versions 0-2."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class VoteRequest(Message, frozen=True):
-    """VoteRequest: versions 0-2, flexible 0+."""
+    """A KRaft voter that hears nothing from a leader asks the others for their vote (KIP-595). Needs ClusterAction
+    on the cluster. Version 1 adds directory ids (KIP-853), version 2 the pre-vote, which changes no epoch
+    (KIP-996)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",
@@ -59,8 +77,11 @@ class VoteRequest(Message, frozen=True):
     )
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""
     voter_id: Annotated[Int32, Wire("1+", ignorable=True, entity_type="brokerId")] = -1
+    """Node that is asked, from version 1 on; -1 skips the check. A node with another id answers with error 125."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; any other number or name is an invalid request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""VoteResponse (response, api key 52).
+"""VoteResponse (response, api key 52). One voter's answer (KIP-595). A majority of granted votes makes the sender
+leader, a majority of granted pre-votes makes it a candidate.
 
 Versions 0-2, flexible.
 
@@ -25,10 +26,16 @@ class PartitionData(Struct, frozen=True):
     """In VoteResponse: versions 0-2."""
 
     partition_index: Int32 = 0
+    """Always 0: __cluster_metadata has one partition."""
     error_code: Int16 = 0
+    """0, or why no vote was considered: 42 id, epoch or offset of the sender is not valid, 74 the receiver knows a
+    higher epoch, 125 the request was meant for another voter."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Leader that the receiver knows in LeaderEpoch; -1 when it knows none."""
     leader_epoch: Int32 = 0
+    """Highest epoch that the receiver knows; a higher one than the sender's ends its candidacy."""
     vote_granted: bool = False
+    """True when the vote is granted. A voter grants one real vote in an epoch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,7 +43,9 @@ class TopicData(Struct, frozen=True):
     """In VoteResponse: versions 0-2."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Always __cluster_metadata; other topics have no KRaft quorum."""
     partitions: tuple[PartitionData, ...] = ()
+    """One entry: partition 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -46,21 +55,29 @@ class NodeEndpoint(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     node_id: Annotated[Int32, Wire(map_key=True, entity_type="brokerId")] = 0
+    """Leader whose address follows."""
     host: str = ""
+    """Host of the leader on the listener that the request came in on."""
     port: Uint16 = 0
+    """TCP port of the leader on that listener."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class VoteResponse(Message, frozen=True):
-    """VoteResponse: versions 0-2, flexible 0+."""
+    """One voter's answer (KIP-595). A majority of granted votes makes the sender leader, a majority of granted
+    pre-votes makes it a candidate."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="0+", kind="response", family="rpc", api_key=52, source="rpc/VoteResponse.json",
     )
 
     error_code: Int16 = 0
+    """0, or an error of the whole request: 31 ClusterAction on the cluster is missing, 42 not exactly partition 0 of
+    __cluster_metadata, 104 other cluster."""
     topics: tuple[TopicData, ...] = ()
+    """One entry: the topic __cluster_metadata; empty when ErrorCode is not 0."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("1+", tagged="1+", tag=0)] = ()
+    """Address of the leader in LeaderId, from version 1 on (KIP-853); empty when it is not known."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

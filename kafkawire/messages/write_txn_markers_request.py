@@ -26,9 +26,9 @@ class WritableTxnMarkerTopic(Struct, frozen=True):
     """In WriteTxnMarkersRequest: versions 0-2."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic that the transaction has written to."""
     partition_indexes: tuple[Int32, ...] = ()
-    """Partitions to write to; the broker asked must lead them."""
+    """Partitions that get the marker; the broker asked must lead them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,13 +42,13 @@ class WritableTxnMarker(Struct, frozen=True):
     transaction_result: bool = False
     """True writes COMMIT, false ABORT."""
     topics: tuple[WritableTxnMarkerTopic, ...] = ()
-    """The topics to write to."""
+    """Partitions that get the marker, grouped by topic."""
     coordinator_epoch: Int32 = 0
     """Leader epoch of the coordinator's __transaction_state partition. Below the highest seen for this producer it
     is refused; one set too high makes the partition refuse the coordinator's own markers later."""
     transaction_version: Annotated[Int8, Wire("2+", ignorable=True)] = 0
     """2: the marker's epoch must be above the producer's (KIP-890). 0 or 1: the same epoch will do, which is what an
-    admin's abort needs."""
+    admin's abort needs. From version 2 of the request on, before it 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -68,7 +68,7 @@ class WriteTxnMarkersRequest(Message, frozen=True):
     )
 
     markers: tuple[WritableTxnMarker, ...] = ()
-    """The markers to write."""
+    """One entry for each producer whose transaction ends."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

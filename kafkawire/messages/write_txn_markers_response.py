@@ -1,5 +1,5 @@
-"""WriteTxnMarkersResponse (response, api key 27). Which markers were written, for each producer and partition
-(KIP-98).
+"""WriteTxnMarkersResponse (response, api key 27). Outcome for each marker and partition (KIP-98). The coordinator
+sends a marker again until every partition has it or is gone.
 
 Versions 0-2, flexible from version 1.
 
@@ -25,7 +25,7 @@ class WritableTxnMarkerPartitionResult(Struct, frozen=True):
     """In WriteTxnMarkersResponse: versions 0-2."""
 
     partition_index: Int32 = 0
-    """Partition number."""
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
     """0 when written; else 3 unknown topic or partition, 6 not the leader, 31 no right to, 47 producer epoch too
     old, 52 coordinator epoch below the one seen."""
@@ -36,9 +36,9 @@ class WritableTxnMarkerTopicResult(Struct, frozen=True):
     """In WriteTxnMarkersResponse: versions 0-2."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
-    """Topic name."""
+    """Topic as the request gave it."""
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = ()
-    """Results by partition."""
+    """One entry for each partition that the request listed."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -48,12 +48,13 @@ class WritableTxnMarkerResult(Struct, frozen=True):
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id of the marker; the request's other fields do not come back."""
     topics: tuple[WritableTxnMarkerTopicResult, ...] = ()
-    """Results by topic."""
+    """Outcomes of one marker, grouped by topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class WriteTxnMarkersResponse(Message, frozen=True):
-    """Which markers were written, for each producer and partition (KIP-98)."""
+    """Outcome for each marker and partition (KIP-98). The coordinator sends a marker again until every partition has
+    it or is gone."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2", flexible="1+", kind="response", family="rpc", api_key=27, source="rpc/WriteTxnMarkersResponse.json",

@@ -1,4 +1,6 @@
-"""ZkMigrationStateRecord (metadata, api key 21).
+"""ZkMigrationStateRecord (metadata, api key 21). How far the cluster's migration from ZooKeeper to KRaft has come
+(KIP-866), from metadata.version 3.4-IV0 on. Controllers without ZooKeeper support do not start with a migration
+in progress.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class ZkMigrationStateRecord(Message, frozen=True):
-    """ZkMigrationStateRecord: version 0, flexible 0+."""
+    """How far the cluster's migration from ZooKeeper to KRaft has come (KIP-866), from metadata.version 3.4-IV0 on.
+    Controllers without ZooKeeper support do not start with a migration in progress."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,6 +34,9 @@ class ZkMigrationStateRecord(Message, frozen=True):
     )
 
     zk_migration_state: Int8 = 0
+    """0 none: created with KRaft; 2 waiting for the preconditions; 1 migrating: data is written to both; 3 done. The
+    values 1 and 2 are out of order because Kafka 3.4 wrote 1 for the waiting state; 4, ZooKeeper only, is
+    never stored."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
