@@ -57,6 +57,7 @@ check: $(VENV)/.dev check-rust
 	@collected=$$($(BIN)/pytest --collect-only -qq 2>&1) || { echo "$$collected"; exit 1; }
 	$(BIN)/lint-imports
 	$(BIN)/python -m kafkawire.codegen --check
+	$(BIN)/python -m tools.import_schemas.about_check
 
 check-rust:
 ifdef CARGO

@@ -47,7 +47,8 @@ class AccessControlEntryRecord(Message, frozen=True):
     principal: str = ""
     """Type and name, for example User:alice; User:* for everyone."""
     host: str = ""
-    """IP address from which the client connects, * for any; host names do not match."""
+    """IP address from which the client connects, or * for any; from metadata.version 4.4-IV1 on also a range like
+    10.0.0.0/8 (KIP-1276). Host names do not match."""
     operation: Int8 = 0
     """2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, 9 cluster action, 10 describe configs, 11
     alter configs, 12 idempotent write, 13 create tokens, 14 describe tokens, 15 two-phase commit (KIP-939)."""

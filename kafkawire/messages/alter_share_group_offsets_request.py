@@ -1,4 +1,6 @@
-"""AlterShareGroupOffsetsRequest (request, api key 91).
+"""AlterShareGroupOffsetsRequest (request, api key 91). Sets the start offsets of a share group that has no members,
+and discards its delivery state in those partitions (KIP-932). An admin client sends it to the group coordinator,
+which initializes the state at the share coordinator. Needs Read on the group and on each topic.
 
 Version 0, flexible.
 
@@ -24,7 +26,10 @@ class AlterShareGroupOffsetsRequestPartition(Struct, frozen=True):
     """In AlterShareGroupOffsetsRequest: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     start_offset: Int64 = 0
+    """Offset of the first record that the group shall deliver; acknowledgements from before the change are
+    forgotten."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +37,16 @@ class AlterShareGroupOffsetsRequestTopic(Struct, frozen=True):
     """In AlterShareGroupOffsetsRequest: version 0."""
 
     topic_name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic, by name; one that does not exist gets 3 in each of its partitions."""
     partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...] = ()
+    """Partitions of this topic to change."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterShareGroupOffsetsRequest(Message, frozen=True):
-    """AlterShareGroupOffsetsRequest: version 0, flexible 0+."""
+    """Sets the start offsets of a share group that has no members, and discards its delivery state in those
+    partitions (KIP-932). An admin client sends it to the group coordinator, which initializes the state at
+    the share coordinator. Needs Read on the group and on each topic."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -50,7 +59,9 @@ class AlterShareGroupOffsetsRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group to change; empty gets 24."""
     topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = ()
+    """Partitions to change, by topic; others keep their state."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

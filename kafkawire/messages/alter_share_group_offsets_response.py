@@ -1,4 +1,5 @@
-"""AlterShareGroupOffsetsResponse (response, api key 91).
+"""AlterShareGroupOffsetsResponse (response, api key 91). Outcome of setting start offsets of a share group, by
+partition (KIP-932). Some partitions may fail while others change.
 
 Version 0, flexible.
 
@@ -24,8 +25,12 @@ class AlterShareGroupOffsetsResponsePartition(Struct, frozen=True):
     """In AlterShareGroupOffsetsResponse: version 0."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why this partition is unchanged: 3 unknown topic or partition, 29 Read on the topic is missing, or the
+    code with which the share coordinator refused the new state."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,13 +38,17 @@ class AlterShareGroupOffsetsResponseTopic(Struct, frozen=True):
     """In AlterShareGroupOffsetsResponse: version 0."""
 
     topic_name: Annotated[str, Wire(map_key=True, entity_type="topicName")] = ""
+    """Topic, as the request named it."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that belongs to the name; all zeros when the topic is unknown or the caller may not Read it."""
     partitions: tuple[AlterShareGroupOffsetsResponsePartition, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class AlterShareGroupOffsetsResponse(Message, frozen=True):
-    """AlterShareGroupOffsetsResponse: version 0, flexible 0+."""
+    """Outcome of setting start offsets of a share group, by partition (KIP-932). Some partitions may fail while
+    others change."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,9 +60,15 @@ class AlterShareGroupOffsetsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why nothing was changed: 14 coordinator still loading, 15 not available, 16 another broker coordinates
+    the group, 24 empty group id, 30 Read on the group is missing, 35 share groups not enabled
+    (share.version), 68 the group has members, 69 not a share group."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     responses: tuple[AlterShareGroupOffsetsResponseTopic, ...] = ()
+    """Results by topic; empty when the request failed before any partition was looked at."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -42,7 +42,7 @@ class BrokerRegistrationChangeRecord(Message, frozen=True):
     broker_epoch: Int64 = 0
     """Epoch of the registration that changes; replay fails when it is not the present one."""
     fenced: Annotated[Int8, Wire(tagged="0+", tag=0)] = 0
-    """1 fences the broker, so that it can neither lead nor be in sync; -1 unfences it; 0 changes nothing."""
+    """1 fences the broker, so that it leads nothing and cannot join in-sync sets; -1 unfences it; 0 changes nothing."""
     in_controlled_shutdown: Annotated[Int8, Wire("1+", tagged="1+", tag=1)] = 0
     """1 when the broker has begun to shut down (KIP-841), 0 for no change. There is no way back but a new
     registration."""

@@ -1,6 +1,6 @@
 """ClearElrRecord (metadata, api key 28). Empties EligibleLeaderReplicas and LastKnownElr of one topic's partitions,
-or of all. The controller appends it after each ConfigRecord for min.insync.replicas, because they depend on that
-setting, while the feature eligible.leader.replicas.version is on (KIP-966).
+or of all. The controller appends it together with a ConfigRecord for min.insync.replicas, on which they depend,
+while the feature eligible.leader.replicas.version is on (KIP-966).
 
 Version 0, flexible.
 
@@ -22,7 +22,7 @@ from kafkawire.wire.write import Append
 
 class ClearElrRecord(Message, frozen=True):
     """Empties EligibleLeaderReplicas and LastKnownElr of one topic's partitions, or of all. The controller appends
-    it after each ConfigRecord for min.insync.replicas, because they depend on that setting, while the feature
+    it together with a ConfigRecord for min.insync.replicas, on which they depend, while the feature
     eligible.leader.replicas.version is on (KIP-966)."""
 
     spec: ClassVar[MessageSpec] = message(

@@ -33,7 +33,7 @@ class TopicPartitions(Struct, frozen=True):
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=0)] = ()
     """For each entry of Partitions, in the same order, the member epoch at which the member got it. A commit with an
     older epoch is refused for that partition (KIP-1251). Null in records of Kafka 4.2 and older; MemberEpoch
-    then stands for all."""
+    then applies to all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,8 +51,8 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message, frozen=True):
     )
 
     member_epoch: Int32 = 0
-    """Epoch that the member must send in heartbeats and offset commits; at most the target's AssignmentEpoch. -2 for
-    a static member that left for a short time and may return."""
+    """Epoch that the coordinator gave the member and expects in its heartbeats; at most the target's
+    AssignmentEpoch. -2 for a static member that left for a short time and may return."""
     previous_member_epoch: Int32 = 0
     """MemberEpoch before the last rise. A heartbeat with it is still accepted from a member that lost the response,
     if what it owns is part of AssignedPartitions."""

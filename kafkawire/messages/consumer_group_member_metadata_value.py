@@ -60,7 +60,7 @@ class ConsumerGroupMemberMetadataValue(Message, frozen=True):
     instance_id: Annotated[str | None, Wire(nullable="0+")] = ""
     """Client's group.instance.id, which makes the member static (KIP-345); null for a dynamic member."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Client's client.rack, for rack-aware assignors (KIP-881); null when unset."""
+    """Client's client.rack, which the assignor may use to prefer near replicas; null when unset."""
     client_id: str = ""
     """Client's client.id from the request header, for display only; it may be empty."""
     client_host: str = ""

@@ -1,6 +1,6 @@
-"""ConsumerGroupRegularExpressionValue (coordinator-value, api key 16). Topics that a subscription pattern stands
-for, after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator resolves patterns in the background, again
-after changes of topics and from time to time for changes of ACLs.
+"""ConsumerGroupRegularExpressionValue (coordinator-value, api key 16). Topics that match a subscription pattern,
+after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator resolves patterns in the background, again after
+changes of topics and from time to time for changes of ACLs.
 
 Version 0, flexible.
 
@@ -22,7 +22,7 @@ from kafkawire.wire.write import Append
 
 
 class ConsumerGroupRegularExpressionValue(Message, frozen=True):
-    """Topics that a subscription pattern stands for, after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator
+    """Topics that match a subscription pattern, after its int16 version 0 (KIP-848, Kafka 4.0). The coordinator
     resolves patterns in the background, again after changes of topics and from time to time for changes of
     ACLs."""
 

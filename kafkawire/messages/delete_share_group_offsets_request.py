@@ -1,4 +1,6 @@
-"""DeleteShareGroupOffsetsRequest (request, api key 92).
+"""DeleteShareGroupOffsetsRequest (request, api key 92). Removes the state of a share group without members in whole
+topics (KIP-932). An admin client sends it to the group coordinator, which has the share coordinators delete it.
+Needs Delete on the group and Read on each topic.
 
 Version 0, flexible.
 
@@ -23,11 +25,14 @@ class DeleteShareGroupOffsetsRequestTopic(Struct, frozen=True):
     """In DeleteShareGroupOffsetsRequest: version 0."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, by name. When the group consumes it again, share.auto.offset.reset decides where it starts."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteShareGroupOffsetsRequest(Message, frozen=True):
-    """DeleteShareGroupOffsetsRequest: version 0, flexible 0+."""
+    """Removes the state of a share group without members in whole topics (KIP-932). An admin client sends it to the
+    group coordinator, which has the share coordinators delete it. Needs Delete on the group and Read on each
+    topic."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -40,7 +45,9 @@ class DeleteShareGroupOffsetsRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group to change; empty gets 24."""
     topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...] = ()
+    """Topics in which the group loses its state, in all partitions."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

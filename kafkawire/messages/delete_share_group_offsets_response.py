@@ -1,4 +1,5 @@
-"""DeleteShareGroupOffsetsResponse (response, api key 92).
+"""DeleteShareGroupOffsetsResponse (response, api key 92). Outcome of removing a share group's state, by topic
+(KIP-932). A topic of which some partition failed keeps an error and may be deleted again.
 
 Version 0, flexible.
 
@@ -24,14 +25,21 @@ class DeleteShareGroupOffsetsResponseTopic(Struct, frozen=True):
     """In DeleteShareGroupOffsetsResponse: version 0."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the request named it."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that belongs to the name; all zeros when the topic is unknown, has no state of the group or may not be
+    read."""
     error_code: Int16 = 0
+    """0, or: 3 unknown topic, or one in which the group has no state; 29 Read on the topic is missing; otherwise the
+    error of the share coordinator for one of its partitions."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteShareGroupOffsetsResponse(Message, frozen=True):
-    """DeleteShareGroupOffsetsResponse: version 0, flexible 0+."""
+    """Outcome of removing a share group's state, by topic (KIP-932). A topic of which some partition failed keeps an
+    error and may be deleted again."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -43,9 +51,15 @@ class DeleteShareGroupOffsetsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or why nothing was deleted: 14 coordinator still loading, 15 not available, 16 another broker coordinates
+    the group, 24 empty group id, 30 Delete on the group is missing, 35 share groups not enabled
+    (share.version), 68 the group has members, 69 no share group of this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     responses: tuple[DeleteShareGroupOffsetsResponseTopic, ...] = ()
+    """One entry for each topic of the request; empty under a top-level error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

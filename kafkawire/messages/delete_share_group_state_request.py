@@ -1,4 +1,6 @@
-"""DeleteShareGroupStateRequest (request, api key 86).
+"""DeleteShareGroupStateRequest (request, api key 86). Removes the state of a share group in some partitions
+(KIP-932). The group coordinator sends it to the share coordinator when a share group or its offsets are deleted;
+deleted topics need no request. It needs ClusterAction on the cluster and is retried after errors 14, 15 and 16.
 
 Version 0, flexible.
 
@@ -25,6 +27,7 @@ class PartitionData(Struct, frozen=True):
     """In DeleteShareGroupStateRequest: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,12 +35,16 @@ class DeleteStateData(Struct, frozen=True):
     """In DeleteShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions of this topic whose state goes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DeleteShareGroupStateRequest(Message, frozen=True):
-    """DeleteShareGroupStateRequest: version 0, flexible 0+."""
+    """Removes the state of a share group in some partitions (KIP-932). The group coordinator sends it to the share
+    coordinator when a share group or its offsets are deleted; deleted topics need no request. It needs
+    ClusterAction on the cluster and is retried after errors 14, 15 and 16."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -50,7 +57,9 @@ class DeleteShareGroupStateRequest(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state is meant; when it is empty, the response is empty."""
     topics: tuple[DeleteStateData, ...] = ()
+    """Partitions to forget, by topic; when it is empty, the response is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

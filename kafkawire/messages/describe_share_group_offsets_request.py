@@ -1,4 +1,6 @@
-"""DescribeShareGroupOffsetsRequest (request, api key 90).
+"""DescribeShareGroupOffsetsRequest (request, api key 90). Asks the group coordinator where share groups stand in
+their partitions (KIP-932); it reads that from the share coordinators. Needs Describe on the group and on the
+topics. Version 1 adds Lag to the response (KIP-1226).
 
 Versions 0-1, flexible.
 
@@ -23,7 +25,9 @@ class DescribeShareGroupOffsetsRequestTopic(Struct, frozen=True):
     """In DescribeShareGroupOffsetsRequest: versions 0-1."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, by name; one that does not exist is answered with StartOffset -1, without an error."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions to report."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,12 +35,16 @@ class DescribeShareGroupOffsetsRequestGroup(Struct, frozen=True):
     """In DescribeShareGroupOffsetsRequest: versions 0-1."""
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group to look at."""
     topics: Annotated[tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None, Wire(nullable="0+")] = ()
+    """Topics to report; null asks for every topic in which the group has state, an empty list for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeShareGroupOffsetsRequest(Message, frozen=True):
-    """DescribeShareGroupOffsetsRequest: versions 0-1, flexible 0+."""
+    """Asks the group coordinator where share groups stand in their partitions (KIP-932); it reads that from the
+    share coordinators. Needs Describe on the group and on the topics. Version 1 adds Lag to the response
+    (KIP-1226)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -49,6 +57,7 @@ class DescribeShareGroupOffsetsRequest(Message, frozen=True):
     )
 
     groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = ()
+    """One entry for each share group to look at; all must have the receiving broker as coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""DescribeShareGroupOffsetsResponse (response, api key 90).
+"""DescribeShareGroupOffsetsResponse (response, api key 90). Start offsets, and from version 1 on the lag (KIP-1226),
+of share groups in their partitions. A partition without share state appears with StartOffset -1 and no error.
 
 Versions 0-1, flexible.
 
@@ -24,11 +25,21 @@ class DescribeShareGroupOffsetsResponsePartition(Struct, frozen=True):
     """In DescribeShareGroupOffsetsResponse: versions 0-1."""
 
     partition_index: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     start_offset: Int64 = 0
+    """First offset that the share group has not finished with; records from there on may be delivered. -1 when the
+    group has not started on the partition or its state cannot be read."""
     leader_epoch: Int32 = 0
+    """Partition leader epoch that the share coordinator recorded last; 0 when there is no state."""
     lag: Annotated[Int64, Wire("1+", ignorable=True)] = -1
+    """Records from StartOffset to the end of the partition that the group has not finished with; those accepted or
+    archived after StartOffset are subtracted. -1 when unknown, for example before the group starts. From
+    version 1 on (KIP-1226)."""
     error_code: Int16 = 0
+    """0, or why the partition has no result: 29 Describe on the topic is missing, otherwise the error of looking up
+    the end offset for Lag. Failure to read the share state is no error but StartOffset -1."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -36,8 +47,11 @@ class DescribeShareGroupOffsetsResponseTopic(Struct, frozen=True):
     """In DescribeShareGroupOffsetsResponse: versions 0-1."""
 
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, by the name that the request used or that belongs to TopicId."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; all zeros when it does not exist or may not be described."""
     partitions: tuple[DescribeShareGroupOffsetsResponsePartition, ...] = ()
+    """Results for the partitions of this topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,14 +59,22 @@ class DescribeShareGroupOffsetsResponseGroup(Struct, frozen=True):
     """In DescribeShareGroupOffsetsResponse: versions 0-1."""
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Share group that the entry reports."""
     topics: tuple[DescribeShareGroupOffsetsResponseTopic, ...] = ()
+    """Results by topic; empty under an error of the group. When all topics were asked for, those that the caller may
+    not Describe are left out."""
     error_code: Int16 = 0
+    """0, or why the group has no result: 14 coordinator still loading, 15 not available, 16 another broker
+    coordinates the group, 30 Describe on the group is missing, 35 share groups not enabled (share.version),
+    69 no share group of this id (when all topics are asked for)."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class DescribeShareGroupOffsetsResponse(Message, frozen=True):
-    """DescribeShareGroupOffsetsResponse: versions 0-1, flexible 0+."""
+    """Start offsets, and from version 1 on the lag (KIP-1226), of share groups in their partitions. A partition
+    without share state appears with StartOffset -1 and no error."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -64,7 +86,9 @@ class DescribeShareGroupOffsetsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...] = ()
+    """One entry for each group asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

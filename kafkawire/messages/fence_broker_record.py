@@ -1,6 +1,6 @@
-"""FenceBrokerRecord (metadata, api key 7). Fences a broker whose heartbeats have stopped: it can neither lead nor be
-in sync. Controllers append it only below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with
-Fenced 1.
+"""FenceBrokerRecord (metadata, api key 7). Fences a broker whose heartbeats have stopped: it leads nothing and
+cannot join in-sync sets. Controllers append it only below metadata.version 3.3-IV2, later a
+BrokerRegistrationChangeRecord with Fenced 1.
 
 Version 0, flexible.
 
@@ -21,8 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class FenceBrokerRecord(Message, frozen=True):
-    """Fences a broker whose heartbeats have stopped: it can neither lead nor be in sync. Controllers append it only
-    below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with Fenced 1."""
+    """Fences a broker whose heartbeats have stopped: it leads nothing and cannot join in-sync sets. Controllers
+    append it only below metadata.version 3.3-IV2, later a BrokerRegistrationChangeRecord with Fenced 1."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",

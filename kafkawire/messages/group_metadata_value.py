@@ -45,7 +45,7 @@ class MemberMetadata(Struct, frozen=True):
     version and a ConsumerProtocolSubscription."""
     assignment: Annotated[bytes, Wire(name="assignment")] = b""
     """Bytes that the leader sent for this member in SyncGroup. For protocolType consumer they are an int16 version
-    and a ConsumerProtocolAssignment; empty when it gets nothing."""
+    and a ConsumerProtocolAssignment. Empty when the leader sent nothing for it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

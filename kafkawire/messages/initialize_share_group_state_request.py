@@ -1,4 +1,7 @@
-"""InitializeShareGroupStateRequest (request, api key 83).
+"""InitializeShareGroupStateRequest (request, api key 83). Creates the state of a share group in some partitions, or
+resets it (KIP-932). The group coordinator sends it to the share coordinator when a group subscribes to new
+partitions and for AlterShareGroupOffsets. It needs ClusterAction on the cluster and is retried after errors 14,
+15 and 16.
 
 Version 0, flexible.
 
@@ -25,8 +28,13 @@ class PartitionData(Struct, frozen=True):
     """In InitializeShareGroupStateRequest: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     state_epoch: Int32 = 0
+    """Group epoch at which the state starts. Lower than the one recorded gets 124; a higher one fences writes that
+    still carry the old one."""
     start_offset: Int64 = 0
+    """Offset at which delivery starts; -1 leaves it to the partition leader, which applies the group's
+    share.auto.offset.reset at its first fetch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,12 +42,16 @@ class InitializeStateData(Struct, frozen=True):
     """In InitializeShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions of this topic that get a new state without batches."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class InitializeShareGroupStateRequest(Message, frozen=True):
-    """InitializeShareGroupStateRequest: version 0, flexible 0+."""
+    """Creates the state of a share group in some partitions, or resets it (KIP-932). The group coordinator sends it
+    to the share coordinator when a group subscribes to new partitions and for AlterShareGroupOffsets. It
+    needs ClusterAction on the cluster and is retried after errors 14, 15 and 16."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -52,7 +64,9 @@ class InitializeShareGroupStateRequest(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state is meant; when it is empty, the response is empty."""
     topics: tuple[InitializeStateData, ...] = ()
+    """Partitions to initialize, by topic; when it is empty, the response is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""InitializeShareGroupStateResponse (response, api key 83).
+"""InitializeShareGroupStateResponse (response, api key 83). Outcome of initializing share group state, by partition
+(KIP-932). It has no throttle time, because only brokers use it.
 
 Version 0, flexible.
 
@@ -24,8 +25,13 @@ class PartitionResult(Struct, frozen=True):
     """In InitializeShareGroupStateResponse: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why there is no new state: 3 unknown topic or partition, 14 coordinator still loading, 15 not available,
+    16 another broker coordinates the partition, 31 ClusterAction is missing, 42 malformed, 124 state epoch
+    lower than recorded."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +39,15 @@ class InitializeStateResult(Struct, frozen=True):
     """In InitializeShareGroupStateResponse: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionResult, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class InitializeShareGroupStateResponse(Message, frozen=True):
-    """InitializeShareGroupStateResponse: version 0, flexible 0+."""
+    """Outcome of initializing share group state, by partition (KIP-932). It has no throttle time, because only
+    brokers use it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -50,6 +59,7 @@ class InitializeShareGroupStateResponse(Message, frozen=True):
     )
 
     results: tuple[InitializeStateResult, ...] = ()
+    """One entry for each topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

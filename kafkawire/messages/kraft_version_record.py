@@ -1,4 +1,6 @@
-"""KRaftVersionRecord (data).
+"""KRaftVersionRecord (data). Value of the control record (type 5) that raises the kraft.version feature (KIP-853).
+The bootstrap snapshot of a dynamic quorum has it, the log after an upgrade, and later snapshots; without one,
+kraft.version is 0.
 
 Version 0, flexible.
 
@@ -19,14 +21,19 @@ from kafkawire.wire.write import Append
 
 
 class KRaftVersionRecord(Message, frozen=True):
-    """KRaftVersionRecord: version 0, flexible 0+."""
+    """Value of the control record (type 5) that raises the kraft.version feature (KIP-853). The bootstrap snapshot
+    of a dynamic quorum has it, the log after an upgrade, and later snapshots; without one, kraft.version is
+    0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="common", source="common/KRaftVersionRecord.json",
     )
 
     version: Int16 = 0
+    """Version of this value, always 0 so far; the value has no other version prefix."""
     kraft_version: Annotated[Int16, Wire(name="KRaftVersion")] = 0
+    """Level of the kraft.version feature: with 0, controller.quorum.voters fixes the voters; with 1, they are in
+    VotersRecord and can change at runtime."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

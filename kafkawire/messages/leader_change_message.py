@@ -1,4 +1,6 @@
-"""LeaderChangeMessage (data).
+"""LeaderChangeMessage (data). Value of the control record (type 2) with which a new KRaft leader opens its epoch in
+__cluster_metadata (KIP-595); the epoch is the batch's partition leader epoch. The leader's high watermark moves
+only once this record is committed. Version 1 adds directory ids (KIP-853); Kafka through 4.4 writes version 0.
 
 Versions 0-1, flexible.
 
@@ -25,21 +27,30 @@ class Voter(Struct, frozen=True):
     """In LeaderChangeMessage: versions 0-1."""
 
     voter_id: Int32 = 0
+    """Controller's node.id."""
     voter_directory_id: Annotated[uuid.UUID, Wire("1+")] = ZERO_UUID
+    """Id of the controller's metadata log directory (meta.properties), from version 1 on; all zeros when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class LeaderChangeMessage(Message, frozen=True):
-    """LeaderChangeMessage: versions 0-1, flexible 0+."""
+    """Value of the control record (type 2) with which a new KRaft leader opens its epoch in __cluster_metadata
+    (KIP-595); the epoch is the batch's partition leader epoch. The leader's high watermark moves only once
+    this record is committed. Version 1 adds directory ids (KIP-853); Kafka through 4.4 writes version 0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="0+", kind="data", family="common", source="common/LeaderChangeMessage.json",
     )
 
     version: Int16 = 0
+    """Version of this value, 0 as Kafka writes it; the value has no other version prefix. Kafka 2.8 and older wrote
+    the value without it."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Controller (node.id) that won the election and wrote the record."""
     voters: tuple[Voter, ...] = ()
+    """All voters of the quorum at the start of the epoch, the leader included."""
     granting_voters: tuple[Voter, ...] = ()
+    """Voters whose vote made the leader win, its own included; at least a majority of Voters."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,6 +1,6 @@
-"""NoOpRecord (metadata, api key 20). Changes nothing: the active controller appends it when it has been idle for
+"""NoOpRecord (metadata, api key 20). Changes nothing: the active controller appends one every
 metadata.max.idle.interval.ms (500 by default, 0 for never), so that the high watermark moves and lag can be
-measured (KIP-835). From metadata.version 3.3-IV1 on.
+measured in an idle cluster (KIP-835). From metadata.version 3.3-IV1 on.
 
 Version 0, flexible.
 
@@ -20,8 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class NoOpRecord(Message, frozen=True):
-    """Changes nothing: the active controller appends it when it has been idle for metadata.max.idle.interval.ms (500
-    by default, 0 for never), so that the high watermark moves and lag can be measured (KIP-835). From
+    """Changes nothing: the active controller appends one every metadata.max.idle.interval.ms (500 by default, 0 for
+    never), so that the high watermark moves and lag can be measured in an idle cluster (KIP-835). From
     metadata.version 3.3-IV1 on."""
 
     spec: ClassVar[MessageSpec] = message(

@@ -34,7 +34,7 @@ class OffsetCommitKey(Message, frozen=True):
     chooses the partition and so the coordinator."""
     topic: Annotated[str, Wire(name="topic")] = ""
     """Topic whose position is kept, by name. The key has no topic id, so a topic that is deleted and created again
-    uses the same key; OffsetCommitValue.topicId tells them apart."""
+    uses the same key; OffsetCommitValue.topicId is what differs."""
     partition: Annotated[Int32, Wire(name="partition")] = 0
     """Number of the partition in its topic, from 0. Group, topic and this number together are the key by which
     compaction keeps the newest commit."""

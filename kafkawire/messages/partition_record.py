@@ -44,7 +44,8 @@ class PartitionRecord(Message, frozen=True):
     """Broker ids, the preferred leader first. During a reassignment it holds the old replicas together with the new
     ones."""
     isr: tuple[Int32, ...] = ()
-    """Broker ids of the replicas that are in sync with the leader, the leader among them."""
+    """Broker ids of the replicas that are in sync with the leader, the leader among them. The last member stays when
+    it fails, unless eligible leader replicas are on (KIP-966)."""
     removing_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
     """Those of Replicas that a reassignment in progress takes away at its end (KIP-455); empty without one."""
     adding_replicas: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
@@ -55,8 +56,8 @@ class PartitionRecord(Message, frozen=True):
     """0 recovered; 1 recovering: the leader came from an unclean election and has not yet confirmed with
     AlterPartition that it has recovered (KIP-704)."""
     leader_epoch: Int32 = -1
-    """Number of the leadership, 0 at first, one more for every PartitionChangeRecord with a Leader other than -2.
-    Fetches and produced batches are fenced by it."""
+    """Number of the leadership, 0 at first, one more for every PartitionChangeRecord with a Leader other than -2. A
+    broker refuses fetches that name an older one."""
     partition_epoch: Int32 = -1
     """Number of the partition's state, 0 at first, one more with every PartitionChangeRecord. AlterPartition must
     name it, otherwise it fails (KIP-497)."""

@@ -1,6 +1,6 @@
 """ProducerSnapshot (data). Content of a .snapshot file beside the log segments, after its int16 version: the state
 of every idempotent producer at the offset in the file name. A broker loads the newest when it opens the log and
-reads only the batches after it. It stands for batches up to that offset, exclusive.
+reads only the batches from there on. Batches at that offset and above are not covered.
 
 Version 1, not flexible.
 
@@ -53,7 +53,7 @@ class ProducerEntry(Struct, frozen=True):
 class ProducerSnapshot(Message, frozen=True):
     """Content of a .snapshot file beside the log segments, after its int16 version: the state of every idempotent
     producer at the offset in the file name. A broker loads the newest when it opens the log and reads only
-    the batches after it. It stands for batches up to that offset, exclusive."""
+    the batches from there on. Batches at that offset and above are not covered."""
 
     spec: ClassVar[MessageSpec] = message("1", kind="data", family="storage", source="storage/ProducerSnapshot.json")
 

@@ -1,4 +1,6 @@
-"""QuorumStateData (data).
+"""QuorumStateData (data). Content of the file quorum-state in the __cluster_metadata-0 directory, as JSON with the
+version in data_version (KIP-595): what a KRaft replica must remember of elections over a restart, so that it
+votes once in an epoch. Version 1 goes with kraft.version 1 (KIP-853).
 
 Versions 0-1, flexible.
 
@@ -27,23 +29,36 @@ class Voter(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="0")
 
     voter_id: Int32 = 0
+    """Controller's node.id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class QuorumStateData(Message, frozen=True):
-    """QuorumStateData: versions 0-1, flexible 0+."""
+    """Content of the file quorum-state in the __cluster_metadata-0 directory, as JSON with the version in
+    data_version (KIP-595): what a KRaft replica must remember of elections over a restart, so that it votes
+    once in an epoch. Version 1 goes with kraft.version 1 (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="0+", kind="data", family="raft", source="raft/QuorumStateData.json",
     )
 
     cluster_id: Annotated[str, Wire("0")] = ""
+    """Always empty; Kafka reads and writes it in version 0 only and makes no use of it."""
     leader_id: Int32 = -1
+    """Leader of LeaderEpoch, by node.id; -1 when not known (yet)."""
     leader_epoch: Int32 = -1
+    """Highest election epoch that the replica has seen; it never goes down. Kafka starts at 0; -1 is only the
+    field's default."""
     voted_id: Int32 = -1
+    """Candidate that got the replica's vote in LeaderEpoch, by node.id; -1 when it has not voted. Kafka 3.9 and
+    older also write -1 once the leader is known."""
     voted_directory_id: Annotated[uuid.UUID, Wire("1+")] = ZERO_UUID
+    """Metadata log directory id of the candidate in VotedId, from version 1 on; all zeros when it is not known or
+    VotedId is -1."""
     applied_offset: Annotated[Int64, Wire("0")] = 0
+    """Always 0; Kafka writes it in version 0 only and makes no use of it."""
     current_voters: Annotated[tuple[Voter, ...] | None, Wire("0", nullable="0")] = ()
+    """Voters of controller.quorum.voters, in version 0 only; with version 1 they are in VotersRecord instead."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ReadShareGroupStateRequest (request, api key 84).
+"""ReadShareGroupStateRequest (request, api key 84). Reads the whole state of a share group in some partitions
+(KIP-932). A partition leader sends it to the share coordinator before it serves the group's first fetch; this
+also records its leader epoch. It needs ClusterAction on the cluster and is retried after errors 14, 15 and 16.
 
 Version 0, flexible.
 
@@ -25,7 +27,10 @@ class PartitionData(Struct, frozen=True):
     """In ReadShareGroupStateRequest: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_epoch: Int32 = 0
+    """Leader epoch of the sender. The coordinator records a higher one than it knows and so fences earlier leaders;
+    a lower one gets 74. -1 skips both."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +38,16 @@ class ReadStateData(Struct, frozen=True):
     """In ReadShareGroupStateRequest: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions of this topic whose state the sender takes over."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ReadShareGroupStateRequest(Message, frozen=True):
-    """ReadShareGroupStateRequest: version 0, flexible 0+."""
+    """Reads the whole state of a share group in some partitions (KIP-932). A partition leader sends it to the share
+    coordinator before it serves the group's first fetch; this also records its leader epoch. It needs
+    ClusterAction on the cluster and is retried after errors 14, 15 and 16."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -51,7 +60,9 @@ class ReadShareGroupStateRequest(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state is meant; when it is empty, the response is empty."""
     topics: tuple[ReadStateData, ...] = ()
+    """Partitions to read, by topic; when it is empty, the response is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ReadShareGroupStateResponse (response, api key 84).
+"""ReadShareGroupStateResponse (response, api key 84). State of a share group, by partition, as the share coordinator
+has it (KIP-932). It has no throttle time, because only brokers use it.
 
 Version 0, flexible.
 
@@ -25,9 +26,14 @@ class StateBatch(Struct, frozen=True):
     """In ReadShareGroupStateResponse: version 0."""
 
     first_offset: Int64 = 0
+    """Offset of the first record in this state."""
     last_offset: Int64 = 0
+    """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
+    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
+    when the leader changes."""
     delivery_count: Int16 = 0
+    """How often the records have been delivered so far."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,11 +41,21 @@ class PartitionResult(Struct, frozen=True):
     """In ReadShareGroupStateResponse: version 0."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why there is no state: 3 unknown topic or partition, 14 coordinator still loading, 15 not available, 16
+    another broker coordinates the partition, 31 ClusterAction is missing, 42 malformed or not initialized, 74
+    a later leader has read it."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     state_epoch: Int32 = 0
+    """Epoch from the initialization; the leader repeats it in its writes. 0 under an error."""
     start_offset: Int64 = 0
+    """First offset that the group has not finished with; -1 when the leader must choose it by
+    share.auto.offset.reset."""
     state_batches: tuple[StateBatch, ...] = ()
+    """What happened to records from StartOffset on, in ascending order of offsets; offsets without a batch count as
+    never delivered."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -47,12 +63,15 @@ class ReadStateResult(Struct, frozen=True):
     """In ReadShareGroupStateResponse: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionResult, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ReadShareGroupStateResponse(Message, frozen=True):
-    """ReadShareGroupStateResponse: version 0, flexible 0+."""
+    """State of a share group, by partition, as the share coordinator has it (KIP-932). It has no throttle time,
+    because only brokers use it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -64,6 +83,7 @@ class ReadShareGroupStateResponse(Message, frozen=True):
     )
 
     results: tuple[ReadStateResult, ...] = ()
+    """One entry for each topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

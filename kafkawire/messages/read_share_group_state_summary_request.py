@@ -1,4 +1,7 @@
-"""ReadShareGroupStateSummaryRequest (request, api key 87).
+"""ReadShareGroupStateSummaryRequest (request, api key 87). Reads start offset and epochs of a share group in some
+partitions, without the batches (KIP-932). The group coordinator sends it to the share coordinator for
+DescribeShareGroupOffsets; it needs ClusterAction on the cluster and is retried after errors 14, 15 and 16.
+Version 1 adds DeliveryCompleteCount to the response (KIP-1226).
 
 Versions 0-1, flexible.
 
@@ -25,7 +28,10 @@ class PartitionData(Struct, frozen=True):
     """In ReadShareGroupStateSummaryRequest: versions 0-1."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     leader_epoch: Int32 = 0
+    """Leader epoch that the sender knows; the group coordinator leaves it 0. Unlike in ReadShareGroupState it is not
+    recorded."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +39,17 @@ class ReadStateSummaryData(Struct, frozen=True):
     """In ReadShareGroupStateSummaryRequest: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions of this topic to summarize."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ReadShareGroupStateSummaryRequest(Message, frozen=True):
-    """ReadShareGroupStateSummaryRequest: versions 0-1, flexible 0+."""
+    """Reads start offset and epochs of a share group in some partitions, without the batches (KIP-932). The group
+    coordinator sends it to the share coordinator for DescribeShareGroupOffsets; it needs ClusterAction on the
+    cluster and is retried after errors 14, 15 and 16. Version 1 adds DeliveryCompleteCount to the response
+    (KIP-1226)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -51,7 +62,9 @@ class ReadShareGroupStateSummaryRequest(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state is meant; when it is empty, the response is empty."""
     topics: tuple[ReadStateSummaryData, ...] = ()
+    """Partitions to summarize, by topic; when it is empty, the response is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

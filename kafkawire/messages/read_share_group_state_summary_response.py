@@ -1,4 +1,6 @@
-"""ReadShareGroupStateSummaryResponse (response, api key 87).
+"""ReadShareGroupStateSummaryResponse (response, api key 87). Start offset and epochs of a share group, by partition
+(KIP-932); a partition without state gets StartOffset -1 and no error. Version 1 adds DeliveryCompleteCount
+(KIP-1226).
 
 Versions 0-1, flexible.
 
@@ -24,12 +26,22 @@ class PartitionResult(Struct, frozen=True):
     """In ReadShareGroupStateSummaryResponse: versions 0-1."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why there is no summary: 3 unknown topic or partition, 14 coordinator still loading, 15 not available,
+    16 another broker coordinates the partition, 31 ClusterAction is missing, 42 malformed."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     state_epoch: Int32 = 0
+    """Epoch from the initialization of the state; 0 when there is none."""
     leader_epoch: Int32 = 0
+    """Leader epoch that the share coordinator recorded last; 0 when there is no state."""
     start_offset: Int64 = 0
+    """First offset that the group has not finished with; -1 when there is no state or the group has not started on
+    the partition."""
     delivery_complete_count: Annotated[Int32, Wire("1+", ignorable=True)] = -1
+    """Records from StartOffset on that are already acknowledged or archived; -1 when unknown. From version 1 on
+    (KIP-1226)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -37,12 +49,15 @@ class ReadStateSummaryResult(Struct, frozen=True):
     """In ReadShareGroupStateSummaryResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionResult, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ReadShareGroupStateSummaryResponse(Message, frozen=True):
-    """ReadShareGroupStateSummaryResponse: versions 0-1, flexible 0+."""
+    """Start offset and epochs of a share group, by partition (KIP-932); a partition without state gets StartOffset
+    -1 and no error. Version 1 adds DeliveryCompleteCount (KIP-1226)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -54,6 +69,7 @@ class ReadShareGroupStateSummaryResponse(Message, frozen=True):
     )
 
     results: tuple[ReadStateSummaryResult, ...] = ()
+    """One entry for each topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -84,8 +84,8 @@ class RegisterBrokerRecord(Message, frozen=True):
     rack: Annotated[str | None, Wire(nullable="0+")] = ""
     """The broker's broker.rack, by which replicas are spread; null when it has none."""
     fenced: bool = True
-    """Whether the broker may not lead or be in sync. A new incarnation starts with true and leaves it with a
-    BrokerRegistrationChangeRecord, once its heartbeats show that it has caught up."""
+    """Whether the broker leads nothing and cannot join in-sync sets. A new incarnation starts with true and leaves
+    it with a BrokerRegistrationChangeRecord, once its heartbeats show that it has caught up."""
     in_controlled_shutdown: Annotated[bool, Wire("1+")] = False
     """Whether the broker has announced its shutdown and gets no new leaderships (KIP-841); false below version 1.
     Only a new incarnation leaves this state."""

@@ -1,4 +1,7 @@
-"""RemoteLogSegmentMetadataRecord (metadata, api key 0).
+"""RemoteLogSegmentMetadataRecord (metadata, api key 0). First event of a tiered segment in __remote_log_metadata
+(KIP-405), after unsigned varints frame version 1, record type 0 and version 0. The partition's leader writes it
+before it copies the segment; later events are RemoteLogSegmentMetadataUpdateRecord. The topic is not compacted,
+records have no key.
 
 Version 0, flexible.
 
@@ -25,8 +28,12 @@ class TopicIdPartitionEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataRecord: version 0."""
 
     name: str = ""
+    """Topic's name when the event happened; Id is what identifies it."""
     id: uuid.UUID = ZERO_UUID
+    """Topic's id, which a topic that takes the name later does not have. Together with Partition it chooses the
+    partition of __remote_log_metadata."""
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -34,7 +41,9 @@ class RemoteLogSegmentIdEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataRecord: version 0."""
 
     topic_id_partition: TopicIdPartitionEntry = TopicIdPartitionEntry()
+    """Partition that the segment belongs to."""
     id: uuid.UUID = ZERO_UUID
+    """Random id that the leader gave this copy of the segment; plugins name their objects after it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,12 +51,16 @@ class SegmentLeaderEpochEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataRecord: version 0."""
 
     leader_epoch: Int32 = 0
+    """Epoch of a partition leader that appended records of the segment."""
     offset: Int64 = 0
+    """Offset of the first record of that epoch, no lower than the segment's StartOffset."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RemoteLogSegmentMetadataRecord(Message, frozen=True):
-    """RemoteLogSegmentMetadataRecord: version 0, flexible 0+."""
+    """First event of a tiered segment in __remote_log_metadata (KIP-405), after unsigned varints frame version 1,
+    record type 0 and version 0. The partition's leader writes it before it copies the segment; later events
+    are RemoteLogSegmentMetadataUpdateRecord. The topic is not compacted, records have no key."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -59,16 +72,32 @@ class RemoteLogSegmentMetadataRecord(Message, frozen=True):
     )
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = RemoteLogSegmentIdEntry()
+    """Segment in remote storage; a copy that is tried again gets a new one."""
     start_offset: Int64 = 0
+    """Offset of the segment's first record: its base offset."""
     end_offset: Int64 = 0
+    """Offset of the segment's last record, inclusive: one below the base offset of the next segment."""
     broker_id: Int32 = 0
+    """Broker that wrote this event: the partition's leader at the time."""
     max_timestamp_ms: Int64 = 0
+    """Largest record timestamp in the segment, epoch milliseconds as the records have it; retention.ms counts from
+    here."""
     event_timestamp_ms: Int64 = 0
+    """When the event happened, epoch milliseconds of the clock of the broker in BrokerId."""
     segment_leader_epochs: tuple[SegmentLeaderEpochEntry, ...] = ()
+    """Leader epochs of the segment's records, at least one. A reader checks them against its own epochs, to leave
+    out segments of a leader whose log was truncated."""
     segment_size_in_bytes: Int32 = 0
+    """Bytes of the log file without its indexes; retention.bytes adds these up."""
     custom_metadata: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Bytes of the RemoteStorageManager plugin's own (KIP-917). Brokers write null here, because the plugin makes
+    them while it copies; RemoteLogSegmentMetadataUpdateRecord carries them."""
     remote_log_segment_state: Int8 = 0
+    """0 copy started, 1 copy finished, 2 deletion started, 3 deletion finished. The default metadata manager accepts
+    only 0 here."""
     txn_index_empty: Annotated[bool, Wire(tagged="0+", tag=0)] = False
+    """True when the segment has no aborted transactions, so that consumers that read committed need not fetch its
+    transaction index. False when it has some or, in records of Kafka 3.9 and older, when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""RemoteLogSegmentMetadataSnapshotRecord (metadata, api key 3).
+"""RemoteLogSegmentMetadataSnapshotRecord (metadata, api key 3). A tiered segment's merged state, for snapshots of
+one partition's metadata, after unsigned varints frame version 1, record type 3 and version 0 (KIP-405). It has no
+topic or partition, which the snapshot's place gives. Kafka's serializer knows the type, but no broker through 4.4
+writes it.
 
 Version 0, flexible.
 
@@ -25,12 +28,16 @@ class SegmentLeaderEpochEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataSnapshotRecord: version 0."""
 
     leader_epoch: Int32 = 0
+    """Epoch of a partition leader that appended records of the segment."""
     offset: Int64 = 0
+    """Offset of the first record of that epoch, no lower than the segment's StartOffset."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message, frozen=True):
-    """RemoteLogSegmentMetadataSnapshotRecord: version 0, flexible 0+."""
+    """A tiered segment's merged state, for snapshots of one partition's metadata, after unsigned varints frame
+    version 1, record type 3 and version 0 (KIP-405). It has no topic or partition, which the snapshot's place
+    gives. Kafka's serializer knows the type, but no broker through 4.4 writes it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -42,16 +49,31 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message, frozen=True):
     )
 
     segment_id: uuid.UUID = ZERO_UUID
+    """Random id that the leader gave this copy of the segment: RemoteLogSegmentId.Id of the other events."""
     start_offset: Int64 = 0
+    """Offset of the segment's first record: its base offset."""
     end_offset: Int64 = 0
+    """Offset of the segment's last record, inclusive: one below the base offset of the next segment."""
     broker_id: Int32 = 0
+    """Broker that wrote the last event of the segment."""
     max_timestamp_ms: Int64 = 0
+    """Largest record timestamp in the segment, epoch milliseconds as the records have it; retention.ms counts from
+    here."""
     event_timestamp_ms: Int64 = 0
+    """When the last event of the segment happened, epoch milliseconds of the clock of the broker in BrokerId."""
     segment_leader_epochs: tuple[SegmentLeaderEpochEntry, ...] = ()
+    """Leader epochs of the segment's records, at least one. A reader checks them against its own epochs, to leave
+    out segments of a leader whose log was truncated."""
     segment_size_in_bytes: Int32 = 0
+    """Bytes of the log file without its indexes; retention.bytes adds these up."""
     custom_metadata: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Bytes of the RemoteStorageManager plugin's own, which it gets back when it fetches or deletes the segment
+    (KIP-917); null for none. remote.log.metadata.custom.metadata.max.bytes (128 by default) bounds them."""
     remote_log_segment_state: Int8 = 0
+    """State after the last event: 0 copy started, 1 copy finished, 2 deletion started, 3 deletion finished."""
     txn_index_empty: Annotated[bool, Wire(tagged="0+", tag=0)] = False
+    """True when the segment has no aborted transactions, so that consumers that read committed need not fetch its
+    transaction index. False when it has some or, in records of Kafka 3.9 and older, when unknown."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

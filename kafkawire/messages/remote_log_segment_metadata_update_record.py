@@ -1,4 +1,7 @@
-"""RemoteLogSegmentMetadataUpdateRecord (metadata, api key 1).
+"""RemoteLogSegmentMetadataUpdateRecord (metadata, api key 1). Later event of a tiered segment in
+__remote_log_metadata (KIP-405), after unsigned varints frame version 1, record type 1 and version 0: the end of
+its copy, or the start or end of its deletion. It refers to a RemoteLogSegmentMetadataRecord by id and repeats
+nothing else of it.
 
 Version 0, flexible.
 
@@ -24,8 +27,12 @@ class TopicIdPartitionEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataUpdateRecord: version 0."""
 
     name: str = ""
+    """Topic's name when the event happened; Id is what identifies it."""
     id: uuid.UUID = ZERO_UUID
+    """Topic's id, which a topic that takes the name later does not have. Together with Partition it chooses the
+    partition of __remote_log_metadata."""
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +40,16 @@ class RemoteLogSegmentIdEntry(Struct, frozen=True):
     """In RemoteLogSegmentMetadataUpdateRecord: version 0."""
 
     topic_id_partition: TopicIdPartitionEntry = TopicIdPartitionEntry()
+    """Partition that the segment belongs to."""
     id: uuid.UUID = ZERO_UUID
+    """Random id that the leader gave this copy of the segment; plugins name their objects after it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Message, frozen=True):
-    """RemoteLogSegmentMetadataUpdateRecord: version 0, flexible 0+."""
+    """Later event of a tiered segment in __remote_log_metadata (KIP-405), after unsigned varints frame version 1,
+    record type 1 and version 0: the end of its copy, or the start or end of its deletion. It refers to a
+    RemoteLogSegmentMetadataRecord by id and repeats nothing else of it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -50,10 +61,17 @@ class RemoteLogSegmentMetadataUpdateRecord(Message, frozen=True):
     )
 
     remote_log_segment_id: RemoteLogSegmentIdEntry = RemoteLogSegmentIdEntry()
+    """Segment in remote storage; a copy that is tried again gets a new one."""
     broker_id: Int32 = 0
+    """Broker that wrote this event: the partition's leader at the time."""
     event_timestamp_ms: Int64 = 0
+    """When the event happened, epoch milliseconds of the clock of the broker in BrokerId."""
     custom_metadata: Annotated[bytes | None, Wire(nullable="0+")] = None
+    """Bytes of the RemoteStorageManager plugin's own, which it gets back when it fetches or deletes the segment
+    (KIP-917); null for none. remote.log.metadata.custom.metadata.max.bytes (128 by default) bounds them."""
     remote_log_segment_state: Int8 = 0
+    """State that the segment enters: 1 copy finished, from when on it can be read; 2 deletion started; 3 deletion
+    finished. 0 is refused here. The order is 0, 1, 2, 3, or 0, 2, 3 for a failed copy."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

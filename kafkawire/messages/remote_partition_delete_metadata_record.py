@@ -1,4 +1,6 @@
-"""RemotePartitionDeleteMetadataRecord (metadata, api key 2).
+"""RemotePartitionDeleteMetadataRecord (metadata, api key 2). Progress of the deletion of a whole partition's tiered
+segments in __remote_log_metadata (KIP-405), after unsigned varints frame version 1, record type 2 and version 0.
+Metadata managers accept it; Kafka's brokers through 4.4 do not write it and delete segment by segment.
 
 Version 0, flexible.
 
@@ -24,13 +26,19 @@ class TopicIdPartitionEntry(Struct, frozen=True):
     """In RemotePartitionDeleteMetadataRecord: version 0."""
 
     name: str = ""
+    """Topic's name when the event happened; Id is what identifies it."""
     id: uuid.UUID = ZERO_UUID
+    """Topic's id, which a topic that takes the name later does not have. Together with Partition it chooses the
+    partition of __remote_log_metadata."""
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class RemotePartitionDeleteMetadataRecord(Message, frozen=True):
-    """RemotePartitionDeleteMetadataRecord: version 0, flexible 0+."""
+    """Progress of the deletion of a whole partition's tiered segments in __remote_log_metadata (KIP-405), after
+    unsigned varints frame version 1, record type 2 and version 0. Metadata managers accept it; Kafka's
+    brokers through 4.4 do not write it and delete segment by segment."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -42,9 +50,14 @@ class RemotePartitionDeleteMetadataRecord(Message, frozen=True):
     )
 
     topic_id_partition: TopicIdPartitionEntry = TopicIdPartitionEntry()
+    """Partition whose tiered segments go."""
     broker_id: Int32 = 0
+    """Broker (or controller) that wrote this event."""
     event_timestamp_ms: Int64 = 0
+    """When the event happened, epoch milliseconds of the clock of the broker in BrokerId."""
     remote_partition_delete_state: Int8 = 0
+    """0 marked, so that its segments may be deleted; 1 deletion started; 2 deletion finished, after which readers
+    forget the partition. The order is 0, 1, 2."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,6 +1,6 @@
 """ShareAcknowledgeRequest (request, api key 79). Acknowledges records that a share group member holds, without a
 fetch (KIP-932); a share consumer sends it to the partition leader on commit and on close. Needs Read on the group
-and on each topic. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1, version
+and on each topic. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1; version
 2 adds IsRenewAck (KIP-1222).
 
 Versions 0-2, flexible.
@@ -61,7 +61,7 @@ class AcknowledgeTopic(Struct, frozen=True):
 class ShareAcknowledgeRequest(Message, frozen=True):
     """Acknowledges records that a share group member holds, without a fetch (KIP-932); a share consumer sends it to
     the partition leader on commit and on close. Needs Read on the group and on each topic. Version 0 belongs
-    to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1, version 2 adds IsRenewAck
+    to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1; version 2 adds IsRenewAck
     (KIP-1222)."""
 
     spec: ClassVar[MessageSpec] = message(

@@ -90,8 +90,8 @@ class ShareAcknowledgeResponse(Message, frozen=True):
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
     """0, or why the whole request failed: 30 Read on the group is missing, 35 share groups are not enabled
-    (share.version), 42 malformed, 122 no such share session, 123 wrong session epoch. After 122 and 123 the
-    client opens a new session with ShareFetch."""
+    (share.version), 42 malformed, 122 the member has no share session here, 123 wrong session epoch. After
+    122 and 123 the client opens a new session with ShareFetch."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null when there is no error or the code explains itself."""
     acquisition_lock_timeout_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0

@@ -1,7 +1,7 @@
 """ShareFetchRequest (request, api key 78). Asks a partition leader to acquire records for one member of a share
-group, and carries acknowledgements of earlier ones (KIP-932). Needs Read on the group and on each topic. Version
-0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1. Version 2 adds ShareAcquireMode
-(KIP-1206) and IsRenewAck (KIP-1222).
+group, and carries acknowledgements of earlier ones (KIP-932); needs Read on the group and on each topic. Version
+0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1 with MaxRecords and BatchSize.
+Version 2 adds ShareAcquireMode (KIP-1206) and IsRenewAck (KIP-1222).
 
 Versions 0-2, flexible.
 
@@ -72,9 +72,9 @@ class ForgottenTopic(Struct, frozen=True):
 
 class ShareFetchRequest(Message, frozen=True):
     """Asks a partition leader to acquire records for one member of a share group, and carries acknowledgements of
-    earlier ones (KIP-932). Needs Read on the group and on each topic. Version 0 belongs to the early access
-    of Kafka 4.0; Kafka 4.1 dropped it for version 1. Version 2 adds ShareAcquireMode (KIP-1206) and
-    IsRenewAck (KIP-1222)."""
+    earlier ones (KIP-932); needs Read on the group and on each topic. Version 0 belongs to the early access
+    of Kafka 4.0; Kafka 4.1 dropped it for version 1 with MaxRecords and BatchSize. Version 2 adds
+    ShareAcquireMode (KIP-1206) and IsRenewAck (KIP-1222)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",

@@ -55,13 +55,13 @@ class PartitionData(Struct, frozen=True):
     """0, or why nothing was fetched: 3 unknown topic or partition, 6 not the leader, 29 Read on the topic is
     missing, 56 disk error, 100 unknown topic id. Acknowledgements have their own code."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
-    """Text for ErrorCode of the fetch; null without an error."""
+    """Text for ErrorCode, which concerns the fetch; null when there is no error or the code explains itself."""
     acknowledge_error_code: Int16 = 0
     """0, or why the acknowledgements did not count: 3 unknown partition or no share state of it here, 6 not the
     leader, 29 Read on the topic is missing, 42 malformed batches, 100 unknown topic id, 121 the member does
     not hold a record (any more), 124 the group's state was reset."""
     acknowledge_error_message: Annotated[str | None, Wire(nullable="0+")] = None
-    """Text for AcknowledgeErrorCode; null without an error."""
+    """Text for AcknowledgeErrorCode; null when there is no error or the code explains itself."""
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
     """Leader that the answering broker knows, filled in with errors 6 and 74; both fields are 0 otherwise and mean
     nothing."""
@@ -111,8 +111,8 @@ class ShareFetchResponse(Message, frozen=True):
     records."""
     error_code: Int16 = 0
     """0, or why the whole request failed: 30 Read on the group is missing, 35 share groups are not enabled
-    (share.version), 42 malformed, 122 no such share session, 123 wrong session epoch, 133 the broker has
-    group.share.max.share.sessions already. After 122 and 123 the client opens a new session."""
+    (share.version), 42 malformed, 122 the member has no share session here, 123 wrong session epoch, 133 the
+    broker has group.share.max.share.sessions already. After 122 and 123 the client opens a new session."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null when there is no error or the code explains itself."""
     acquisition_lock_timeout_ms: Annotated[Int32, Wire("1+")] = 0

@@ -1,4 +1,5 @@
-"""ShareGroupCurrentMemberAssignmentKey (coordinator-key, api key 14).
+"""ShareGroupCurrentMemberAssignmentKey (coordinator-key, api key 14). Key of what one share consumer may fetch now,
+in __consumer_offsets, after its int16 record type 14 (KIP-932); a null value goes with the member's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +19,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupCurrentMemberAssignmentKey(Message, frozen=True):
-    """ShareGroupCurrentMemberAssignmentKey: version 0, not flexible."""
+    """Key of what one share consumer may fetch now, in __consumer_offsets, after its int16 record type 14 (KIP-932);
+    a null value goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +31,9 @@ class ShareGroupCurrentMemberAssignmentKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group that the member is in."""
     member_id: str = ""
+    """Share consumer that fetches the partitions; its subscription has the same id under record type 10."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareGroupCurrentMemberAssignmentValue (coordinator-value, api key 14).
+"""ShareGroupCurrentMemberAssignmentValue (coordinator-value, api key 14). What one share consumer may fetch now,
+after its int16 version 0 (KIP-932). Several members may have the same partition, so nothing is revoked first: a
+member takes its target at once.
 
 Version 0, flexible.
 
@@ -25,12 +27,15 @@ class TopicPartitions(Struct, frozen=True):
     """In ShareGroupCurrentMemberAssignmentValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; the name is not stored."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0; other members may have them, too."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message, frozen=True):
-    """ShareGroupCurrentMemberAssignmentValue: version 0, flexible 0+."""
+    """What one share consumer may fetch now, after its int16 version 0 (KIP-932). Several members may have the same
+    partition, so nothing is revoked first: a member takes its target at once."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -42,9 +47,16 @@ class ShareGroupCurrentMemberAssignmentValue(Message, frozen=True):
     )
 
     member_epoch: Int32 = 0
+    """Epoch that the coordinator gave the member and expects in its heartbeats: the target's AssignmentEpoch that it
+    has reached."""
     previous_member_epoch: Int32 = 0
+    """MemberEpoch before the last rise; a heartbeat with it is still accepted, since the response with the new one
+    may have been lost."""
     state: Int8 = 0
+    """Always 0 (stable), since share consumers have nothing to revoke. The numbers are those of
+    ConsumerGroupCurrentMemberAssignmentValue."""
     assigned_partitions: tuple[TopicPartitions, ...] = ()
+    """What the member fetches from, one entry for a topic; it has been or is being sent in the heartbeat response."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

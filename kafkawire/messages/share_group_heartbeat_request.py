@@ -1,5 +1,5 @@
 """ShareGroupHeartbeatRequest (request, api key 76). Joins a share group, keeps membership alive and leaves
-(KIP-932). A share consumer sends it to the group coordinator at the interval of the response. Needs Read on the
+(KIP-932); a share consumer sends it to the group coordinator at the interval of the response. Needs Read on the
 group and Describe on the subscribed topics. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped
 it for version 1 with the same fields.
 
@@ -23,7 +23,7 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupHeartbeatRequest(Message, frozen=True):
-    """Joins a share group, keeps membership alive and leaves (KIP-932). A share consumer sends it to the group
+    """Joins a share group, keeps membership alive and leaves (KIP-932); a share consumer sends it to the group
     coordinator at the interval of the response. Needs Read on the group and Describe on the subscribed
     topics. Version 0 belongs to the early access of Kafka 4.0; Kafka 4.1 dropped it for version 1 with the
     same fields."""

@@ -59,8 +59,8 @@ class ShareGroupHeartbeatResponse(Message, frozen=True):
     error_code: Int16 = 0
     """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 25 unknown
     member, 29 Describe on a topic is missing, 30 Read on the group is missing, 35 share groups not enabled,
-    42 malformed, 69 no such share group, 81 group is full (group.share.max.size), 110 member epoch fenced.
-    After 25 and 110 the member joins again."""
+    42 malformed, 69 no share group of this id, 81 group is full (group.share.max.size), 110 member epoch
+    fenced. After 25 and 110 the member joins again."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null when there is no error or the code explains itself."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = None

@@ -1,4 +1,6 @@
-"""ShareGroupMemberMetadataKey (coordinator-key, api key 10).
+"""ShareGroupMemberMetadataKey (coordinator-key, api key 10). Key of one share consumer's subscription in
+__consumer_offsets, after its int16 record type 10 (KIP-932); a null value removes the member, which left or
+missed its session timeout.
 
 Version 0, not flexible.
 
@@ -18,14 +20,17 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupMemberMetadataKey(Message, frozen=True):
-    """ShareGroupMemberMetadataKey: version 0, not flexible."""
+    """Key of one share consumer's subscription in __consumer_offsets, after its int16 record type 10 (KIP-932); a
+    null value removes the member, which left or missed its session timeout."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=10, source="group/ShareGroupMemberMetadataKey.json",
     )
 
     group_id: str = ""
+    """Share group that the member is in."""
     member_id: str = ""
+    """UUID that the share consumer chose when it started, and sends in each heartbeat, fetch and acknowledgement."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

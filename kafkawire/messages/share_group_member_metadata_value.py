@@ -1,4 +1,6 @@
-"""ShareGroupMemberMetadataValue (coordinator-value, api key 10).
+"""ShareGroupMemberMetadataValue (coordinator-value, api key 10). What one share consumer last sent about itself in
+ShareGroupHeartbeat, after its int16 version 0 (KIP-932). Share groups have no static members, patterns or
+rebalance timeout.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupMemberMetadataValue(Message, frozen=True):
-    """ShareGroupMemberMetadataValue: version 0, flexible 0+."""
+    """What one share consumer last sent about itself in ShareGroupHeartbeat, after its int16 version 0 (KIP-932).
+    Share groups have no static members, patterns or rebalance timeout."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,9 +34,13 @@ class ShareGroupMemberMetadataValue(Message, frozen=True):
     )
 
     rack_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Client's client.rack; null when unset."""
     client_id: str = ""
+    """Client's client.id from the request header, for display only; it may be empty."""
     client_host: str = ""
+    """Address that the heartbeat's connection came from, as Java prints it: a slash and the IP."""
     subscribed_topic_names: tuple[str, ...] = ()
+    """Topics that the member named, sorted; those that do not exist (yet) included."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

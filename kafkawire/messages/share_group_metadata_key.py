@@ -1,4 +1,6 @@
-"""ShareGroupMetadataKey (coordinator-key, api key 11).
+"""ShareGroupMetadataKey (coordinator-key, api key 11). Key of a share group's epoch in __consumer_offsets, after its
+int16 record type 11 (KIP-932); a null value removes the group. The progress of a share group is not here but in
+__share_group_state, kept by the share coordinator.
 
 Version 0, not flexible.
 
@@ -18,13 +20,17 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupMetadataKey(Message, frozen=True):
-    """ShareGroupMetadataKey: version 0, not flexible."""
+    """Key of a share group's epoch in __consumer_offsets, after its int16 record type 11 (KIP-932); a null value
+    removes the group. The progress of a share group is not here but in __share_group_state, kept by the share
+    coordinator."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=11, source="group/ShareGroupMetadataKey.json",
     )
 
     group_id: str = ""
+    """Id of a group of share consumers. Its Java hash, modulo the partition count of __consumer_offsets, chooses the
+    partition and so the coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ShareGroupMetadataValue (coordinator-value, api key 11).
+"""ShareGroupMetadataValue (coordinator-value, api key 11). Epoch of a share group, after its int16 version 0
+(KIP-932). The coordinator writes it with each change that calls for a new assignment.
 
 Version 0, flexible.
 
@@ -19,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupMetadataValue(Message, frozen=True):
-    """ShareGroupMetadataValue: version 0, flexible 0+."""
+    """Epoch of a share group, after its int16 version 0 (KIP-932). The coordinator writes it with each change that
+    calls for a new assignment."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +33,11 @@ class ShareGroupMetadataValue(Message, frozen=True):
     )
 
     epoch: Int32 = 0
+    """Group epoch, one higher with each change of members, subscriptions, subscribed topics or initialized
+    partitions. While it is above AssignmentEpoch of the target assignment, a new assignment is due."""
     metadata_hash: Int64 = 0
+    """64-bit XXH3 over the subscribed topics' ids, names, partition counts and racks; a difference to the current
+    metadata raises Epoch. 0 for no topics."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

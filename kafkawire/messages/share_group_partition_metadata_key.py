@@ -1,4 +1,6 @@
-"""ShareGroupPartitionMetadataKey (data).
+"""ShareGroupPartitionMetadataKey (data). Key of how far a share group's state is set up, as Kafka 3.9 defined it:
+after int16 record type 9 (KIP-932). No release writes this layout; ShareGroupStatePartitionMetadataKey, type 15,
+took its place.
 
 Version 9, not flexible.
 
@@ -18,13 +20,15 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupPartitionMetadataKey(Message, frozen=True):
-    """ShareGroupPartitionMetadataKey: version 9, not flexible."""
+    """Key of how far a share group's state is set up, as Kafka 3.9 defined it: after int16 record type 9 (KIP-932).
+    No release writes this layout; ShareGroupStatePartitionMetadataKey, type 15, took its place."""
 
     spec: ClassVar[MessageSpec] = message(
         "9", kind="data", family="group", source="group/ShareGroupPartitionMetadataKey.json",
     )
 
     group_id: str = ""
+    """Share group whose state the share coordinator keeps."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareGroupPartitionMetadataValue (data).
+"""ShareGroupPartitionMetadataValue (data). How far a share group's state is set up for each partition, as Kafka 3.9
+defined it, after its int16 version 0 (KIP-932). No release writes this layout;
+ShareGroupStatePartitionMetadataValue took its place.
 
 Version 0, flexible.
 
@@ -24,8 +26,11 @@ class TopicPartitionsInfo(Struct, frozen=True):
     """In ShareGroupPartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; it stays the same when a new topic takes the name."""
     topic_name: str = ""
+    """Name that the topic had when the entry was made."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,19 +38,24 @@ class TopicInfo(Struct, frozen=True):
     """In ShareGroupPartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic whose deletion is under way; it stays the same when a new topic takes the name."""
     topic_name: str = ""
+    """Name that the topic had when its deletion started."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupPartitionMetadataValue(Message, frozen=True):
-    """ShareGroupPartitionMetadataValue: version 0, flexible 0+."""
+    """How far a share group's state is set up for each partition, as Kafka 3.9 defined it, after its int16 version 0
+    (KIP-932). No release writes this layout; ShareGroupStatePartitionMetadataValue took its place."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="group", source="group/ShareGroupPartitionMetadataValue.json",
     )
 
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
+    """Partitions whose state exists in __share_group_state."""
     deleting_topics: tuple[TopicInfo, ...] = ()
+    """Topics whose state is being deleted, in all partitions."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareGroupStatePartitionMetadataKey (coordinator-key, api key 15).
+"""ShareGroupStatePartitionMetadataKey (coordinator-key, api key 15). Key of how far a share group's state is set up
+for each partition, in __consumer_offsets, after its int16 record type 15 (KIP-932); a null value goes with the
+group's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupStatePartitionMetadataKey(Message, frozen=True):
-    """ShareGroupStatePartitionMetadataKey: version 0, not flexible."""
+    """Key of how far a share group's state is set up for each partition, in __consumer_offsets, after its int16
+    record type 15 (KIP-932); a null value goes with the group's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,6 +32,7 @@ class ShareGroupStatePartitionMetadataKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state the share coordinator keeps."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareGroupStatePartitionMetadataValue (coordinator-value, api key 15).
+"""ShareGroupStatePartitionMetadataValue (coordinator-value, api key 15). Partitions for which the group coordinator
+has asked the share coordinator to create or delete a share group's state, after its int16 version 0 (KIP-932).
+Only partitions whose state exists are assigned to members.
 
 Version 0, flexible.
 
@@ -24,8 +26,11 @@ class TopicPartitionsInfo(Struct, frozen=True):
     """In ShareGroupStatePartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; it stays the same when a new topic takes the name."""
     topic_name: str = ""
+    """Name that the topic had when the entry was made, for readers that do not know the id."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +38,15 @@ class TopicInfo(Struct, frozen=True):
     """In ShareGroupStatePartitionMetadataValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic whose state is being deleted, in all partitions."""
     topic_name: str = ""
+    """Name that the topic had when its deletion started."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupStatePartitionMetadataValue(Message, frozen=True):
-    """ShareGroupStatePartitionMetadataValue: version 0, flexible 0+."""
+    """Partitions for which the group coordinator has asked the share coordinator to create or delete a share group's
+    state, after its int16 version 0 (KIP-932). Only partitions whose state exists are assigned to members."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -50,8 +58,12 @@ class ShareGroupStatePartitionMetadataValue(Message, frozen=True):
     )
 
     initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
+    """Partitions for which InitializeShareGroupState is under way; a heartbeat does not start it again for these."""
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
+    """Partitions whose state exists in __share_group_state; the assignor may hand them out."""
     deleting_topics: tuple[TopicInfo, ...] = ()
+    """Topics for which DeleteShareGroupState is under way, because the group or its offsets of the topic are being
+    deleted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

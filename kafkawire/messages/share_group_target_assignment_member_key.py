@@ -1,4 +1,6 @@
-"""ShareGroupTargetAssignmentMemberKey (coordinator-key, api key 13).
+"""ShareGroupTargetAssignmentMemberKey (coordinator-key, api key 13). Key of one share consumer's part of the target
+assignment, in __consumer_offsets, after its int16 record type 13 (KIP-932); a null value goes with the member's
+removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupTargetAssignmentMemberKey(Message, frozen=True):
-    """ShareGroupTargetAssignmentMemberKey: version 0, not flexible."""
+    """Key of one share consumer's part of the target assignment, in __consumer_offsets, after its int16 record type
+    13 (KIP-932); a null value goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +32,9 @@ class ShareGroupTargetAssignmentMemberKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group that the target assignment is for."""
     member_id: str = ""
+    """Share consumer that shall fetch the partitions."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""ShareGroupTargetAssignmentMemberValue (coordinator-value, api key 13).
+"""ShareGroupTargetAssignmentMemberValue (coordinator-value, api key 13). What the assignor wants one share consumer
+to fetch, after its int16 version 0 (KIP-932).
 
 Version 0, flexible.
 
@@ -25,12 +26,14 @@ class TopicPartition(Struct, frozen=True):
     """In ShareGroupTargetAssignmentMemberValue: version 0."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Topic of the partitions; the name is not stored."""
     partitions: tuple[Int32, ...] = ()
+    """Numbers of the partitions in that topic, from 0; the target of other members may have them, too."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """ShareGroupTargetAssignmentMemberValue: version 0, flexible 0+."""
+    """What the assignor wants one share consumer to fetch, after its int16 version 0 (KIP-932)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -42,6 +45,7 @@ class ShareGroupTargetAssignmentMemberValue(Message, frozen=True):
     )
 
     topic_partitions: tuple[TopicPartition, ...] = ()
+    """Everything that the member shall fetch, one entry for a topic; empty when there is nothing for it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareGroupTargetAssignmentMetadataKey (coordinator-key, api key 12).
+"""ShareGroupTargetAssignmentMetadataKey (coordinator-key, api key 12). Key of the epoch of a share group's target
+assignment, in __consumer_offsets, after its int16 record type 12 (KIP-932); a null value goes with the group's
+removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class ShareGroupTargetAssignmentMetadataKey(Message, frozen=True):
-    """ShareGroupTargetAssignmentMetadataKey: version 0, not flexible."""
+    """Key of the epoch of a share group's target assignment, in __consumer_offsets, after its int16 record type 12
+    (KIP-932); a null value goes with the group's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,6 +32,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group that the target assignment is for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

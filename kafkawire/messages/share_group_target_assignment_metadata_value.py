@@ -1,4 +1,6 @@
-"""ShareGroupTargetAssignmentMetadataValue (coordinator-value, api key 12).
+"""ShareGroupTargetAssignmentMetadataValue (coordinator-value, api key 12). Epoch of a share group's target
+assignment, after its int16 version 0 (KIP-932). It follows the changed ShareGroupTargetAssignmentMember records
+and completes them.
 
 Version 0, flexible.
 
@@ -19,7 +21,8 @@ from kafkawire.wire.write import Append, write_int64
 
 
 class ShareGroupTargetAssignmentMetadataValue(Message, frozen=True):
-    """ShareGroupTargetAssignmentMetadataValue: version 0, flexible 0+."""
+    """Epoch of a share group's target assignment, after its int16 version 0 (KIP-932). It follows the changed
+    ShareGroupTargetAssignmentMember records and completes them."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -31,7 +34,11 @@ class ShareGroupTargetAssignmentMetadataValue(Message, frozen=True):
     )
 
     assignment_epoch: Int32 = 0
+    """Group epoch for which the assignor ran; lower than the group's Epoch while a newer assignment is due."""
     assignment_timestamp: Annotated[Int64, Wire(tagged="0+", tag=0, ignorable=True)] = 0
+    """When the assignor finished, epoch milliseconds of the coordinator's clock; the next run waits for
+    group.share.assignment.interval.ms after it (KIP-1263). 0 when unknown, as in records of Kafka 4.2 and
+    older."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareSnapshotKey (coordinator-key, api key 0).
+"""ShareSnapshotKey (coordinator-key, api key 0). Key of a record in __share_group_state that holds the whole state
+of a share group in one partition, after its int16 type 0 (KIP-932). The topic is not compacted; the share
+coordinator removes records that no longer count from the front of the log.
 
 Version 0, not flexible.
 
@@ -20,15 +22,21 @@ from kafkawire.wire.write import Append
 
 
 class ShareSnapshotKey(Message, frozen=True):
-    """ShareSnapshotKey: version 0, not flexible."""
+    """Key of a record in __share_group_state that holds the whole state of a share group in one partition, after its
+    int16 type 0 (KIP-932). The topic is not compacted; the share coordinator removes records that no longer
+    count from the front of the log."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="share", api_key=0, source="share/ShareSnapshotKey.json",
     )
 
     group_id: str = ""
+    """Share group; with TopicId and Partition it chooses the partition of __share_group_state, and so the share
+    coordinator."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""ShareSnapshotValue (coordinator-value, api key 0).
+"""ShareSnapshotValue (coordinator-value, api key 0). Whole state of a share group in one partition (KIP-932);
+earlier snapshots and updates of it no longer count. Written at initialization, after
+share.coordinator.snapshot.update.records.per.snapshot updates (500 by default), and for idle partitions from time
+to time. A null value means the state is deleted.
 
 Version 0, flexible.
 
@@ -24,14 +27,21 @@ class StateBatch(Struct, frozen=True):
     """In ShareSnapshotValue: version 0."""
 
     first_offset: Int64 = 0
+    """Offset of the first record in this state."""
     last_offset: Int64 = 0
+    """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
+    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
+    when the leader changes."""
     delivery_count: Int16 = 0
+    """How often the records have been delivered so far."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareSnapshotValue(Message, frozen=True):
-    """ShareSnapshotValue: version 0, flexible 0+."""
+    """Whole state of a share group in one partition (KIP-932); earlier snapshots and updates of it no longer count.
+    Written at initialization, after share.coordinator.snapshot.update.records.per.snapshot updates (500 by
+    default), and for idle partitions from time to time. A null value means the state is deleted."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -43,13 +53,27 @@ class ShareSnapshotValue(Message, frozen=True):
     )
 
     snapshot_epoch: Int32 = 0
+    """Number of the snapshot: 0 for the first, one more for each that follows."""
     state_epoch: Int32 = 0
+    """Group epoch at which the state was initialized; a write with a lower one gets 124."""
     leader_epoch: Int32 = 0
+    """Leader epoch that the coordinator recorded last; reads and writes with a lower one get 74. 0 after
+    initialization."""
     start_offset: Int64 = 0
+    """First offset that the group has not finished with; -1 when the partition leader has yet to choose it by
+    share.auto.offset.reset."""
     delivery_complete_count: Annotated[Int32, Wire(tagged="0+", tag=0)] = -1
+    """Records from StartOffset on that are already acknowledged or archived (KIP-1226); -1 when unknown, as in
+    records of older coordinators. Tagged."""
     create_timestamp: Int64 = 0
+    """When the state was written that the snapshot holds, epoch milliseconds of the coordinator's clock; a snapshot
+    that only repeats the state of an idle partition keeps it."""
     write_timestamp: Int64 = 0
+    """When this record was written, epoch milliseconds of the coordinator's clock. Idle partitions get a new
+    snapshot when it is older than share.coordinator.cold.partition.snapshot.interval.ms."""
     state_batches: tuple[StateBatch, ...] = ()
+    """What happened to records from StartOffset on, in ascending order of offsets; offsets without a batch count as
+    never delivered."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

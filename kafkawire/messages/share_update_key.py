@@ -1,4 +1,5 @@
-"""ShareUpdateKey (coordinator-key, api key 1).
+"""ShareUpdateKey (coordinator-key, api key 1). Key of a record in __share_group_state that holds a change of a share
+group's state in one partition, after its int16 type 1 (KIP-932).
 
 Version 0, not flexible.
 
@@ -20,15 +21,20 @@ from kafkawire.wire.write import Append
 
 
 class ShareUpdateKey(Message, frozen=True):
-    """ShareUpdateKey: version 0, not flexible."""
+    """Key of a record in __share_group_state that holds a change of a share group's state in one partition, after
+    its int16 type 1 (KIP-932)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="share", api_key=1, source="share/ShareUpdateKey.json",
     )
 
     group_id: str = ""
+    """Share group; with TopicId and Partition it chooses the partition of __share_group_state, and so the share
+    coordinator."""
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""ShareUpdateValue (coordinator-value, api key 1).
+"""ShareUpdateValue (coordinator-value, api key 1). Change of a share group's state in one partition since the
+snapshot and the updates before it (KIP-932); on loading, the coordinator merges them in the order of the log. The
+state epoch stays that of the snapshot.
 
 Version 0, flexible.
 
@@ -24,14 +26,20 @@ class StateBatch(Struct, frozen=True):
     """In ShareUpdateValue: version 0."""
 
     first_offset: Int64 = 0
+    """Offset of the first record in this state."""
     last_offset: Int64 = 0
+    """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
+    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
+    when the leader changes."""
     delivery_count: Int16 = 0
+    """How often the records have been delivered so far."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class ShareUpdateValue(Message, frozen=True):
-    """ShareUpdateValue: version 0, flexible 0+."""
+    """Change of a share group's state in one partition since the snapshot and the updates before it (KIP-932); on
+    loading, the coordinator merges them in the order of the log. The state epoch stays that of the snapshot."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -43,10 +51,16 @@ class ShareUpdateValue(Message, frozen=True):
     )
 
     snapshot_epoch: Int32 = 0
+    """Number of the snapshot that the change builds on."""
     leader_epoch: Int32 = 0
+    """Leader epoch after the change; -1 leaves the one before."""
     start_offset: Int64 = 0
+    """First offset that the group has not finished with; batches below it are dropped. -1 leaves the one before."""
     delivery_complete_count: Annotated[Int32, Wire(tagged="0+", tag=0)] = -1
+    """Records from StartOffset on that are already acknowledged or archived (KIP-1226); -1 when unknown, as in
+    records of older coordinators. Tagged."""
     state_batches: tuple[StateBatch, ...] = ()
+    """Records whose state changed; they replace what earlier records have for these offsets."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

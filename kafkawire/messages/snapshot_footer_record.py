@@ -1,4 +1,5 @@
-"""SnapshotFooterRecord (data).
+"""SnapshotFooterRecord (data). Value of the last control record (type 4) of a KRaft snapshot (KIP-630). The writer
+adds it when it freezes the snapshot; a file without it is incomplete.
 
 Version 0, flexible.
 
@@ -19,13 +20,15 @@ from kafkawire.wire.write import Append
 
 
 class SnapshotFooterRecord(Message, frozen=True):
-    """SnapshotFooterRecord: version 0, flexible 0+."""
+    """Value of the last control record (type 4) of a KRaft snapshot (KIP-630). The writer adds it when it freezes
+    the snapshot; a file without it is incomplete."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="common", source="common/SnapshotFooterRecord.json",
     )
 
     version: Int16 = 0
+    """Version of this value, always 0 so far; the value has no other version prefix."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""SnapshotHeaderRecord (data).
+"""SnapshotHeaderRecord (data). Value of the first control record (type 3) of a KRaft snapshot, a .checkpoint file of
+__cluster_metadata (KIP-630). The file's name has the offset and epoch where the snapshot ends.
 
 Version 0, flexible.
 
@@ -19,14 +20,18 @@ from kafkawire.wire.write import Append
 
 
 class SnapshotHeaderRecord(Message, frozen=True):
-    """SnapshotHeaderRecord: version 0, flexible 0+."""
+    """Value of the first control record (type 3) of a KRaft snapshot, a .checkpoint file of __cluster_metadata
+    (KIP-630). The file's name has the offset and epoch where the snapshot ends."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="common", source="common/SnapshotHeaderRecord.json",
     )
 
     version: Int16 = 0
+    """Version of this value, always 0 so far; the value has no other version prefix."""
     last_contained_log_timestamp: Int64 = 0
+    """Append time of the last log record that the snapshot covers, epoch milliseconds of the leader's clock;
+    metadata.max.retention.ms counts from here when old snapshots are deleted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""StreamsGroupCurrentMemberAssignmentKey (coordinator-key, api key 22).
+"""StreamsGroupCurrentMemberAssignmentKey (coordinator-key, api key 22). Key of the tasks that one streams member
+holds now, in __consumer_offsets, after its int16 record type 22 (KIP-1071); a null value goes with the member's
+removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message, frozen=True):
-    """StreamsGroupCurrentMemberAssignmentKey: version 0, not flexible."""
+    """Key of the tasks that one streams member holds now, in __consumer_offsets, after its int16 record type 22
+    (KIP-1071); a null value goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +32,9 @@ class StreamsGroupCurrentMemberAssignmentKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Streams group that the member is in."""
     member_id: str = ""
+    """Member that runs the tasks; its description has the same id under record type 19."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

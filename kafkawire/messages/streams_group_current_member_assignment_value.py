@@ -1,4 +1,6 @@
-"""StreamsGroupCurrentMemberAssignmentValue (coordinator-value, api key 22).
+"""StreamsGroupCurrentMemberAssignmentValue (coordinator-value, api key 22). Tasks that one streams member holds now
+and must give up, after its int16 version 0 (KIP-1071). The coordinator moves it step by step towards the target
+assignment, so that no task is active in two members.
 
 Version 0, flexible.
 
@@ -23,13 +25,19 @@ class TaskIds(Struct, frozen=True):
     """In StreamsGroupCurrentMemberAssignmentValue: version 0."""
 
     subtopology_id: str = ""
+    """Part of the topology, by SubtopologyId of StreamsGroupTopologyValue; with a partition number it names a task."""
     partitions: tuple[Int32, ...] = ()
+    """Task numbers in that subtopology: the partitions of its source topics, from 0."""
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", tagged="0+", tag=0)] = ()
+    """For each entry of Partitions, in the same order, the member epoch at which the member got the task. A commit
+    with an older epoch is refused for it. Null for standby and warmup tasks and in older records; MemberEpoch
+    then applies to all."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message, frozen=True):
-    """StreamsGroupCurrentMemberAssignmentValue: version 0, flexible 0+."""
+    """Tasks that one streams member holds now and must give up, after its int16 version 0 (KIP-1071). The
+    coordinator moves it step by step towards the target assignment, so that no task is active in two members."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -41,14 +49,28 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, frozen=True):
     )
 
     member_epoch: Int32 = 0
+    """Epoch that the coordinator gave the member and expects in its heartbeats; at most the target's
+    AssignmentEpoch."""
     previous_member_epoch: Int32 = 0
+    """MemberEpoch before the last rise. A heartbeat with it is still accepted from a member that may have lost the
+    response."""
     state: Int8 = 0
+    """1 stable, 2 waits for the member to revoke tasks, 3 waits for other members to release tasks. A reader takes a
+    number it does not know for 127 (unknown). Consumer groups count from 0 instead."""
     active_tasks: tuple[TaskIds, ...] = ()
+    """Tasks that the member processes: it reads their source partitions, writes their output and commits their
+    offsets."""
     standby_tasks: tuple[TaskIds, ...] = ()
+    """Tasks whose state stores the member keeps as copies, ready to take over (num.standby.replicas)."""
     warmup_tasks: tuple[TaskIds, ...] = ()
+    """Tasks whose state stores the member is restoring, in order to make them active later."""
     active_tasks_pending_revocation: tuple[TaskIds, ...] = ()
+    """Active tasks that the member must stop; until its heartbeat no longer lists them, no other member gets them.
+    Empty unless State is 2."""
     standby_tasks_pending_revocation: tuple[TaskIds, ...] = ()
+    """Standby tasks that the member must stop. Empty unless State is 2."""
     warmup_tasks_pending_revocation: tuple[TaskIds, ...] = ()
+    """Warmup tasks that the member must stop. Empty unless State is 2."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

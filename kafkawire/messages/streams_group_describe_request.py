@@ -1,4 +1,7 @@
-"""StreamsGroupDescribeRequest (request, api key 89).
+"""StreamsGroupDescribeRequest (request, api key 89). Asks the coordinator of some streams groups for their state,
+members and tasks (KIP-1071). Admin clients send it to each group's own coordinator (FindCoordinator, key type 0);
+needs Describe on each group and on all topics of its topology. Version 1 adds the processing graph (KIP-1331) and
+the assignor (KIP-1357).
 
 Versions 0-1, flexible.
 
@@ -19,7 +22,9 @@ from kafkawire.wire.write import BOOL_BYTES, Append
 
 
 class StreamsGroupDescribeRequest(Message, frozen=True):
-    """StreamsGroupDescribeRequest: versions 0-1, flexible 0+."""
+    """Asks the coordinator of some streams groups for their state, members and tasks (KIP-1071). Admin clients send
+    it to each group's own coordinator (FindCoordinator, key type 0); needs Describe on each group and on all
+    topics of its topology. Version 1 adds the processing graph (KIP-1331) and the assignor (KIP-1357)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -32,8 +37,12 @@ class StreamsGroupDescribeRequest(Message, frozen=True):
     )
 
     group_ids: Annotated[tuple[str, ...], Wire(entity_type="groupId")] = ()
+    """The groups to describe; there is no way to ask for all."""
     include_authorized_operations: bool = False
+    """Whether AuthorizedOperations of the response should be filled in."""
     include_topology_description: Annotated[bool, Wire("1+")] = False
+    """Whether the response should have the full processing graph, for which the broker asks its plugin (KIP-1331).
+    False below version 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

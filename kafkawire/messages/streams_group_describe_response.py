@@ -1,4 +1,5 @@
-"""StreamsGroupDescribeResponse (response, api key 89).
+"""StreamsGroupDescribeResponse (response, api key 89). State of some streams groups as the coordinator has committed
+it (KIP-1071). Each group has its own error.
 
 Versions 0-1, flexible.
 
@@ -23,7 +24,9 @@ class KeyValue(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     key: str = ""
+    """Topic setting, for example cleanup.policy; in ClientTags the tag, for example zone."""
     value: str = ""
+    """Text of the setting or of the tag."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,9 +34,13 @@ class TopicInfo(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Internal topic, created by the coordinator unless it existed."""
     partitions: Int32 = 0
+    """How many partitions it has by the topology; 0 while the coordinator has not computed the number."""
     replication_factor: Int16 = 0
+    """Replicas of each partition as the client asked; 0 means the broker's default."""
     topic_configs: tuple[KeyValue, ...] = ()
+    """Settings as the client asked for the creation of the topic; later changes do not show here."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -41,10 +48,15 @@ class Subtopology(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     subtopology_id: str = ""
+    """Id of the part, unique in the topology; the clients derive it from the graph."""
     source_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics of the user that the subtopology reads, without repartition topics."""
     repartition_sink_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Internal topics that the subtopology writes and another one reads."""
     state_changelog_topics: tuple[TopicInfo, ...] = ()
+    """Internal topics that back up the state stores."""
     repartition_source_topics: tuple[TopicInfo, ...] = ()
+    """Internal topics that the subtopology reads after another one has written them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -52,7 +64,10 @@ class Topology(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     epoch: Int32 = 0
+    """Number of the topology with which the group was set up."""
     subtopologies: Annotated[tuple[Subtopology, ...] | None, Wire(nullable="0+")] = None
+    """Connected parts of the processing graph, one task each for every partition of their sources; null when the
+    coordinator has not been able to configure them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -60,7 +75,9 @@ class Endpoint(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     host: str = ""
+    """Host name or address as the application states it."""
     port: Uint16 = 0
+    """TCP port of the application, not of Kafka."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -68,8 +85,12 @@ class TaskOffset(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     subtopology_id: str = ""
+    """Subtopology of the task, as in Topology."""
     partition: Int32 = 0
+    """Task number from 0."""
     offset: Int64 = 0
+    """Sum of offsets over all changelog partitions of the task: reached so far in TaskOffsets, ends in
+    TaskEndOffsets."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -77,7 +98,9 @@ class TaskIds(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     subtopology_id: str = ""
+    """Subtopology of the tasks, as in Topology."""
     partitions: tuple[Int32, ...] = ()
+    """Task numbers from 0: the numbers of the source partitions that they read."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -85,8 +108,11 @@ class Assignment(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     active_tasks: tuple[TaskIds, ...] = ()
+    """Tasks that the member processes."""
     standby_tasks: tuple[TaskIds, ...] = ()
+    """Tasks of which the member keeps a copy of the state, to take over on a failure."""
     warmup_tasks: tuple[TaskIds, ...] = ()
+    """Tasks whose state the member copies because they are to move to it; empty from brokers before Kafka 4.4."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -94,20 +120,38 @@ class Member(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     member_id: str = ""
+    """Random id that the client made up at its start."""
     member_epoch: Int32 = 0
+    """Epoch that the member has reached; below AssignmentEpoch while it still must give up tasks. -2 for a static
+    member that is away."""
     instance_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Id of a static member, from group.instance.id; null for a dynamic one."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """The client's rack; null when it stated none."""
     client_id: str = ""
+    """client.id of the member's last heartbeat; it need not be unique."""
     client_host: str = ""
+    """Address from which the member's heartbeats come, as the coordinator sees it."""
     topology_epoch: Int32 = 0
+    """Number of the topology that the member runs; below that of Topology for old software in an upgrade."""
     process_id: str = ""
+    """Random id of the Kafka Streams instance, the same for all its threads."""
     user_endpoint: Annotated[Endpoint | None, Wire(nullable="0+")] = None
+    """Where the instance answers interactive queries, its application.server; null for none."""
     client_tags: tuple[KeyValue, ...] = ()
+    """Tags of the instance (client.tag.zone and the like) for spreading standby tasks over racks."""
     task_offsets: tuple[TaskOffset, ...] = ()
+    """How far the state of the member's tasks had come at its last report. Empty without a report, after a change of
+    the coordinator, and from brokers before Kafka 4.4."""
     task_end_offsets: tuple[TaskOffset, ...] = ()
+    """Where the changelogs of the tasks ended at the member's last report; the lag is the difference to TaskOffsets."""
     assignment: Assignment = Assignment()
+    """Tasks that the coordinator has given to the member so far; some of the target may still be with others."""
     target_assignment: Assignment = Assignment()
+    """Tasks that the member is to have in the end, by the computation of AssignmentEpoch."""
     is_classic: bool = False
+    """Whether the member uses the classic rebalance protocol, in a group that changes over; brokers always leave it
+    false."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -117,11 +161,17 @@ class TopologyDescriptionNode(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     name: str = ""
+    """Node, for example KSTREAM-SOURCE-0000000000, or as the application called it."""
     node_type: Int8 = 0
+    """1 source, 2 processor, 3 sink."""
     source_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics that a source reads; empty for other nodes and for a source with a pattern."""
     sink_topic: Annotated[str | None, Wire(nullable="1+", entity_type="topicName")] = None
+    """Topic that a sink writes; null for other nodes and for a sink that chooses it for each record."""
     stores: tuple[str, ...] = ()
+    """State stores that a processor uses; empty for other nodes."""
     successors: tuple[str, ...] = ()
+    """Nodes to which the records go next; predecessors follow from it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -131,7 +181,9 @@ class TopologyDescriptionSubtopology(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     subtopology_id: str = ""
+    """Id of the part, as in Topology."""
     nodes: tuple[TopologyDescriptionNode, ...] = ()
+    """Sources, processors and sinks of the part."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -141,7 +193,9 @@ class TopologyDescriptionGlobalStore(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     source: TopologyDescriptionNode = TopologyDescriptionNode()
+    """Node that reads the topic of the store."""
     processor: TopologyDescriptionNode = TopologyDescriptionNode()
+    """Node that writes the records into the store."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -151,7 +205,9 @@ class TopologyDescription(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="1+")
 
     subtopologies: tuple[TopologyDescriptionSubtopology, ...] = ()
+    """Connected parts of the graph, with all their nodes."""
     global_stores: tuple[TopologyDescriptionGlobalStore, ...] = ()
+    """State stores of which every instance keeps all partitions; they belong to no task."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -159,22 +215,42 @@ class DescribedGroup(Struct, frozen=True):
     """In StreamsGroupDescribeResponse: versions 0-1."""
 
     error_code: Int16 = 0
+    """0, or why the rest is empty: 14 still loading, 15 not available, 16 another broker coordinates the group, 24
+    the id is empty, 29 Describe on a topic of the group is missing, 30 Describe on the group is missing, 35
+    streams groups are off, 69 no group with the id or one of another type."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Explanation for people; null without an error, and sometimes with one."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Streams group, the application.id."""
     group_state: str = ""
+    """Empty: no members; NotReady: topics are missing or wrong; Assigning: a new assignment is due; Reconciling:
+    members change their tasks; Stable; Dead. Empty text with an error."""
     group_epoch: Int32 = 0
+    """Number that grows when members, topology, topics or settings of the group change and a new assignment is due."""
     assignment_epoch: Int32 = 0
+    """Group epoch for which the target assignment was computed; below GroupEpoch while a new one is due."""
     topology: Annotated[Topology | None, Wire(nullable="0+")] = None
+    """What the application processes, with the internal topics as the coordinator configured them; null with an
+    error."""
     members: tuple[Member, ...] = ()
+    """Threads of the application's instances; empty in state Empty and with an error."""
     authorized_operations: Int32 = -2147483648
+    """What the caller may do with the group: bit n stands for the ACL operation n, for example 3 read, 6 delete, 8
+    describe. -2147483648 when not asked for."""
     topology_description: Annotated[TopologyDescription | None, Wire("1+", nullable="1+")] = None
+    """Full processing graph as a member sent it with StreamsGroupTopologyDescriptionUpdate (KIP-1331); present only
+    with status 3, otherwise null."""
     topology_description_status: Annotated[Int8, Wire("1+")] = 0
+    """0 not asked for, or the group has an error; 1 not stored: no plugin, no member has sent it yet, or it is of
+    another topology epoch; 2 the plugin failed; 3 present."""
     assignor_name: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = None
+    """Task assignor of the group, for example sticky; group.streams.assignors of the brokers lists those allowed
+    (KIP-1357). Null below version 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupDescribeResponse(Message, frozen=True):
-    """StreamsGroupDescribeResponse: versions 0-1, flexible 0+."""
+    """State of some streams groups as the coordinator has committed it (KIP-1071). Each group has its own error."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -186,7 +262,9 @@ class StreamsGroupDescribeResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     groups: tuple[DescribedGroup, ...] = ()
+    """One entry for each group asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

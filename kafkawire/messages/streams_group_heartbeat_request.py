@@ -1,4 +1,7 @@
-"""StreamsGroupHeartbeatRequest (request, api key 88).
+"""StreamsGroupHeartbeatRequest (request, api key 88). Joins a streams group, stays in it, reports tasks or leaves it
+(KIP-1071). Each member, one thread of a Kafka Streams application, sends it regularly to the group's coordinator;
+needs Read on the group and, with Topology, Describe on its topics. Version 1 adds no field: it belongs to the new
+response (KIP-1331).
 
 Versions 0-1, flexible.
 
@@ -24,7 +27,9 @@ class KeyValue(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     key: str = ""
+    """Topic setting, for example cleanup.policy; in ClientTags the tag, for example zone."""
     value: str = ""
+    """Text of the setting or of the tag."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,9 +37,13 @@ class TopicInfo(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     name: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Topic, as the client derives it from the group id and the store or operator."""
     partitions: Int32 = 0
+    """How many partitions to create; 0 lets the coordinator compute the number. A changelog topic must have 0."""
     replication_factor: Int16 = 0
+    """Replicas of each partition; 0 means the broker's default."""
     topic_configs: tuple[KeyValue, ...] = ()
+    """Settings for the creation of the topic; those left out have the broker's defaults."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,8 +51,11 @@ class CopartitionGroup(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     source_topics: tuple[Int16, ...] = ()
+    """Indexes from 0 into the SourceTopics of the subtopology."""
     source_topic_regex: tuple[Int16, ...] = ()
+    """Indexes from 0 into the SourceTopicRegex of the subtopology; empty so far."""
     repartition_source_topics: tuple[Int16, ...] = ()
+    """Indexes from 0 into the RepartitionSourceTopics of the subtopology."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,12 +63,23 @@ class Subtopology(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     subtopology_id: str = ""
+    """Id of the part, unique in the topology and the same in all members: the client derives it from the graph."""
     source_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics of the user that the subtopology reads, without repartition topics. They must exist: the coordinator
+    does not create them."""
     source_topic_regex: tuple[str, ...] = ()
+    """Patterns of topics to read. Must be empty: brokers refuse patterns so far."""
     state_changelog_topics: tuple[TopicInfo, ...] = ()
+    """Internal topics that back up the state stores; the coordinator creates missing ones, with one partition for
+    each task."""
     repartition_sink_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Internal topics that the subtopology writes and another one reads."""
     repartition_source_topics: tuple[TopicInfo, ...] = ()
+    """Internal topics that the subtopology reads after another one has written them; the coordinator creates missing
+    ones."""
     copartition_groups: tuple[CopartitionGroup, ...] = ()
+    """Sets of sources that are joined and so must have equal numbers of partitions; otherwise the members get status
+    2."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -64,7 +87,10 @@ class Topology(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     epoch: Int32 = 0
+    """Number of this topology. A member below the group's epoch gets status 0; brokers so far refuse another
+    topology with the same or a higher epoch."""
     subtopologies: tuple[Subtopology, ...] = ()
+    """Connected parts of the processing graph; a task is one of these for one partition of its sources."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -72,7 +98,10 @@ class TaskIds(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     subtopology_id: str = ""
+    """Subtopology of the tasks, as in Topology; an unknown one is refused."""
     partitions: tuple[Int32, ...] = ()
+    """Task numbers from 0: the numbers of the source partitions that they read. Numbers beyond the subtopology's
+    tasks are refused."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -80,7 +109,9 @@ class Endpoint(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     host: str = ""
+    """Host name or address as the application states it; Kafka itself never connects to it."""
     port: Uint16 = 0
+    """TCP port of the application, not of Kafka."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -88,13 +119,19 @@ class TaskOffset(Struct, frozen=True):
     """In StreamsGroupHeartbeatRequest: versions 0-1."""
 
     subtopology_id: str = ""
+    """Subtopology of the task, as in Topology."""
     partition: Int32 = 0
+    """Task number from 0."""
     offset: Int64 = 0
+    """Sum of offsets over all changelog partitions of the task: reached so far in TaskOffsets, present ends in
+    TaskEndOffsets."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupHeartbeatRequest(Message, frozen=True):
-    """StreamsGroupHeartbeatRequest: versions 0-1, flexible 0+."""
+    """Joins a streams group, stays in it, reports tasks or leaves it (KIP-1071). Each member, one thread of a Kafka
+    Streams application, sends it regularly to the group's coordinator; needs Read on the group and, with
+    Topology, Describe on its topics. Version 1 adds no field: it belongs to the new response (KIP-1331)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -107,22 +144,52 @@ class StreamsGroupHeartbeatRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Streams group, the application.id; empty is refused."""
     member_id: str = ""
+    """Random id that the client makes up at its start and keeps until it ends; empty is refused."""
     member_epoch: Int32 = 0
+    """0 to join or rejoin, -1 to leave, -2 for a static member that leaves and will be back; otherwise the epoch of
+    the last response."""
     endpoint_information_epoch: Int32 = 0
+    """Epoch of the PartitionsByUserEndpoint that the client holds, from the last response; -1 at first. The
+    coordinator sends the list when its own epoch differs."""
     instance_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Static membership: the thread's id from group.instance.id, which survives restarts. Null for a dynamic member.
+    Brokers before Kafka 4.4 refuse it."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """The client's rack; null when it has none or when it is unchanged. Empty is refused."""
     rebalance_timeout_ms: Int32 = -1
+    """Milliseconds that the member may take to give up tasks before the coordinator removes it, the client's
+    max.poll.interval.ms. Required when joining; -1 means unchanged."""
     topology: Annotated[Topology | None, Wire(nullable="0+")] = None
+    """What the application processes, from which the coordinator derives the tasks and the internal topics. Required
+    when MemberEpoch is 0, otherwise it must be null."""
     active_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """Tasks that the member processes at present; empty when joining, null when unchanged. The three lists are
+    either all null or all present."""
     standby_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """Tasks whose state the member copies without processing them, to take over on a failure; empty when joining,
+    null when unchanged."""
     warmup_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """Tasks whose state the member copies because they are to move to it; empty when joining, null when unchanged.
+    Brokers before Kafka 4.4 accept none."""
     process_id: Annotated[str | None, Wire(nullable="0+")] = None
+    """Random id of the Kafka Streams instance, the same for all its threads, so that copies of a task go to
+    different instances. Sent when joining; null means unchanged."""
     user_endpoint: Annotated[Endpoint | None, Wire(nullable="0+")] = None
+    """Where the instance answers interactive queries, its application.server. Sent when joining; null means none or
+    unchanged."""
     client_tags: Annotated[tuple[KeyValue, ...] | None, Wire(nullable="0+")] = None
+    """Tags of the instance (client.tag.zone and the like) for spreading standby tasks over racks. Sent when joining;
+    null means unchanged."""
     task_offsets: Annotated[tuple[TaskOffset, ...] | None, Wire(nullable="0+")] = None
+    """How far the copied state of the tasks has come, for the choice of the tasks' new places; not stored in the
+    log. Null means unchanged. Null in version 0, because brokers before Kafka 4.4 refuse it."""
     task_end_offsets: Annotated[tuple[TaskOffset, ...] | None, Wire(nullable="0+")] = None
+    """Where the changelogs of the tasks end, to compute the lag from TaskOffsets. Null means unchanged. Null in
+    version 0, because brokers before Kafka 4.4 refuse it."""
     shutdown_application: bool = False
+    """Whether the member met a fatal error and asks all members to stop; they get status 4 until the group is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

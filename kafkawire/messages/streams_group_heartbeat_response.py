@@ -1,4 +1,7 @@
-"""StreamsGroupHeartbeatResponse (response, api key 88).
+"""StreamsGroupHeartbeatResponse (response, api key 88). The coordinator's answer to one member: its epoch, its tasks
+where they changed, and conditions of the group (KIP-1071). The member removes tasks that are not listed, reports
+them gone, and only then others get them. Version 1 adds TopologyDescriptionRequired (KIP-1331) and widens
+AcceptableRecoveryLag.
 
 Versions 0-1, flexible.
 
@@ -23,7 +26,12 @@ class Status(Struct, frozen=True):
     """In StreamsGroupHeartbeatResponse: versions 0-1."""
 
     status_code: Int8 = 0
+    """0 the member's topology epoch is too low, 1 source topics are missing, 2 topics have wrong numbers of
+    partitions, 3 internal topics are missing and are being created, 4 a member asks all to stop, 5 the
+    assignment waits for more members or its interval."""
     status_detail: str = ""
+    """Explanation for people: the topics concerned, or why they could not be created, for example without Create on
+    them or on the cluster."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,7 +39,9 @@ class TaskIds(Struct, frozen=True):
     """In StreamsGroupHeartbeatResponse: versions 0-1."""
 
     subtopology_id: str = ""
+    """Subtopology of the tasks, as the member's topology has it."""
     partitions: tuple[Int32, ...] = ()
+    """Task numbers from 0: the numbers of the source partitions to read."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -39,7 +49,9 @@ class Endpoint(Struct, frozen=True):
     """In StreamsGroupHeartbeatResponse: versions 0-1."""
 
     host: str = ""
+    """Host name or address as the application stated it."""
     port: Uint16 = 0
+    """TCP port of the application, not of Kafka."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -47,7 +59,9 @@ class TopicPartition(Struct, frozen=True):
     """In StreamsGroupHeartbeatResponse: versions 0-1."""
 
     topic: Annotated[str, Wire(entity_type="topicName")] = ""
+    """Source or repartition topic."""
     partitions: tuple[Int32, ...] = ()
+    """Partition numbers from 0, those of the tasks that read the topic."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -55,13 +69,19 @@ class EndpointToPartitions(Struct, frozen=True):
     """In StreamsGroupHeartbeatResponse: versions 0-1."""
 
     user_endpoint: Endpoint = Endpoint()
+    """Where the instance answers, its application.server."""
     active_partitions: tuple[TopicPartition, ...] = ()
+    """Source partitions, repartition topics included, of the active tasks of one member."""
     standby_partitions: tuple[TopicPartition, ...] = ()
+    """Source partitions of the member's standby tasks, and from Kafka 4.4 on of its warm-up tasks; their state may
+    lag."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupHeartbeatResponse(Message, frozen=True):
-    """StreamsGroupHeartbeatResponse: versions 0-1, flexible 0+."""
+    """The coordinator's answer to one member: its epoch, its tasks where they changed, and conditions of the group
+    (KIP-1071). The member removes tasks that are not listed, reports them gone, and only then others get
+    them. Version 1 adds TopologyDescriptionRequired (KIP-1331) and widens AcceptableRecoveryLag."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -73,21 +93,53 @@ class StreamsGroupHeartbeatResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 14 loading, 15 not available, 16 not the coordinator: retry; 25 unknown member, 110 epoch fenced: give
+    up all tasks and rejoin; 29 Describe on a topic or 30 Read on the group is missing, 35 streams groups are
+    off, 42 bad request, 69 no group with the id or another type, 81 group is full, 111 another live member
+    has the InstanceId, 130 invalid topology."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Explanation for people; null without an error, and sometimes with one."""
     member_id: str = ""
+    """Id from the request; empty with an error."""
     member_epoch: Int32 = 0
+    """Epoch for the next heartbeat; it reaches the group epoch when the member has given up what it must. -1 or -2
+    echoes a leave."""
     heartbeat_interval_ms: Int32 = 0
+    """Milliseconds until the next heartbeat: streams.heartbeat.interval.ms of the group, by default
+    group.streams.heartbeat.interval.ms of the broker."""
     acceptable_recovery_lag_legacy: Annotated[Int32, Wire("0", aliases=("AcceptableRecoveryLag",))] = 0
+    """Version 0 only: an int32 that brokers leave 0; version 1 has the int64 AcceptableRecoveryLag instead."""
     task_offset_interval_ms: Int32 = 0
+    """Milliseconds between two reports of TaskOffsets and TaskEndOffsets: streams.task.offset.interval.ms of the
+    group, by default group.streams.task.offset.interval.ms of the broker. Brokers before Kafka 4.4 send 0."""
     acceptable_recovery_lag: Annotated[Int64, Wire("1+", ignorable=True)] = -1
+    """Offsets that a warm-up task may lag behind its changelog's end and still count as ready to become active:
+    streams.acceptable.recovery.lag of the group, by default that of the broker. -1, the default below version
+    1, means unknown."""
     status: Annotated[tuple[Status, ...] | None, Wire(nullable="0+")] = ()
+    """Conditions that concern the member or the whole group; the heartbeat succeeds nevertheless. Empty when there
+    are none; clients take null as unchanged."""
     active_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """All tasks that the member must process; null when unchanged. The three lists are present when the member joins
+    and when one of them changes."""
     standby_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """All tasks whose state the member must keep as a copy; streams.num.standby.replicas of the group is the number
+    of copies. Null when unchanged."""
     warmup_tasks: Annotated[tuple[TaskIds, ...] | None, Wire(nullable="0+")] = None
+    """All tasks whose state the member must copy because they are to move to it; null when unchanged. Brokers before
+    Kafka 4.4 assign none."""
     topology_description_required: Annotated[bool, Wire("1+")] = False
+    """Whether this member should send its topology with StreamsGroupTopologyDescriptionUpdate (KIP-1331). True only
+    with a plugin on the broker that lacks it, for one member at a time and with pauses; the client may ignore
+    it."""
     endpoint_information_epoch: Int32 = 0
+    """Present epoch of PartitionsByUserEndpoint, to be returned in the next heartbeat; changes when tasks of a
+    member with an endpoint change."""
     partitions_by_user_endpoint: Annotated[tuple[EndpointToPartitions, ...] | None, Wire(nullable="0+")] = None
+    """Which instance has which partitions, for interactive queries: all members with an endpoint. Null when the
+    epoch in the request is the present one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""StreamsGroupMemberMetadataKey (coordinator-key, api key 19).
+"""StreamsGroupMemberMetadataKey (coordinator-key, api key 19). Key of one streams member's description in
+__consumer_offsets, after its int16 record type 19 (KIP-1071); a null value removes the member, which left, was
+fenced or missed its session timeout.
 
 Version 0, not flexible.
 
@@ -18,14 +20,17 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupMemberMetadataKey(Message, frozen=True):
-    """StreamsGroupMemberMetadataKey: version 0, not flexible."""
+    """Key of one streams member's description in __consumer_offsets, after its int16 record type 19 (KIP-1071); a
+    null value removes the member, which left, was fenced or missed its session timeout."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=19, source="group/StreamsGroupMemberMetadataKey.json",
     )
 
     group_id: str = ""
+    """Streams group that the member is in."""
     member_id: str = ""
+    """UUID that the member, one stream thread, chose when it started."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""StreamsGroupMemberMetadataValue (coordinator-value, api key 19).
+"""StreamsGroupMemberMetadataValue (coordinator-value, api key 19). What one streams member last sent about itself in
+StreamsGroupHeartbeat, after its int16 version 0 (KIP-1071).
 
 Version 0, flexible.
 
@@ -23,7 +24,9 @@ class Endpoint(Struct, frozen=True):
     """In StreamsGroupMemberMetadataValue: version 0."""
 
     host: str = ""
+    """DNS name or IP address, as application.server has it; Kafka does not connect to it."""
     port: Uint16 = 0
+    """TCP port on which the application listens, 0 to 65535."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -31,12 +34,14 @@ class KeyValue(Struct, frozen=True):
     """In StreamsGroupMemberMetadataValue: version 0."""
 
     key: str = ""
+    """Tag, that is, the setting's name after client.tag."""
     value: str = ""
+    """Setting of that tag, for example a zone or a cluster."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupMemberMetadataValue(Message, frozen=True):
-    """StreamsGroupMemberMetadataValue: version 0, flexible 0+."""
+    """What one streams member last sent about itself in StreamsGroupHeartbeat, after its int16 version 0 (KIP-1071)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -48,14 +53,26 @@ class StreamsGroupMemberMetadataValue(Message, frozen=True):
     )
 
     instance_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Client's group.instance.id, which makes the member static; null for a dynamic member."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = ""
+    """Client's client.rack; null when unset."""
     client_id: str = ""
+    """Client's client.id from the request header, for display only; it may be empty."""
     client_host: str = ""
+    """Address that the heartbeat's connection came from, as Java prints it: a slash and the IP."""
     rebalance_timeout_ms: Int32 = -1
+    """Milliseconds that the member has to give up tasks before the coordinator fences it; Kafka Streams sends
+    max.poll.interval.ms. -1 when never sent."""
     topology_epoch: Int32 = 0
+    """Epoch of the topology that the member runs; a lower one than the group's Epoch in StreamsGroupTopologyValue
+    means an application of an older version."""
     process_id: str = ""
+    """Id of the Kafka Streams instance; its threads share it, and the state directory with it. The assignor spreads
+    standby tasks over different ones."""
     user_endpoint: Annotated[Endpoint | None, Wire(nullable="0+")] = None
+    """Where other instances reach this one for interactive queries (application.server); null when unset."""
     client_tags: tuple[KeyValue, ...] = ()
+    """Client's client.tag.* settings, sorted by key, for rack-aware standby tasks (KIP-708); empty for none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""StreamsGroupMetadataKey (coordinator-key, api key 17).
+"""StreamsGroupMetadataKey (coordinator-key, api key 17). Key of a streams group's epoch in __consumer_offsets, after
+its int16 record type 17 (KIP-1071); a null value removes the group. The other streams group records (types 19 to
+23) describe parts of the same group.
 
 Version 0, not flexible.
 
@@ -18,13 +20,16 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupMetadataKey(Message, frozen=True):
-    """StreamsGroupMetadataKey: version 0, not flexible."""
+    """Key of a streams group's epoch in __consumer_offsets, after its int16 record type 17 (KIP-1071); a null value
+    removes the group. The other streams group records (types 19 to 23) describe parts of the same group."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=17, source="group/StreamsGroupMetadataKey.json",
     )
 
     group_id: str = ""
+    """Id of a group of the streams protocol: the application.id of Kafka Streams. Its Java hash, modulo the
+    partition count of __consumer_offsets, chooses the partition and so the coordinator."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

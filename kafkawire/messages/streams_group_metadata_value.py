@@ -1,4 +1,6 @@
-"""StreamsGroupMetadataValue (coordinator-value, api key 17).
+"""StreamsGroupMetadataValue (coordinator-value, api key 17). Epoch of a streams group and what the coordinator must
+remember beside it, after its int16 version 0 (KIP-1071). It is written with each change that calls for a new
+assignment.
 
 Version 0, flexible.
 
@@ -24,12 +26,15 @@ class LastAssignmentConfig(Struct, frozen=True):
     """In StreamsGroupMetadataValue: version 0."""
 
     key: str = ""
+    """Setting without its prefix: num.standby.replicas, or rack.aware.assignment.tags."""
     value: str = ""
+    """Setting as text; lists are joined by commas."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupMetadataValue(Message, frozen=True):
-    """StreamsGroupMetadataValue: version 0, flexible 0+."""
+    """Epoch of a streams group and what the coordinator must remember beside it, after its int16 version 0
+    (KIP-1071). It is written with each change that calls for a new assignment."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -41,13 +46,26 @@ class StreamsGroupMetadataValue(Message, frozen=True):
     )
 
     epoch: Int32 = 0
+    """Group epoch, one higher with each change of members, topology, topics or assignment settings. While it is
+    above AssignmentEpoch of the target assignment, a new assignment is due."""
     metadata_hash: Int64 = 0
+    """64-bit XXH3 over the ids, names, partition counts and racks of the topology's topics; a difference to the
+    current metadata raises Epoch. 0 for no topics."""
     validated_topology_epoch: Annotated[Int32, Wire(tagged="0+", tag=0)] = -1
+    """Topology epoch whose source and internal topics were found to exist with fitting partition counts; -1 when
+    none was. While it differs from the topology's Epoch, the group is not ready."""
     last_assignment_configs: Annotated[
         tuple[LastAssignmentConfig, ...] | None, Wire(nullable="0+", tagged="0+", tag=1),
     ] = ()
+    """Settings with which the assignor last ran; a difference to the current ones raises Epoch. Null when unknown,
+    as in records from before the field existed."""
     stored_description_topology_epoch: Annotated[Int32, Wire(tagged="0+", tag=2)] = -1
+    """Topology epoch whose description the broker's plugin holds (KIP-1331, Kafka 4.4). -1 when it holds none; -2
+    when a call to the plugin may have failed halfway, so that members send the description again and its
+    deletion stays due."""
     failed_description_topology_epoch: Annotated[Int32, Wire(tagged="0+", tag=3)] = -1
+    """Topology epoch whose description the plugin refused for good, so that the coordinator does not request it
+    again (KIP-1331, Kafka 4.4); -1 when none was."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

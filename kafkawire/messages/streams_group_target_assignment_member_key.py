@@ -1,4 +1,6 @@
-"""StreamsGroupTargetAssignmentMemberKey (coordinator-key, api key 21).
+"""StreamsGroupTargetAssignmentMemberKey (coordinator-key, api key 21). Key of one streams member's part of the
+target assignment, in __consumer_offsets, after its int16 record type 21 (KIP-1071); a null value goes with the
+member's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupTargetAssignmentMemberKey(Message, frozen=True):
-    """StreamsGroupTargetAssignmentMemberKey: version 0, not flexible."""
+    """Key of one streams member's part of the target assignment, in __consumer_offsets, after its int16 record type
+    21 (KIP-1071); a null value goes with the member's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,7 +32,9 @@ class StreamsGroupTargetAssignmentMemberKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Streams group that the target assignment is for."""
     member_id: str = ""
+    """Member that shall run the tasks."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

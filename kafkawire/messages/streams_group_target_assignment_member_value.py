@@ -1,4 +1,6 @@
-"""StreamsGroupTargetAssignmentMemberValue (coordinator-value, api key 21).
+"""StreamsGroupTargetAssignmentMemberValue (coordinator-value, api key 21). Tasks that the assignor wants one streams
+member to run, after its int16 version 0 (KIP-1071); the member gets there by way of
+StreamsGroupCurrentMemberAssignmentValue.
 
 Version 0, flexible.
 
@@ -23,12 +25,15 @@ class TaskIds(Struct, frozen=True):
     """In StreamsGroupTargetAssignmentMemberValue: version 0."""
 
     subtopology_id: str = ""
+    """Part of the topology, by SubtopologyId of StreamsGroupTopologyValue; with a partition number it names a task."""
     partitions: tuple[Int32, ...] = ()
+    """Task numbers in that subtopology: the partitions of its source topics, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """StreamsGroupTargetAssignmentMemberValue: version 0, flexible 0+."""
+    """Tasks that the assignor wants one streams member to run, after its int16 version 0 (KIP-1071); the member gets
+    there by way of StreamsGroupCurrentMemberAssignmentValue."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -40,8 +45,11 @@ class StreamsGroupTargetAssignmentMemberValue(Message, frozen=True):
     )
 
     active_tasks: tuple[TaskIds, ...] = ()
+    """Tasks that the member shall process; each task is active in one member of the target."""
     standby_tasks: tuple[TaskIds, ...] = ()
+    """Tasks whose state stores the member shall keep as copies, ready to take over (num.standby.replicas)."""
     warmup_tasks: tuple[TaskIds, ...] = ()
+    """Tasks whose state stores the member shall restore first, in order to make them active later."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

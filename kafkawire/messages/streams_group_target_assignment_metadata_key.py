@@ -1,4 +1,6 @@
-"""StreamsGroupTargetAssignmentMetadataKey (coordinator-key, api key 20).
+"""StreamsGroupTargetAssignmentMetadataKey (coordinator-key, api key 20). Key of the epoch of a streams group's
+target assignment, in __consumer_offsets, after its int16 record type 20 (KIP-1071); a null value goes with the
+group's removal.
 
 Version 0, not flexible.
 
@@ -18,7 +20,8 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupTargetAssignmentMetadataKey(Message, frozen=True):
-    """StreamsGroupTargetAssignmentMetadataKey: version 0, not flexible."""
+    """Key of the epoch of a streams group's target assignment, in __consumer_offsets, after its int16 record type 20
+    (KIP-1071); a null value goes with the group's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -29,6 +32,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Streams group that the target assignment is for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""StreamsGroupTopologyDescriptionUpdateRequest (request, api key 93).
+"""StreamsGroupTopologyDescriptionUpdateRequest (request, api key 93). Hands the full processing graph of a streams
+group to its coordinator, which stores it through group.streams.topology.description.plugin.class (KIP-1331). A
+member sends it after a heartbeat response with TopologyDescriptionRequired, unless
+topology.description.push.enabled is off; needs Read on the group. Nothing else depends on it.
 
 Version 0, flexible.
 
@@ -23,11 +26,17 @@ class TopologyDescriptionNode(Struct, frozen=True):
     """In StreamsGroupTopologyDescriptionUpdateRequest: version 0."""
 
     name: str = ""
+    """Node, for example KSTREAM-SOURCE-0000000000, or as the application called it."""
     node_type: Int8 = 0
+    """1 source, 2 processor, 3 sink; others are refused with 42."""
     source_topics: Annotated[tuple[str, ...], Wire(entity_type="topicName")] = ()
+    """Topics that a source reads; empty for other nodes and for a source with a pattern."""
     sink_topic: Annotated[str | None, Wire(nullable="0+", entity_type="topicName")] = None
+    """Topic that a sink writes; null for other nodes and for a sink that chooses it for each record."""
     stores: tuple[str, ...] = ()
+    """State stores that a processor uses; empty for other nodes."""
     successors: tuple[str, ...] = ()
+    """Nodes to which the records go next; predecessors follow from it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,7 +44,9 @@ class TopologyDescriptionSubtopology(Struct, frozen=True):
     """In StreamsGroupTopologyDescriptionUpdateRequest: version 0."""
 
     subtopology_id: str = ""
+    """Id of the part, as in the topology of the heartbeat."""
     nodes: tuple[TopologyDescriptionNode, ...] = ()
+    """Sources, processors and sinks of the part."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -43,7 +54,9 @@ class TopologyDescriptionGlobalStore(Struct, frozen=True):
     """In StreamsGroupTopologyDescriptionUpdateRequest: version 0."""
 
     source: TopologyDescriptionNode = TopologyDescriptionNode()
+    """Node that reads the topic of the store."""
     processor: TopologyDescriptionNode = TopologyDescriptionNode()
+    """Node that writes the records into the store."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,12 +64,17 @@ class TopologyDescription(Struct, frozen=True):
     """In StreamsGroupTopologyDescriptionUpdateRequest: version 0."""
 
     subtopologies: tuple[TopologyDescriptionSubtopology, ...] = ()
+    """Connected parts of the graph, with all their nodes."""
     global_stores: tuple[TopologyDescriptionGlobalStore, ...] = ()
+    """State stores of which every instance keeps all partitions; they belong to no task."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Message, frozen=True):
-    """StreamsGroupTopologyDescriptionUpdateRequest: version 0, flexible 0+."""
+    """Hands the full processing graph of a streams group to its coordinator, which stores it through
+    group.streams.topology.description.plugin.class (KIP-1331). A member sends it after a heartbeat response
+    with TopologyDescriptionRequired, unless topology.description.push.enabled is off; needs Read on the
+    group. Nothing else depends on it."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -69,9 +87,13 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
+    """Streams group, the application.id; empty is refused."""
     member_id: str = ""
+    """Sender, as in its heartbeats; it must be in the group."""
     topology_epoch: Int32 = 0
+    """Number of the topology; refused with 42 unless it is the group's present one."""
     topology_description: TopologyDescription = TopologyDescription()
+    """The graph, much as Topology.describe() of Kafka Streams prints it; shown by StreamsGroupDescribe version 1."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,6 @@
-"""StreamsGroupTopologyDescriptionUpdateResponse (response, api key 93).
+"""StreamsGroupTopologyDescriptionUpdateResponse (response, api key 93). Whether the coordinator's plugin stored the
+processing graph of a streams group (KIP-1331). The client need not retry: a later heartbeat response asks again
+where it makes sense.
 
 Version 0, flexible.
 
@@ -20,7 +22,8 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message, frozen=True):
-    """StreamsGroupTopologyDescriptionUpdateResponse: version 0, flexible 0+."""
+    """Whether the coordinator's plugin stored the processing graph of a streams group (KIP-1331). The client need
+    not retry: a later heartbeat response asks again where it makes sense."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -32,8 +35,13 @@ class StreamsGroupTopologyDescriptionUpdateResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
+    """0, or: 14 loading, 15 not available, 16 not the coordinator, 25 the sender is not in the group, 30 Read on the
+    group is missing, 35 streams groups are off or there is no plugin, 42 another topology epoch or a
+    malformed graph, 69 no group with the id or one of another type, 135 the plugin failed."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Explanation for people, with 135 that of the plugin; null without an error, and sometimes with one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,5 @@
-"""StreamsGroupTopologyKey (coordinator-key, api key 23).
+"""StreamsGroupTopologyKey (coordinator-key, api key 23). Key of a streams group's topology in __consumer_offsets,
+after its int16 record type 23 (KIP-1071); a null value goes with the group's removal.
 
 Version 0, not flexible.
 
@@ -18,13 +19,15 @@ from kafkawire.wire.write import Append
 
 
 class StreamsGroupTopologyKey(Message, frozen=True):
-    """StreamsGroupTopologyKey: version 0, not flexible."""
+    """Key of a streams group's topology in __consumer_offsets, after its int16 record type 23 (KIP-1071); a null
+    value goes with the group's removal."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", kind="coordinator-key", family="group", api_key=23, source="group/StreamsGroupTopologyKey.json",
     )
 
     group_id: str = ""
+    """Streams group whose members run the topology."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

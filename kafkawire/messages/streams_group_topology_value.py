@@ -1,4 +1,6 @@
-"""StreamsGroupTopologyValue (coordinator-value, api key 23).
+"""StreamsGroupTopologyValue (coordinator-value, api key 23). Topology of a Kafka Streams application, as a member
+sent it in StreamsGroupHeartbeat when it joined, after its int16 version 0 (KIP-1071). From it the coordinator
+derives internal topics and tasks.
 
 Version 0, flexible.
 
@@ -24,7 +26,9 @@ class TopicConfig(Struct, frozen=True):
     """In StreamsGroupTopologyValue: version 0."""
 
     key: Annotated[str, Wire(name="key")] = ""
+    """Setting of a topic, as CreateTopics names it."""
     value: Annotated[str, Wire(name="value")] = ""
+    """What the topic setting is given, as text."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -32,9 +36,13 @@ class TopicInfo(Struct, frozen=True):
     """In StreamsGroupTopologyValue: version 0."""
 
     name: str = ""
+    """Full name with the application.id in front."""
     partitions: Int32 = 0
+    """Partition count that the application asks for; 0 leaves it to the coordinator, as it always is for changelogs."""
     replication_factor: Int16 = 0
+    """Replicas that the application asks for; 0 leaves it to the broker's default.replication.factor."""
     topic_configs: tuple[TopicConfig, ...] = ()
+    """Topic settings for the creation, for example cleanup.policy; empty for the broker's defaults."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -42,8 +50,11 @@ class CopartitionGroup(Struct, frozen=True):
     """In StreamsGroupTopologyValue: version 0."""
 
     source_topics: tuple[Int16, ...] = ()
+    """Positions, from 0, in the SourceTopics of this subtopology."""
     source_topic_regex: tuple[Int16, ...] = ()
+    """Positions, from 0, in the SourceTopicRegex of this subtopology."""
     repartition_source_topics: tuple[Int16, ...] = ()
+    """Positions, from 0, in the RepartitionSourceTopics of this subtopology."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -51,17 +62,27 @@ class Subtopology(Struct, frozen=True):
     """In StreamsGroupTopologyValue: version 0."""
 
     subtopology_id: str = ""
+    """Id that Kafka Streams derives from the topology, the same in every member, for example 0."""
     source_topics: tuple[str, ...] = ()
+    """Topics of the user that the part reads; internal repartition topics are in RepartitionSourceTopics."""
     source_topic_regex: tuple[str, ...] = ()
+    """Patterns of further topics that the part reads; empty for none."""
     state_changelog_topics: tuple[TopicInfo, ...] = ()
+    """Internal topics that back the part's state stores; the coordinator has them created with one partition for
+    each task."""
     repartition_sink_topics: tuple[str, ...] = ()
+    """Internal repartition topics that the part writes; another part has them in RepartitionSourceTopics."""
     repartition_source_topics: tuple[TopicInfo, ...] = ()
+    """Internal repartition topics that the part reads. A partition count of 0 is derived from the part that writes
+    the topic."""
     copartition_groups: tuple[CopartitionGroup, ...] = ()
+    """Sets of source topics that must have the same partition count, because the part joins them."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class StreamsGroupTopologyValue(Message, frozen=True):
-    """StreamsGroupTopologyValue: version 0, flexible 0+."""
+    """Topology of a Kafka Streams application, as a member sent it in StreamsGroupHeartbeat when it joined, after
+    its int16 version 0 (KIP-1071). From it the coordinator derives internal topics and tasks."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -73,7 +94,10 @@ class StreamsGroupTopologyValue(Message, frozen=True):
     )
 
     epoch: Int32 = 0
+    """Version of the topology, as the client numbers it; a different topology needs a higher one."""
     subtopologies: tuple[Subtopology, ...] = ()
+    """Parts of the topology that share no state and are connected through topics only; each partition of a part is a
+    task."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

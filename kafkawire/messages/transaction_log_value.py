@@ -25,9 +25,10 @@ class PartitionsSchema(Struct, frozen=True):
     """In TransactionLogValue: versions 0-1."""
 
     topic: str = ""
-    """Topic name."""
+    """Topic of the partitions, by name; internal topics may be among them, as __consumer_offsets is for
+    TxnOffsetCommit."""
     partition_ids: tuple[Int32, ...] = ()
-    """Partition numbers."""
+    """Numbers of the partitions in that topic, from 0."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

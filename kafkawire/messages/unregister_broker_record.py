@@ -1,6 +1,6 @@
 """UnregisterBrokerRecord (metadata, api key 1). Removes a broker's registration. The active controller appends it
-for UnregisterBroker, after PartitionChangeRecords that take the broker out of all in-sync replicas. A broker that
-is only down keeps its registration.
+for UnregisterBroker, after PartitionChangeRecords that take away its leaderships and, where other replicas
+remain, its in-sync places. A broker that is only down keeps its registration.
 
 Version 0, flexible.
 
@@ -22,8 +22,8 @@ from kafkawire.wire.write import Append
 
 class UnregisterBrokerRecord(Message, frozen=True):
     """Removes a broker's registration. The active controller appends it for UnregisterBroker, after
-    PartitionChangeRecords that take the broker out of all in-sync replicas. A broker that is only down keeps
-    its registration."""
+    PartitionChangeRecords that take away its leaderships and, where other replicas remain, its in-sync
+    places. A broker that is only down keeps its registration."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",

@@ -1,4 +1,6 @@
-"""VotersRecord (data).
+"""VotersRecord (data). Value of the control record (type 6) with the voters of the KRaft quorum (KIP-853), written
+only with kraft.version 1. The leader writes the whole set after AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter;
+it applies from the moment it is appended, before it is committed.
 
 Version 0, flexible.
 
@@ -24,8 +26,11 @@ class Endpoint(Struct, frozen=True):
     """In VotersRecord: version 0."""
 
     name: Annotated[str, Wire(map_key=True)] = ""
+    """Listener's name, for example CONTROLLER; once in the list."""
     host: str = ""
+    """DNS name or IP address that the listener advertises."""
     port: Uint16 = 0
+    """TCP port that the listener advertises, 0 to 65535."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,7 +38,9 @@ class KRaftVersionFeature(Struct, frozen=True):
     """In VotersRecord: version 0."""
 
     min_supported_version: Int16 = 0
+    """Lowest level that the controller supports, 0 so far."""
     max_supported_version: Int16 = 0
+    """Highest level that the controller supports; 1 from Kafka 3.9 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -41,21 +48,32 @@ class Voter(Struct, frozen=True):
     """In VotersRecord: version 0."""
 
     voter_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
+    """Controller's node.id."""
     voter_directory_id: uuid.UUID = ZERO_UUID
+    """Id of the controller's metadata log directory (meta.properties), which a controller with a new disk does not
+    share with the one before. All zeros when unknown."""
     endpoints: tuple[Endpoint, ...] = ()
+    """Where the other controllers and the brokers reach this one, an entry for each listener in
+    controller.listener.names."""
     kraft_version_feature: Annotated[KRaftVersionFeature, Wire(name="KRaftVersionFeature")] = KRaftVersionFeature()
+    """Levels of kraft.version that the controller's software supports; an upgrade needs all voters to support the
+    new level."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class VotersRecord(Message, frozen=True):
-    """VotersRecord: version 0, flexible 0+."""
+    """Value of the control record (type 6) with the voters of the KRaft quorum (KIP-853), written only with
+    kraft.version 1. The leader writes the whole set after AddRaftVoter, RemoveRaftVoter or UpdateRaftVoter;
+    it applies from the moment it is appended, before it is committed."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="common", source="common/VotersRecord.json",
     )
 
     version: Int16 = 0
+    """Version of this value, always 0 so far; the value has no other version prefix."""
     voters: tuple[Voter, ...] = ()
+    """All voters from here on; controllers that are not in it are observers."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -1,4 +1,7 @@
-"""WriteShareGroupStateRequest (request, api key 85).
+"""WriteShareGroupStateRequest (request, api key 85). Stores changes in the state of a share group (KIP-932). A
+partition leader sends it to the share coordinator before it confirms acknowledgements, and when locks run out; it
+needs ClusterAction on the cluster and is retried after errors 14, 15 and 16. Version 1 adds DeliveryCompleteCount
+(KIP-1226).
 
 Versions 0-1, flexible.
 
@@ -25,9 +28,14 @@ class StateBatch(Struct, frozen=True):
     """In WriteShareGroupStateRequest: versions 0-1."""
 
     first_offset: Int64 = 0
+    """Offset of the first record in this state."""
     last_offset: Int64 = 0
+    """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
+    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
+    when the leader changes."""
     delivery_count: Int16 = 0
+    """How often the records have been delivered so far."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -35,11 +43,20 @@ class PartitionData(Struct, frozen=True):
     """In WriteShareGroupStateRequest: versions 0-1."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     state_epoch: Int32 = 0
+    """Epoch that the leader read with the state; lower than the one recorded gets 124, because the state was reset
+    since. -1 skips the check."""
     leader_epoch: Int32 = 0
+    """Leader epoch of the sender; lower than the one recorded gets 74. -1 skips the check."""
     start_offset: Int64 = 0
+    """First offset that the group has not finished with; stored batches below it are dropped. -1 leaves the stored
+    one."""
     delivery_complete_count: Annotated[Int32, Wire("1+", ignorable=True)] = -1
+    """Records from StartOffset on that are already acknowledged or archived; the lag is computed with it. -1 when
+    the leader does not know it. From version 1 on (KIP-1226)."""
     state_batches: tuple[StateBatch, ...] = ()
+    """Records whose state changed; the coordinator merges them into what it has."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -47,12 +64,16 @@ class WriteStateData(Struct, frozen=True):
     """In WriteShareGroupStateRequest: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionData, ...] = ()
+    """Partitions of this topic with changes."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class WriteShareGroupStateRequest(Message, frozen=True):
-    """WriteShareGroupStateRequest: versions 0-1, flexible 0+."""
+    """Stores changes in the state of a share group (KIP-932). A partition leader sends it to the share coordinator
+    before it confirms acknowledgements, and when locks run out; it needs ClusterAction on the cluster and is
+    retried after errors 14, 15 and 16. Version 1 adds DeliveryCompleteCount (KIP-1226)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -65,7 +86,9 @@ class WriteShareGroupStateRequest(Message, frozen=True):
     )
 
     group_id: str = ""
+    """Share group whose state is meant; when it is empty, the response is empty."""
     topics: tuple[WriteStateData, ...] = ()
+    """Partitions with changes, by topic; when it is empty, the response is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

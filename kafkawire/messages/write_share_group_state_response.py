@@ -1,4 +1,5 @@
-"""WriteShareGroupStateResponse (response, api key 85).
+"""WriteShareGroupStateResponse (response, api key 85). Outcome of storing share group state, by partition (KIP-932).
+Success means that the record is committed in __share_group_state. Version 1 has the fields of version 0.
 
 Versions 0-1, flexible.
 
@@ -24,8 +25,13 @@ class PartitionResult(Struct, frozen=True):
     """In WriteShareGroupStateResponse: versions 0-1."""
 
     partition: Int32 = 0
+    """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
+    """0, or why nothing was stored: 3 unknown topic or partition, 14 coordinator still loading, 15 not available, 16
+    another broker coordinates the partition, 31 ClusterAction is missing, 42 malformed or state not
+    initialized, 74 leader epoch lower than recorded, 124 state epoch lower than recorded."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
+    """Text for ErrorCode; null when there is no error or the code explains itself."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -33,12 +39,15 @@ class WriteStateResult(Struct, frozen=True):
     """In WriteShareGroupStateResponse: versions 0-1."""
 
     topic_id: uuid.UUID = ZERO_UUID
+    """Id that identifies the topic; there are no topic names here."""
     partitions: tuple[PartitionResult, ...] = ()
+    """One entry for each partition of the topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class WriteShareGroupStateResponse(Message, frozen=True):
-    """WriteShareGroupStateResponse: versions 0-1, flexible 0+."""
+    """Outcome of storing share group state, by partition (KIP-932). Success means that the record is committed in
+    __share_group_state. Version 1 has the fields of version 0."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",
@@ -50,6 +59,7 @@ class WriteShareGroupStateResponse(Message, frozen=True):
     )
 
     results: tuple[WriteStateResult, ...] = ()
+    """One entry for each topic in the request."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
