@@ -143,7 +143,7 @@ def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
     shown = []
     for item in records.read(data):
         if isinstance(item, records.Damage):
-            shown.append(_without_file(rows.Damage.of(item)))
+            shown.append(_without_file(rows.DamageRow.of(item)))
             continue
         listed = []
         control = None
@@ -154,7 +154,9 @@ def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
                 found = decode_value(CLUSTER_METADATA, record.key, record.value) if hidden and control is None else None
                 listed.append(row if found is None or not found.secret else row | {"value": REDACTED})
         except RecordError as error:
-            listed.append(_without_file(rows.Damage(reason="bad_records", detail=str(error), position=item.position)))
+            listed.append(
+                _without_file(rows.DamageRow(reason="bad_records", detail=str(error), position=item.position))
+            )
         shown.append(_without_file(rows.BatchRow.of(item, control)) | {"records": listed})
     return shown
 

@@ -82,7 +82,7 @@ _VIEWS: Views = {
         primary=("check", "place", "what"),
         prose=("what",),
     ),
-    rows.Damage: View(
+    rows.DamageRow: View(
         columns=("topic", "partition", "position", "reason", "detail", "resumed_at"),
         primary=("topic", "partition", "position", "reason", "detail"),
         prose=("detail",),
@@ -316,7 +316,7 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None
         say("")
         listed = (*broken, *audit.damage)
         output.print_rows(
-            listed, [rows.Violation, rows.Damage], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
+            listed, [rows.Violation, rows.DamageRow], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
         )
 
 

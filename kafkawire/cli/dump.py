@@ -170,7 +170,7 @@ def _views() -> Views:
         ),
         **{kind: _all_of(kind) for kind in of_a_file},
         rows.Check: View(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
-        rows.Damage: View(
+        rows.DamageRow: View(
             columns=("position", "reason", "detail", "resumed_at", "harmless"),
             primary=("position", "reason", "detail"),
             prose=("detail",),
@@ -196,9 +196,9 @@ def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
     from kafkawire import rows
 
     if stats:
-        return (rows.Stats, rows.Damage)
+        return (rows.Stats, rows.DamageRow)
     if options.indexes != "show":
-        return (rows.Check, rows.Damage)
+        return (rows.Check, rows.DamageRow)
     without = {rows.Stats, rows.Check, *(() if options.deep else (rows.RecordRow,))}
     return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
 
@@ -250,7 +250,7 @@ def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
     try:
         yield from found
     except OSError as error:
-        yield rows.Damage(**file.place, reason="unreadable", detail=error.strerror or str(error))
+        yield rows.DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
 
 
 def _counted(directory: LogDirectory, found: Iterator[Made], outcome: ReadOutcome) -> Iterator[Made]:
@@ -259,9 +259,9 @@ def _counted(directory: LogDirectory, found: Iterator[Made], outcome: ReadOutcom
 
     for unreadable in directory.unreadable:
         outcome.problem(f"{unreadable.path}: {unreadable.reason}")
-        yield rows.Damage(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+        yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
     for row in found:
-        if not isinstance(row, rows.Damage):
+        if not isinstance(row, rows.DamageRow):
             if not isinstance(row, rows.Stats) or row.batches:
                 outcome.read()
         elif not row.harmless:

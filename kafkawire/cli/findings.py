@@ -56,7 +56,7 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
         read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
         output.print_rows(
             (read, *audit.findings, *audit.violations, *audit.damage, *audit.answers, *audit.unread, result),
-            [Read, rows.Finding, rows.Violation, rows.Damage, rows.CheckAnswer, rows.Unread, rows.Outcome],
+            [Read, rows.Finding, rows.Violation, rows.DamageRow, rows.CheckAnswer, rows.Unread, rows.Outcome],
             format=format,
         )
 

@@ -109,7 +109,7 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
     everything = selection.all
     for item in found:
         if isinstance(item, Damage):
-            yield rows.Damage.of(item, **place)
+            yield rows.DamageRow.of(item, **place)
             continue
         control, problem = None, None
         try:
@@ -126,7 +126,7 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
                         yield rows.RecordRow.of(record, item, control, **shown)
         except RecordError as error:
             damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
-            yield rows.Damage.of(damage, **place)
+            yield rows.DamageRow.of(damage, **place)
 
 
 def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
@@ -137,14 +137,14 @@ def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     with file.source() as source:
         if source.size > _MAX_INDEX:
             detail = f"{source.size} bytes; an index has {_MAX_INDEX} at most"
-            yield rows.Damage.of(Damage(0, "too_large", detail), **file.place)
+            yield rows.DamageRow.of(Damage(0, "too_large", detail), **file.place)
             return
         with CHECKS[file.kind](file) as check:
             if options.indexes == "verify":
                 yield from _checked(file, "verify", _verified(source, file, check))
                 return
             for item in _verified(source, file, check):
-                row = rows.Damage.of(item, **file.place) if isinstance(item, Damage) else ROWS[file.kind](item, file)
+                row = rows.DamageRow.of(item, **file.place) if isinstance(item, Damage) else ROWS[file.kind](item, file)
                 if options.selection.row(row):
                     yield row
 
@@ -167,7 +167,7 @@ def _checked(file: LocatedFile, name: str, found: Iterator[FileEntry | Damage]) 
     for item in found:
         if isinstance(item, Damage):
             wrong += 1
-            yield rows.Damage.of(item, **file.place)
+            yield rows.DamageRow.of(item, **file.place)
         else:
             entries += 1
     yield rows.Check(**file.place, check=name, passed=not wrong, entries=entries)
@@ -176,6 +176,6 @@ def _checked(file: LocatedFile, name: str, found: Iterator[FileEntry | Damage]) 
 def _small_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     data = file.content()
     for entry in [data] if isinstance(data, Damage) else _SMALL[file.kind](data):
-        row = rows.Damage.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)
+        row = rows.DamageRow.of(entry, **file.place) if isinstance(entry, Damage) else ROWS[file.kind](entry, file)
         if options.selection.row(row):
             yield row

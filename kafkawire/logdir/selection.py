@@ -68,7 +68,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def row(self, row: rows.Row) -> bool:
         """Whether an entry of a small file is selected."""
-        if isinstance(row, (rows.Damage, rows.Check)) or self.all:
+        if isinstance(row, (rows.DamageRow, rows.Check)) or self.all:
             return True
         fields = _FIELDS.get(type(row), {})
         for criterion, wanted in self._criteria():

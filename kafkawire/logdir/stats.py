@@ -42,7 +42,7 @@ def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterato
             damage = item if isinstance(item, Damage) else counted.add(item)
             if damage is not None:
                 counted.damaged += not damage.harmless
-                yield rows.Damage.of(damage, **segment.place)
+                yield rows.DamageRow.of(damage, **segment.place)
     first = segments[0]
     yield counted.row({**first.place, "file": first.root})
 

@@ -20,7 +20,7 @@ from kafkawire.rows.logs import (
     TimeIndex,
     TxnIndex,
 )
-from kafkawire.rows.segments import BatchRow, Damage, HeaderRow, RecordRow
+from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "Checkpoint",
     "Columns",
     "Coverage",
-    "Damage",
+    "DamageRow",
     "Epoch",
     "Exchange",
     "ExchangeStatistics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kafkawire.rows.base import Row
-from kafkawire.rows.segments import Damage
+from kafkawire.rows.segments import DamageRow
 
 
 class Finding(Row, frozen=True, kw_only=True):
@@ -186,6 +186,6 @@ class Audit(Row, frozen=True, kw_only=True):
     read: Coverage
     findings: tuple[Finding, ...] = ()
     violations: tuple[Violation, ...] = ()
-    damage: tuple[Damage, ...] = ()
+    damage: tuple[DamageRow, ...] = ()
     answers: tuple[CheckAnswer, ...] = ()
     unread: tuple[Unread, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafkawire.rows.base import LogRow, Row
-from kafkawire.rows.segments import BatchRow, Damage, RecordRow
+from kafkawire.rows.segments import BatchRow, DamageRow, RecordRow
 
 
 class Index(LogRow, frozen=True, kw_only=True):
@@ -154,5 +154,5 @@ LOG_ROWS: dict[str, type[Row]] = {
     "metadata": PropertyRow,
     "check": Check,
     "stats": Stats,
-    "damage": Damage,
+    "damage": DamageRow,
 }

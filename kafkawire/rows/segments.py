@@ -212,7 +212,7 @@ def _secret(record: _records.Record) -> bool:
     return found is not None and found.secret
 
 
-class Damage(LogRow, frozen=True, kw_only=True):
+class DamageRow(LogRow, frozen=True, kw_only=True):
     """Bytes that hold no valid batch or entry.
 
     Attributes:
@@ -235,7 +235,7 @@ class Damage(LogRow, frozen=True, kw_only=True):
         cls,
         damage: _records.Damage,
         **origin: Unpack[RowOrigin],
-    ) -> Damage:
+    ) -> DamageRow:
         """The row of damage in a segment or in another file of a log directory."""
         return cls(
             **origin,

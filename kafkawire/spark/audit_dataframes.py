@@ -75,7 +75,7 @@ def audit_tables(spark: SparkSession, audit: rows.Audit) -> dict[str, DataFrame]
     kinds: dict[str, tuple[type[Row], Sequence[Row]]] = {
         "findings": (rows.Finding, audit.findings),
         "violations": (rows.Violation, audit.violations),
-        "damage": (rows.Damage, audit.damage),
+        "damage": (rows.DamageRow, audit.damage),
     }
     return {name: _table(spark, kind, found) for name, (kind, found) in kinds.items()}
 

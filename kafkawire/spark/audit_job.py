@@ -126,7 +126,7 @@ class _AuditJob(NamedTuple):
         return conclude(replace(facts, answers=[*facts.answers, *answers]), self.settings)
 
     def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
-        damage = [rows.Damage.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage]
+        damage = [rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage]
         return Facts(
             paths=tuple(map(os.fspath, self.paths)),
             brokers=tuple(sorted({broker.node_id for broker in found.brokers if broker.node_id is not None})),

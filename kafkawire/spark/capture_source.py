@@ -36,10 +36,10 @@ from pyspark.sql.types import StructType
 from kafkawire.spark.admission import BYTES, FILES
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
-from kafkawire.spark.sources import Source
+from kafkawire.spark.sources import StrictSource
 
 
-class KafkaPcap(Source):
+class KafkaPcap(StrictSource):
     """See the module."""
 
     item_reader = CaptureReader

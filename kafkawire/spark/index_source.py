@@ -22,7 +22,7 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import ItemReader, Source, SourceOptions
+from kafkawire.spark.sources import ItemReader, SourceOptions, StrictSource
 from kafkawire.spark.task_sizing import file_size
 
 #: kind of row -> kinds of the files that contain it.
@@ -62,22 +62,22 @@ class IndexReader(ItemReader[LogFile]):
     def _rows(self, file: LogFile) -> Iterator[rows.Row]:
         try:
             for row in file:
-                if isinstance(row, rows.Damage) and not row.harmless:
+                if isinstance(row, rows.DamageRow) and not row.harmless:
                     self._fail(row)
                 if getattr(row, "kind", None) in self.kinds:
                     yield row
         except OSError as error:
-            damage = rows.Damage(**file.place, reason="unreadable", detail=error.strerror or str(error))
+            damage = rows.DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
             self._fail(damage)
             if "damage" in self.kinds:
                 yield damage
 
-    def _fail(self, damage: rows.Damage) -> None:
+    def _fail(self, damage: rows.DamageRow) -> None:
         if self.options.fail_fast:
             raise SourceError(f"{damage.file}: at byte {damage.position or 0}: {damage.reason}: {damage.detail}")
 
 
-class KafkaIndex(Source):
+class KafkaIndex(StrictSource):
     """See the module."""
 
     item_reader = IndexReader

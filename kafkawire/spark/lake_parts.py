@@ -85,7 +85,7 @@ class _Begun(NamedTuple):
     held: str = ""
 
 
-class _Part(NamedTuple):
+class _SegmentPart(NamedTuple):
     """A part of a segment.
 
     Attributes:
@@ -104,7 +104,7 @@ class _Part(NamedTuple):
 
 
 class _Read(NamedTuple):
-    part: _Part
+    part: _SegmentPart
     aborted: list[Transaction]
 
 
@@ -193,7 +193,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 for file in logdir.wanted_files(replica.segments, asked):
                     count = count_parts(sizes[file.path], wanted.part_bytes)
                     for number in range(count):
-                        part = _Part(file, number, count, begun.start, begun.limit)
+                        part = _SegmentPart(file, number, count, begun.start, begun.limit)
                         yield key, file.offset, number, pickle.dumps(part)
 
 
@@ -226,7 +226,7 @@ def _scanned(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
     for row in listed:
         payload = row["payload"]
         if row["number"] >= 0:
-            part: _Part = pickle.loads(payload)  # written by our own workers
+            part: _SegmentPart = pickle.loads(payload)  # written by our own workers
             try:
                 found = bounds(part.file, part.number, part.of, part_bytes)
                 if found is None:
@@ -253,7 +253,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         place = topic.decode(errors="replace"), int(partition)
         first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
         begun: _Begun = first
-        parts: list[tuple[_Part, list[Run]]] = others
+        parts: list[tuple[_SegmentPart, list[Run]]] = others
         every = [run for _, runs in parts for run in runs]
         found = decide(every, begun.start, begun.limit, compacted=begun.compacted)
         held, size = begun.held or found.held, 0

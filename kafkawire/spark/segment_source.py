@@ -36,10 +36,10 @@ from kafkawire.spark.admission import BYTES, FILES, OFFSETS
 from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import Source
+from kafkawire.spark.sources import StrictSource
 
 
-class KafkaSegment(Source):
+class KafkaSegment(StrictSource):
     """See the module."""
 
     item_reader = SegmentReader

@@ -34,7 +34,7 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate("kmgtp", 1)}
 
 
-class Source(DataSource):
+class StrictSource(DataSource):
     """A data source that refuses options that it does not have.
 
     Attributes:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.coordinator_log import IdLog, registration, standing
     from kafkawire.transactions.coordinator_rules import state_name
     from kafkawire.transactions.copied_case import CoordinatorLog, CopiedCase
-    from kafkawire.transactions.facts import Open, Owner, Partition, Place, Registration, Segment
+    from kafkawire.transactions.facts import Open, Owner, PartitionFacts, Place, Registration, Segment
     from kafkawire.transactions.local_audit import audit
     from kafkawire.transactions.producer_append import Append, append_of
     from kafkawire.transactions.producer_state import Producer
@@ -56,7 +56,7 @@ _HOMES = {
     "LogChecks": "checks.log_checks",
     "Open": "facts",
     "Owner": "facts",
-    "Partition": "facts",
+    "PartitionFacts": "facts",
     "Place": "facts",
     "Placed": "answers",
     "Producer": "producer_state",
@@ -91,7 +91,7 @@ __all__ = [
     "LogChecks",
     "Open",
     "Owner",
-    "Partition",
+    "PartitionFacts",
     "Place",
     "Placed",
     "Producer",

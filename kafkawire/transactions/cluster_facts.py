@@ -25,7 +25,7 @@ from kafkawire.transactions.facts import (
     ClusterMetadata,
     Open,
     Owner,
-    Partition,
+    PartitionFacts,
     Place,
     ReplicaProducers,
 )
@@ -50,7 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     paths: tuple[str, ...]
     brokers: tuple[int, ...]
-    partitions: Sequence[Partition]
+    partitions: Sequence[PartitionFacts]
     opens: Sequence[Open]
     metadata: dict[str, ClusterMetadata] = {}
     histories: dict[Place, IdFacts] = {}
@@ -58,7 +58,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     producers: Sequence[ReplicaProducers] = ()
     stopped: frozenset[str] = frozenset()
     clusters: dict[str, str] = {}
-    damage: tuple[rows.Damage, ...] = ()
+    damage: tuple[rows.DamageRow, ...] = ()
     gaps: tuple[str, ...] = ()
     answers: Sequence[Placed] = ()
 
@@ -75,12 +75,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     cluster_id: str | None = None
 
     @cached_property
-    def chosen(self) -> dict[Place, Partition]:
+    def chosen(self) -> dict[Place, PartitionFacts]:
         """Of each partition the replica that counts."""
         return {partition.place: partition for partition in choose_replicas(self.facts.partitions)}
 
     @cached_property
-    def of_ids(self) -> dict[int, Partition]:
+    def of_ids(self) -> dict[int, PartitionFacts]:
         """The partitions of `__transaction_state`, by number."""
         return {p.place.partition: p for p in self.chosen.values() if p.place.topic == TRANSACTION_STATE}
 
@@ -177,9 +177,9 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return any(partition.transactional for partition in self.facts.partitions) or bool(self.facts.opens)
 
 
-def choose_replicas(partitions: Iterable[Partition]) -> list[Partition]:
+def choose_replicas(partitions: Iterable[PartitionFacts]) -> list[PartitionFacts]:
     """Of each partition the replica that reaches furthest: the highest leader epoch, then the most offsets."""
-    best: dict[tuple[str, int], Partition] = {}
+    best: dict[tuple[str, int], PartitionFacts] = {}
     for partition in partitions:
         key = (partition.place.topic, partition.place.partition)
         if key not in best or reach(best[key]) < reach(partition):
@@ -187,7 +187,7 @@ def choose_replicas(partitions: Iterable[Partition]) -> list[Partition]:
     return list(best.values())
 
 
-def reach(partition: Partition) -> tuple[int, int, int, str]:
+def reach(partition: PartitionFacts) -> tuple[int, int, int, str]:
     """How far a replica reaches, to be compared with others of the partition."""
     high_watermark = -1 if partition.high_watermark is None else partition.high_watermark
     return partition.leader_epoch, partition.log_end, high_watermark, partition.place.copy

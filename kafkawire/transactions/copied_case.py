@@ -9,7 +9,7 @@ import msgspec
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.case import EXPIRED, Case
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, Partition
+from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, PartitionFacts
 from kafkawire.transactions.formatting import count, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
 
@@ -49,7 +49,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         covered_until: newest broker-side time in the log directory that the partition was read from.
     """
 
-    partition: Partition
+    partition: PartitionFacts
     owner: Owner | None
     log: CoordinatorLog
     covered_until: int | None = None

@@ -67,7 +67,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     broker_time: int | None = None
     gap: OffsetGap | None = None
-    damage: tuple[rows.Damage, ...] = ()
+    damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = 0
     shortened: bool = False
 
@@ -143,7 +143,7 @@ class ProducerIdUse(msgspec.Struct, frozen=True):
     offset: int
 
 
-class Partition(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a partition, as far as it was copied.
 
     Attributes:
@@ -166,12 +166,12 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     broker_time: int | None
     gap: OffsetGap | None
     damaged: bool
-    damage: tuple[rows.Damage, ...]
+    damage: tuple[rows.DamageRow, ...]
 
 
 def partition_of(
     place: Place, segments: list[Segment], *, log_start: int | None = None, high_watermark: int | None = None
-) -> Partition:
+) -> PartitionFacts:
     """A partition from its segments.
 
     Args:
@@ -190,7 +190,7 @@ def partition_of(
     damage = [d for segment in segments for d in segment.damage]
     last = segments[-1] if segments else None
     ends_torn = last is not None and bool(last.damage) and is_torn_end(last.damage[-1]) and not last.shortened
-    return Partition(
+    return PartitionFacts(
         place=place,
         log_start=log_start,
         log_end=segments[-1].end_offset if segments else 0,
@@ -207,7 +207,7 @@ def partition_of(
     )
 
 
-def is_torn_end(damage: rows.Damage) -> bool:
+def is_torn_end(damage: rows.DamageRow) -> bool:
     """Whether it is a batch that was being written, or copied, when the copy ended."""
     return damage.reason == TORN and damage.resumed_at is None
 

@@ -134,7 +134,7 @@ def facts_of(
         metadata=metadata,
         clusters=cluster_ids(directory),
         damage=tuple(
-            [rows.Damage.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
+            [rows.DamageRow.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
             + [damage for replica in found for damage in replica.damage]
         ),
         gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in directory.unreadable),

@@ -35,7 +35,7 @@ class Retained(NamedTuple):
         return (self.last_sequence - self.offset_delta) % _SEQUENCES
 
 
-class ProducerState(msgspec.Struct, frozen=True, array_like=True):
+class ProducerReplayState(msgspec.Struct, frozen=True, array_like=True):
     """A producer's state as far as it decides how its next batches are judged; fields as in `Producer`."""
 
     epoch: int
@@ -129,8 +129,8 @@ class Producer:
         return other
 
     @property
-    def state(self) -> ProducerState:
-        return ProducerState(
+    def state(self) -> ProducerReplayState:
+        return ProducerReplayState(
             self.epoch,
             self.timestamp,
             self.last_append,
@@ -140,7 +140,7 @@ class Producer:
             tuple(self.batches),
         )
 
-    def become(self, state: ProducerState) -> None:
+    def become(self, state: ProducerReplayState) -> None:
         """Take a later state, but for the offset at which an open transaction begins."""
         self.epoch, self.timestamp, self.last_append = state.epoch, state.timestamp, state.last_append
         self.data_known_from, self.rewritten = state.data_known_from, state.rewritten

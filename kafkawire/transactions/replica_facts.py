@@ -23,7 +23,7 @@ from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
     Open,
-    Partition,
+    PartitionFacts,
     Place,
     ReplicaProducers,
     Segment,
@@ -71,14 +71,14 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
         digests: of its batches (`range_digests.DIGEST`).
     """
 
-    partition: Partition
+    partition: PartitionFacts
     path: str
     opens: tuple[Open, ...] = ()
     answers: tuple[Placed, ...] = ()
     endings: Endings
     producers: ReplicaProducers
     ids: IdFacts | None = None
-    damage: tuple[rows.Damage, ...] = ()
+    damage: tuple[rows.DamageRow, ...] = ()
     digests: bytes = b""
 
 

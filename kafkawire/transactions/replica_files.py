@@ -25,21 +25,21 @@ def place_of(partition: Partition) -> Place:
     return Place(partition.broker.root, partition.topic, partition.partition)
 
 
-def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry], list[rows.Damage]]:
+def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry], list[rows.DamageRow]]:
     """Producers of the newest `.snapshot` whose open transactions began below an offset, and what is damaged."""
     try:
         newest = partition.latest_snapshot()
     except OSError as error:
         damage = Damage(0, "unreadable", error.strerror or str(error))
-        return [], [rows.Damage.of(damage, **partition.snapshots[-1].place)]
+        return [], [rows.DamageRow.of(damage, **partition.snapshots[-1].place)]
     if newest is None:
         return [], []
     file, entries = newest
     found: list[ProducerEntry] = []
-    damaged: list[rows.Damage] = []
+    damaged: list[rows.DamageRow] = []
     for entry in entries:
         if isinstance(entry, Damage):
-            damaged.append(rows.Damage.of(entry, **file.place))
+            damaged.append(rows.DamageRow.of(entry, **file.place))
         elif 0 <= entry.producer.current_txn_first_offset < start:
             found.append(entry.producer)
     return found, damaged

@@ -121,7 +121,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
     broker_time: int | None = None
     gap: OffsetGap | None = None
-    damage: tuple[rows.Damage, ...] = ()
+    damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = BEFORE
     shortened: bool = False
     digests: PackedDigests = b""
@@ -185,14 +185,14 @@ def read_part(
         state: of the segment before the part; None where it is not known.
     """
     scan = OffsetScan(file.topic or "", state)
-    damage: list[rows.Damage] = []
+    damage: list[rows.DamageRow] = []
     shortened = False
     try:
         for item in pieces(file, start, end):
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
                 if not item.harmless:
-                    damage.append(rows.Damage.of(item, **file.place))
+                    damage.append(rows.DamageRow.of(item, **file.place))
                 continue
             if isinstance(item, Batch):
                 scan.add_old(item)
@@ -204,7 +204,7 @@ def read_part(
                 for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
                     yield from coordinator_records(batch)
     except OSError as error:
-        damage.append(rows.Damage.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
+        damage.append(rows.DamageRow.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
     yield scan.result(tuple(damage), shortened=shortened)
 
 
@@ -346,7 +346,7 @@ class OffsetScan:
         self._following = int(ends[-1])
         return found
 
-    def result(self, damage: tuple[rows.Damage, ...] = (), *, shortened: bool = False) -> PartScan:
+    def result(self, damage: tuple[rows.DamageRow, ...] = (), *, shortened: bool = False) -> PartScan:
         """The facts, once all batches were added.
 
         Args:

@@ -12,7 +12,7 @@ import msgspec
 
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.producer_append import Append
-from kafkawire.transactions.producer_state import ProducerState
+from kafkawire.transactions.producer_state import ProducerReplayState
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
@@ -39,8 +39,8 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
             has the timestamp `marker_time`, None for none.
     """
 
-    before: ProducerState
-    after: ProducerState
+    before: ProducerReplayState
+    after: ProducerReplayState
     first_offset: int | None
     coordinator_epoch: int | None
     in_transaction: bool

@@ -13,7 +13,7 @@ from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.checks.log_checks import LogChecks
 from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
 from kafkawire.transactions.producer_append import BEFORE, Append
-from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState
+from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerReplayState
 from kafkawire.transactions.span import Leap, Step
 
 #: Later than any timestamp: by this clock every idle producer may have been forgotten.
@@ -48,7 +48,7 @@ class Program:
         self.producer: Producer | None = None
         self.done: list[Step | Leap] = []
         self.inherited = self.determined = self.coordinator_known = self.was_ended = False
-        self.leaps_from: ProducerState | None = None
+        self.leaps_from: ProducerReplayState | None = None
         self.in_transaction = self.marked = False
         self.marker_time: int | None = None
         self.open_before = 0

@@ -18,7 +18,7 @@ from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.log_checks import EXPIRED, LogChecks
 from kafkawire.transactions.producer_append import BEFORE, Append
-from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerState, Retained
+from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerReplayState, Retained
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.segment_scan import DATA, MALFORMED_MARKER, Appends
 from kafkawire.transactions.span import Leap, Span
@@ -169,7 +169,7 @@ class _Columns:
         time = int(marker_times[self.order[in_transaction]]) if in_transaction >= 0 else _NEVER
         return Leap(
             before,
-            ProducerState(
+            ProducerReplayState(
                 epoch,
                 int(self.timestamp[end]),
                 int(self.last[end]),

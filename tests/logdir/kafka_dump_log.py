@@ -127,7 +127,7 @@ def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:
     said: list[Said] = []
     magic = 2
     for row in found:
-        assert not (isinstance(row, rows.Damage) and not row.harmless), row
+        assert not (isinstance(row, rows.DamageRow) and not row.harmless), row
         if isinstance(row, rows.BatchRow):
             magic = row.magic
             said.append(_batch(row))

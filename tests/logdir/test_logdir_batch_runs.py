@@ -45,7 +45,7 @@ def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, i
         if isinstance(item, Taken):
             out += [("batch", position) for position in item.positions]
         else:
-            assert isinstance(item, rows.BatchRow | rows.Damage)
+            assert isinstance(item, rows.BatchRow | rows.DamageRow)
             out.append((item.kind, item.position))
     return out
 

@@ -34,7 +34,7 @@ def leaders(directory: LogDirectory, truth: dict[str, Any]) -> dict[tuple[str, i
 def test_every_example_file_decodes(cluster: tuple[LogDirectory, dict[str, Any]]) -> None:
     directory, _ = cluster
     found = [row for file in directory.files for row in logdir.rows_of(file, logdir.Options(deep=True, payloads=True))]
-    assert [row for row in found if isinstance(row, rows.Damage) and not row.harmless] == []
+    assert [row for row in found if isinstance(row, rows.DamageRow) and not row.harmless] == []
     decoded = [row.decoded for row in found if isinstance(row, rows.RecordRow) and isinstance(row.decoded, dict)]
     assert len(decoded) > 100
     assert [part for both in decoded for part in both.values() if part and "problem" in part] == []

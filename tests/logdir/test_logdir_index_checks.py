@@ -53,7 +53,7 @@ def time_index(folder: Path, entries: list[tuple[int, int]], tail: int = 0) -> l
 
 def damage(file: logdir.LogFile, **options: str) -> list[tuple[int | None, str]]:
     found = logdir.rows_of(file, logdir.Options(**options))  # type: ignore[arg-type]
-    return [(row.position, row.reason) for row in found if isinstance(row, rows.Damage)]
+    return [(row.position, row.reason) for row in found if isinstance(row, rows.DamageRow)]
 
 
 @pytest.mark.parametrize("tail", [0, 8, 800, 96_000])
@@ -146,7 +146,7 @@ def test_verify_index_only_prints_checks_alone(segment: Path) -> None:
         }
     ]
     bad = list(logdir.rows_of(offset_index(segment, [(19, 3)]), logdir.Options(indexes="verify")))
-    assert [type(row) for row in bad] == [rows.Damage, rows.Check]
+    assert [type(row) for row in bad] == [rows.DamageRow, rows.Check]
     assert isinstance(bad[1], rows.Check)
     assert (bad[1].passed, bad[1].entries) == (False, 1)
 

@@ -46,11 +46,11 @@ def test_reports_a_log_truncated_while_it_is_read(partition: Path, options: Opti
     first = list(islice(found, 50))
     os.truncate(path, size // 1000 + 1)
     rest = list(found)
-    assert not any(isinstance(row, rows.Damage) for row in first)
+    assert not any(isinstance(row, rows.DamageRow) for row in first)
     *whole, last = rest
-    assert isinstance(last, rows.Damage)
+    assert isinstance(last, rows.DamageRow)
     assert (last.reason, last.harmless) == ("truncated", False)
-    assert not any(isinstance(row, rows.Damage) for row in whole)
+    assert not any(isinstance(row, rows.DamageRow) for row in whole)
 
 
 def test_reads_a_growing_log(partition: Path) -> None:
@@ -100,7 +100,7 @@ def test_reports_an_index_truncated_while_it_is_read(
         with monkeypatch.context() as patched:
             cut_when_read(patched, path, cut)
             (file,) = logdir.open(path).files
-            *_, damage = (row for row in logdir.rows_of(file, Options(indexes=mode)) if isinstance(row, rows.Damage))
+            *_, damage = (row for row in logdir.rows_of(file, Options(indexes=mode)) if isinstance(row, rows.DamageRow))
         assert (damage.reason, damage.position, damage.harmless) == ("truncated", cut - cut % size, False)
         assert damage.detail == f"ended at {cut}, was {9 * size} when opened"
 
@@ -123,7 +123,7 @@ def test_reports_a_log_truncated_while_its_index_is_checked(
     *damage, check = logdir.rows_of(file, Options(indexes="verify"))
     assert isinstance(check, rows.Check)
     assert not check.passed
-    assert isinstance(damage[-1], rows.Damage)
+    assert isinstance(damage[-1], rows.DamageRow)
     assert damage[-1].detail == f"the log ended at {size // 2}, was {size} when opened: not every entry was checked"
     if kind == "index":
         assert len(damage) == 1
@@ -138,7 +138,7 @@ def test_reports_small_files_truncated_while_they_are_read(partition: Path, monk
             cut_when_read(patched, path, 11)
             (file,) = logdir.open(path).files
             (damage,) = logdir.rows_of(file)
-        assert isinstance(damage, rows.Damage)
+        assert isinstance(damage, rows.DamageRow)
         assert (damage.reason, damage.detail) == ("truncated", "ended at 11, was 23 when opened")
     found = logdir.open(partition).partitions[0].latest_snapshot()
     assert found is not None
@@ -254,7 +254,7 @@ def test_reads_a_preallocated_log(partition: Path) -> None:
     (file,) = logdir.open(path).files
     *batches, tail = logdir.rows_of(file)
     assert [type(row) for row in batches] == [rows.BatchRow] * 3
-    assert isinstance(tail, rows.Damage)
+    assert isinstance(tail, rows.DamageRow)
     assert (tail.position, tail.reason, tail.harmless) == (size, "preallocated", True)
 
 
@@ -267,7 +267,7 @@ def test_index_of_zeros_is_empty(partition: Path) -> None:
     with (partition / f"{NAME}.index").open("wb") as file:
         file.truncate(3 << 30)
     (row,) = logdir.open(partition / f"{NAME}.index").files[0]
-    assert isinstance(row, rows.Damage)
+    assert isinstance(row, rows.DamageRow)
     assert row.reason == "too_large"
 
 

@@ -92,4 +92,4 @@ def test_unreadable_records_are_selected(tmp_path: Path) -> None:
     path.write_bytes(bytes(torn))
     (file,) = logdir.open(path).files
     options = Options(check_crc=False, deep=True, selection=Selection(key=b"other"))
-    assert [type(row) for row in logdir.rows_of(file, options)] == [rows.BatchRow, rows.Damage]
+    assert [type(row) for row in logdir.rows_of(file, options)] == [rows.BatchRow, rows.DamageRow]

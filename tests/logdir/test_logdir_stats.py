@@ -33,7 +33,7 @@ def test_counts_stored_and_decompressed_bytes_and_unreadable_records(tmp_path: P
     write(tmp_path / "t-0" / f"{0:020}.log", b"".join(data) + bytes(torn))
     (group,) = by_partition(logdir.open(tmp_path).files)
     damage, stats = stats_of(group, logdir.Options(check_crc=False))
-    assert isinstance(damage, rows.Damage)
+    assert isinstance(damage, rows.DamageRow)
     assert isinstance(stats, rows.Stats)
     assert (damage.reason, damage.position) == ("bad_records", sum(map(len, data)))
     assert (stats.damaged, stats.magics, stats.records) == (1, {"1": 1, "2": 2}, 27)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkawire.rows import Audit, CheckAnswer, Coverage, Damage, Finding, Setting, Violation
+from kafkawire.rows import Audit, CheckAnswer, Coverage, DamageRow, Finding, Setting, Violation
 
 NOON = 1_750_075_200_000
 HOUR = 3_600_000
@@ -72,7 +72,7 @@ def every_kind() -> Audit:
             CheckAnswer(check="lso", answer="not_checkable", not_checkable=2, lacked=("no checkpoint", "a gap")),
             CheckAnswer(check="a_rule_of_next_year", answer="holds"),
         ),
-        damage=(Damage(file="logs/a.log", position=7, reason="crc_mismatch", detail="wrong", resumed_at=90),),
+        damage=(DamageRow(file="logs/a.log", position=7, reason="crc_mismatch", detail="wrong", resumed_at=90),),
     )  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def hostile() -> Audit:
                   finding(verdict=HOSTILE, reason=HOSTILE, topic=HOSTILE, action="none: " + HOSTILE)),
         violations=(Violation(check=HOSTILE, place=HOSTILE, what=HOSTILE, transactional_id=HOSTILE, file=HOSTILE),),
         answers=(CheckAnswer(check=HOSTILE, answer=HOSTILE, lacked=(HOSTILE,)),),
-        damage=(Damage(file=HOSTILE, position=0, reason=HOSTILE, detail=HOSTILE),),
+        damage=(DamageRow(file=HOSTILE, position=0, reason=HOSTILE, detail=HOSTILE),),
     )  # fmt: skip
 
 
@@ -99,5 +99,5 @@ def far_too_many(number: int, name: str = "orders") -> Audit:
             finding(topic=name, partition=n, transactional_id=name, evidence=(name,)) for n in range(number)
         ),
         violations=(Violation(check="one_outcome", place=name, what=name),) * number,
-        damage=(Damage(file=name, position=0, reason="crc_mismatch", detail=name),) * number,
+        damage=(DamageRow(file=name, position=0, reason="crc_mismatch", detail=name),) * number,
     )

@@ -6,7 +6,7 @@ import pytest
 
 from kafkawire import report
 from kafkawire.report.descriptions import CHECKS, REASONS, what_to_do
-from kafkawire.rows import Audit, Coverage, Damage, Violation
+from kafkawire.rows import Audit, Coverage, DamageRow, Violation
 from kafkawire.transactions import answers, verdicts
 from tests.report.audits import NOON, READ, finding
 
@@ -36,9 +36,9 @@ from tests.report.audits import NOON, READ, finding
          "No hanging transaction, but 1 to look at", "watch"),
         (Audit(read=READ, findings=(finding(verdict="not_hanging", reason="live"),)), "No hanging transaction", "fine"),
         (Audit(read=Coverage()), "No hanging transaction found, but not everything could be read", "unknown"),
-        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="crc_mismatch"),)),
+        (Audit(read=READ, damage=(DamageRow(file="a", position=0, reason="crc_mismatch"),)),
          "No hanging transaction found, but not everything could be read", "unknown"),
-        (Audit(read=READ, damage=(Damage(file="a", position=0, reason="preallocated", harmless=True),)),
+        (Audit(read=READ, damage=(DamageRow(file="a", position=0, reason="preallocated", harmless=True),)),
          "No hanging transaction", "fine"),
     ],
 )  # fmt: skip

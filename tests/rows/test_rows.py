@@ -17,7 +17,7 @@ PROMISED = {
     rows.RecordRow: "kind file topic partition position offset timestamp timestamp_type producer_id producer_epoch "
     "sequence transactional control key value key_base64 value_base64 headers decoded",
     rows.TxnIndex: "kind file topic partition position producer_id first_offset last_offset last_stable_offset",
-    rows.Damage: "kind file topic partition position reason resumed_at",
+    rows.DamageRow: "kind file topic partition position reason resumed_at",
     rows.Finding: "verdict reason blocked topic partition producer_id producer_epoch start_offset last_offset "
     "last_timestamp age_ms coordinator_epoch transactional_id coordinator_state last_stable_offset high_watermark "
     "evidence action",

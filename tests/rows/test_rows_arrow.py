@@ -90,7 +90,7 @@ def test_values_convert_to_arrow() -> None:
 
 
 def test_columns_of_the_same_name_are_shared_between_kinds() -> None:
-    schema = arrow.schema([rows.Index, rows.Damage], unset=["topic", "reason"])
+    schema = arrow.schema([rows.Index, rows.DamageRow], unset=["topic", "reason"])
     assert schema.names == [
         "kind",
         "file",
@@ -102,8 +102,8 @@ def test_columns_of_the_same_name_are_shared_between_kinds() -> None:
         "resumed_at",
         "harmless",
     ]
-    index, damage = rows.Index(position=8, offset=5, log_position=99), rows.Damage(position=3, reason="zeros")
-    found = table([index, damage], rows.Index, rows.Damage)
+    index, damage = rows.Index(position=8, offset=5, log_position=99), rows.DamageRow(position=3, reason="zeros")
+    found = table([index, damage], rows.Index, rows.DamageRow)
     assert found.column("position").to_pylist() == [8, 3]
     assert found.column("offset").to_pylist() == [5, None]
     assert found.column("reason").to_pylist() == [None, "zeros"]

@@ -138,7 +138,7 @@ def test_record_row_redacts_secrets_unless_they_are_requested(name: str, topic: 
 
 def test_damage_row_has_the_fields_of_its_damage() -> None:
     found = records.Damage(9, "preallocated", "5 zero bytes up to the end")
-    row = rows.Damage.of(found, file="0.log", topic="orders", partition=3)
+    row = rows.DamageRow.of(found, file="0.log", topic="orders", partition=3)
     assert rows.to_dict(row) == PLACE | {
         "kind": "damage",
         "position": 9,

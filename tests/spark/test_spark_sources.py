@@ -19,7 +19,7 @@ from kafkawire.spark import sources
 from kafkawire.spark.capture_source import KafkaPcap
 from kafkawire.spark.index_source import KafkaIndex
 from kafkawire.spark.segment_source import KafkaSegment
-from kafkawire.spark.sources import Source, SourceOptions
+from kafkawire.spark.sources import SourceOptions, StrictSource
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,7 +82,7 @@ def test_lists_of_words_and_numbers() -> None:
         (KafkaIndex, {"rows": "x"}, "kafka_index has no option rows; the options are columns, kinds, mode"),
     ],
 )
-def test_sources_refuse_unknown_options(source: type[Source], given: dict[str, str], expected: str) -> None:
+def test_sources_refuse_unknown_options(source: type[StrictSource], given: dict[str, str], expected: str) -> None:
     with pytest.raises(ValueError, match=re.escape(expected)):
         source({**given, "path": "x"})
 

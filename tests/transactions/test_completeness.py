@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.rows import Audit, Coverage, Damage, Finding, Outcome, Violation
+from kafkawire.rows import Audit, Coverage, DamageRow, Finding, Outcome, Violation
 from kafkawire.transactions.completeness import outcome
 
 CLEAR = Coverage(complete=True)
@@ -26,9 +26,9 @@ def finding(verdict: str, reason: str) -> Finding:
         (Audit(read=CLEAR, violations=(Violation(check="lso", place="orders-3", what="9, not 8"),)), True, ()),
         (Audit(read=Coverage(gaps=("orders-4 was not read: why",))), False, ("orders-4 was not read: why",)),
         (Audit(read=Coverage()), False, ("what was read is not complete",)),
-        (Audit(read=CLEAR, damage=(Damage(file="a", position=9, reason="crc_mismatch"),)), False,
+        (Audit(read=CLEAR, damage=(DamageRow(file="a", position=9, reason="crc_mismatch"),)), False,
          ("a: at byte 9: crc_mismatch",)),
-        (Audit(read=CLEAR, damage=(Damage(file="a", position=9, reason="preallocated", harmless=True),)), False, ()),
+        (Audit(read=CLEAR, damage=(DamageRow(file="a", position=9, reason="preallocated", harmless=True),)), False, ()),
         (Audit(read=CLEAR, findings=(finding("unknown", "coverage_incomplete"),)), False,
          ("orders-3, offset 64: could not be judged",)),
         (Audit(read=Coverage(gaps=("a",)), findings=(finding("hanging", "epoch_bumped"), finding("unknown", "b"))),

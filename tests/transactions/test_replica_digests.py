@@ -100,6 +100,6 @@ def test_digests_of_parts_add_up_in_any_order() -> None:
 
 def test_an_unreadable_segment_is_named(tmp_path: Path) -> None:
     one, other = (write(tmp_path / name, 1, 10_000) for name in ("one", "other"))
-    damage_ = rows.Damage.of(Damage(0, "unreadable", "Input/output error"), file="orders-0/00000000000000000000.log")
+    damage_ = rows.DamageRow.of(Damage(0, "unreadable", "Input/output error"), file="orders-0/00000000000000000000.log")
     (answer,) = answers({"topic0": one["topic0"]}, {"topic0": other["topic0"]._replace(damage=(damage_,))})
     assert answer.lacked == ("a segment cannot be read: Input/output error",)

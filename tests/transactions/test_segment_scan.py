@@ -34,11 +34,11 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
     end, leader_epoch, batches, transactional, size = base_offset, -1, 0, 0, 0
     broker_time: int | None = None
     gap: OffsetGap | None = None
-    damaged: list[rows.Damage] = []
+    damaged: list[rows.DamageRow] = []
     for item in file.batches():
         if not isinstance(item, Batch):
             if not item.harmless:
-                damaged.append(rows.Damage.of(item, **file.place))
+                damaged.append(rows.DamageRow.of(item, **file.place))
             continue
         if item.base_offset != following:
             intact = item.base_offset

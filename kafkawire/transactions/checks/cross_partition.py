@@ -30,7 +30,7 @@ from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
-    Partition,
+    PartitionFacts,
     Place,
     ProducerIdsBlock,
     ProducerIdUse,
@@ -76,7 +76,7 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _until(history: IdFacts, partition: Partition) -> int | None:
+def _until(history: IdFacts, partition: PartitionFacts) -> int | None:
     return partition.broker_time if history.intact and not partition.damaged else None
 
 

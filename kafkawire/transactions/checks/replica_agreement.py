@@ -73,7 +73,7 @@ class ReplicaDigests(NamedTuple):
 
     partition: Partition
     digests: bytes
-    damage: Sequence[rows.Damage] = ()
+    damage: Sequence[rows.DamageRow] = ()
 
 
 class _Batches(NamedTuple):
