@@ -167,7 +167,7 @@ impl Context {
         Ok(&self.errors[&code])
     }
 
-    /// Whether a request begins with these bytes, its size prefix included; None: too few to tell.
+    /// Whether a request begins with these bytes, its size prefix included; None: too few bytes to decide.
     pub fn recognizes(&self, py: Python<'_>, data: &[u8]) -> PyResult<Option<bool>> {
         Ok(match recognition::request(data, &self.versions) {
             Recognition::Yes => Some(true),

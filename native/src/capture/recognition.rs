@@ -1,4 +1,4 @@
-//! Whether bytes begin with a request, as `kafkawire.capture.recognition.request` says.
+//! Whether bytes begin with a request, by the rules of `kafkawire.capture.recognition.request`.
 
 use std::collections::HashMap;
 
