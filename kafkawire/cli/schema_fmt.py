@@ -11,6 +11,7 @@ import typer
 from kafkawire.cli import output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import counted, printable
+from kafkawire.errors import Problem, SchemaError
 
 #: Comment lines and empty lines above the schema, such as a licence.
 _HEAD = re.compile(r"\ufeff?((?:[ \t]*//[^\n]*\n|[ \t]*/\*.*?\*/[ \t]*\n|[ \t\r]*\n)*)", re.DOTALL)
@@ -32,7 +33,15 @@ def fmt(
       kafkawire schema fmt my/
       kafkawire schema fmt --check my/
     """
-    texts = {file: _canonical(file) for path in paths for file in _files(path)}
+    texts: dict[Path, str] = {}
+    problems = []
+    for file in (file for path in paths for file in _files(path)):
+        try:
+            texts[file] = _canonical(file)
+        except SchemaError as error:
+            problems += error.problems
+    if problems:
+        raise SchemaError(problems)
     differing = [file for file, text in texts.items() if file.read_bytes() != text.encode()]
     for file in differing:
         if not check:
@@ -70,5 +79,6 @@ def _canonical(file: Path) -> str:
     begin = head.end() if head else 0
     comment = load.first_comment(text, begin)
     if comment is not None:
-        raise InputError(f"{file}: line {text.count(chr(10), 0, comment) + 1}: the canonical form has no comments here")
+        line = text.count("\n", 0, comment) + 1
+        raise SchemaError([Problem(str(file), "", f"line {line}: the canonical form has no comments here")])
     return (head[1] if head else "") + render.message(facts(raw.data, prose=True))

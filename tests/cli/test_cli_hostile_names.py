@@ -166,6 +166,8 @@ CASES = [
     Case("schema import", given("@schemas", "-o", f"@in {LONG_FILE}")),
     Case("schema import", given("@wrong", "-o", "@never"), FILE_NAMES[:2], (WRONG,)),
     Case("schema import", given("@schemas", "--family", ALL, "-o", "@never"), NAMES, (USAGE,)),
+    Case("schema fmt", given("--check", "@schemas"), (), (WRONG,)),
+    Case("schema fmt", given("@wrong"), FILE_NAMES, (WRONG,)),
     Case("schema diff", given("@older", "@schemas"), IN_SCHEMAS, (FOUND,)),
     Case("schema diff", given("@older", "@wrong"), (), (WRONG,)),
     Case("schema diff", given("@older", ALL), NAMES, (USAGE,)),
@@ -208,7 +210,7 @@ READ = {
     "old",
     "new",
 }
-WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen"}
+WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen", "--save"}
 
 
 def test_every_file_option_has_a_case() -> None:
@@ -342,7 +344,7 @@ def test_names_in_tls_and_in_key_logs_are_harmless(run: Run, tmp_path: Path) -> 
     hello = b"\x16\3\1" + vector(2, b"\1" + vector(3, body))
     file, key_log = tmp_path / "tls.pcap", tmp_path / LONG_FILE
     file.write_bytes(pcap(map(ethernet, Talk().send(0, hello).close().packets)))
-    key_log.write_text("\x1b[2J\nerror: forged\n")
+    key_log.write_text(f"CLIENT_RANDOM {'00' * 32} {'11' * 48}\n\x1b[2J\nerror: forged\n")
     done = run(
         "capture",
         str(file),

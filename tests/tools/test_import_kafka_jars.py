@@ -53,13 +53,18 @@ def test_one_command_adds_a_release(
     monkeypatch.setattr(command, "SCHEMAS", tmp_path / "schemas" / "kafka")
     monkeypatch.setattr(command, "RELEASES_FILE", tmp_path / "releases.json")
     monkeypatch.setattr(command, "generate", lambda check: generated.append(check))
+    monkeypatch.setattr(command.release_versions, "text", lambda cache: "{}\n")
     code = command.main(["--add", "4.3.1", "--cache", str(kafka_jars)])
     printed = capsys.readouterr()
     if code and ("Maven" in printed.err or "java" in printed.err):
         pytest.skip(printed.err)
     assert (code, [line for line in printed.err.splitlines() if not line.startswith("fetching ")]) == (0, [])
     assert files(tmp_path / "schemas" / "kafka") == before
-    assert {path.name for path in (tmp_path / "schemas").glob("*.json")} == {"errors.json", "api_keys.json"}
+    assert {path.name for path in (tmp_path / "schemas").glob("*.json")} == {
+        "api_keys.json",
+        "errors.json",
+        "release_versions.json",
+    }
     assert json.loads((tmp_path / "releases.json").read_text()) == ["4.4.0", "4.3.1", "3.9.1"]
     assert generated == [False]
 

@@ -81,7 +81,7 @@ QUIET = {
     "timed-out-0": "the coordinator aborted it at its timeout",
     "fenced-0": "the coordinator aborted it when its producer came again",
     "empty-0": "markers without data",
-    "repaired-0": "hung, and was aborted as KIP-664 describes",
+    "repaired-0": "hung, and was aborted as KIP-664 says",
 }
 
 #: Rules that were broken on purpose, beside what is open: (check, topic-partition or transactional id); and those that
