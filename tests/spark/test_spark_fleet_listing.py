@@ -28,7 +28,7 @@ def listed(*paths: str) -> list[tuple[str, str, int, str, list[str], int | None]
     names = fleet_listing.LISTING.names
     rows = [dict(zip(names, row, strict=False)) for folder in folders for row in _rows_of(folder)]
     found = sorted((row for row in rows if row["kind"] == REPLICA), key=lambda row: row["sort"])
-    return [shown(partition) for partition in distinct(found)]
+    return [shown(partition) for _, partition in distinct(found)]
 
 
 def shown(partition: logdir.Partition) -> tuple[str, str, int, str, list[str], int | None]:
