@@ -29,9 +29,9 @@ class AddOffsetsToTxnResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or among others: 16 wrong coordinator, 30 Read on the group is missing, 47 or 90 fenced (90 from version 2
-    on), 49 another producer id has this transactional id, 51 the last transaction is still being ended, 53
-    Write on the transactional id is missing, 120 the transaction must be aborted."""
+    """0, or among others: 14 the coordinator still loads its state, 16 wrong coordinator, 30 Read on the group is
+    missing, 49 the transactional id is unknown (expired) or has another producer id, 51 the last transaction
+    is still being ended, 53 Write on the transactional id is missing, 90 fenced (47 before version 2)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -27,9 +27,10 @@ class AddPartitionsToTxnPartitionResult(Struct, frozen=True):
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
     """Number of the partition in its topic, from 0."""
     partition_error_code: Annotated[Int16, Wire(aliases=("ErrorCode",))] = 0
-    """0 when the partition is in; else, among others, 3 unknown, 29 Write on the topic is missing, 47 or 90 fenced,
-    49 another producer id has this transactional id, 51 the last transaction is still being ended, 53 Write
-    on the id is missing, 55 another partition of the request failed, 120 the transaction must be aborted."""
+    """0 when the partition is in; else, among others, 3 unknown, 14 or 16 coordinator loading or wrong, 29 Write on
+    the topic is missing, 49 id unknown or with another producer id, 51 last transaction still being ended, 53
+    Write on the id is missing, 55 another partition of the request failed, 90 fenced (47 before version 2),
+    120 VerifyOnly and the partition is not in."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -34,7 +34,7 @@ class AddRaftVoterResponse(Message, frozen=True):
     the cluster is missing, 35 kraft.version is 0, 42 directory or default listener is missing or the new
     voter lacks the kraft.version, 104 other cluster, 126 the id is a voter."""
     error_message: Annotated[str | None, Wire(nullable="0+", ignorable=True)] = ""
-    """Text for ErrorCode; null without an error or when only the code is given."""
+    """Text for ErrorCode; without an error the word NONE, and empty or null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -73,7 +73,8 @@ class AlterClientQuotasRequest(Message, frozen=True):
     )
 
     entries: tuple[EntryData, ...] = ()
-    """One entry for each entity to change; an entity may occur once."""
+    """One entry for each entity to change. An entity that occurs again is answered with 42 (invalid request),
+    although a KRaft controller has then applied its first entry."""
     validate_only: bool = False
     """True runs all checks and changes nothing."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

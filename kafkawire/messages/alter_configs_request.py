@@ -1,7 +1,7 @@
 """AlterConfigsRequest (request, api key 33). Replaces all dynamic settings of a resource (KIP-133): keys that are
 left out go back to their default. Deprecated since 2.3 in favor of IncrementalAlterConfigs (KIP-339), because two
-clients overwrite each other. Any broker forwards it to the controller; needs AlterConfigs on the topic, on the
-group, or on the cluster.
+clients overwrite each other. Any broker forwards it to the controller, but settings of one broker must go to that
+broker. Needs AlterConfigs on the topic, on the group, or on the cluster.
 
 Versions 0-2, flexible from version 2.
 
@@ -48,8 +48,8 @@ class AlterConfigsResource(Struct, frozen=True):
 class AlterConfigsRequest(Message, frozen=True):
     """Replaces all dynamic settings of a resource (KIP-133): keys that are left out go back to their default.
     Deprecated since 2.3 in favor of IncrementalAlterConfigs (KIP-339), because two clients overwrite each
-    other. Any broker forwards it to the controller; needs AlterConfigs on the topic, on the group, or on the
-    cluster."""
+    other. Any broker forwards it to the controller, but settings of one broker must go to that broker. Needs
+    AlterConfigs on the topic, on the group, or on the cluster."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-2",

@@ -24,9 +24,9 @@ class AlterConfigsResourceResponse(Struct, frozen=True):
 
     error_code: Int16 = 0
     """0, or: 3 unknown topic, 17 illegal topic name, 29 AlterConfigs on the topic is missing, 30 on the group, 31 on
-    the cluster, 40 key or value refused, 42 duplicate resource or key, unknown type (35 from a controller
-    that is asked directly), another broker's id, or a broker value refused, 44 alter.config.policy refused
-    it."""
+    the cluster, 40 key or value refused, 42 duplicate resource or key, null value, unknown type (35 from a
+    controller that is asked directly), another broker's id, or a broker or client metrics setting refused, 44
+    alter.config.policy refused it."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
     """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resource_type: Int8 = 0

@@ -59,7 +59,7 @@ class AlterShareGroupOffsetsRequest(Message, frozen=True):
     )
 
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
-    """Share group to change; empty gets 24."""
+    """Share group to change; one that does not exist is created by the request. Empty gets 24."""
     topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = ()
     """Partitions to change, by topic; others keep their state."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

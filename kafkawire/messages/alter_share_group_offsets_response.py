@@ -64,7 +64,7 @@ class AlterShareGroupOffsetsResponse(Message, frozen=True):
     error_code: Int16 = 0
     """0, or why nothing was changed: 14 coordinator still loading, 15 not available, 16 another broker coordinates
     the group, 24 empty group id, 30 Read on the group is missing, 35 share groups not enabled
-    (share.version), 68 the group has members, 69 not a share group."""
+    (share.version), 68 the group has members, 69 the id is in use by a group of another type."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null when there is no error or the code explains itself."""
     responses: tuple[AlterShareGroupOffsetsResponseTopic, ...] = ()

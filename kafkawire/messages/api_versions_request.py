@@ -1,6 +1,7 @@
-"""ApiVersionsRequest (request, api key 18). Asks a broker or controller which requests and versions it supports; the
-first request on a connection, allowed before SASL authentication too (KIP-35). No ACL is needed. Version 3 is
-flexible and names the client (KIP-511), version 5 names the node that the client means to reach (KIP-1242).
+"""ApiVersionsRequest (request, api key 18). Asks a broker or controller which requests and versions it supports; as
+a rule the first request on a connection, allowed before SASL authentication too (KIP-35). No ACL is needed.
+Version 3 is flexible and names the client (KIP-511), version 5 names the node that the client means to reach
+(KIP-1242).
 
 Versions 0-5, flexible from version 3.
 
@@ -22,9 +23,9 @@ from kafkawire.wire.write import Append
 
 
 class ApiVersionsRequest(Message, frozen=True):
-    """Asks a broker or controller which requests and versions it supports; the first request on a connection,
-    allowed before SASL authentication too (KIP-35). No ACL is needed. Version 3 is flexible and names the
-    client (KIP-511), version 5 names the node that the client means to reach (KIP-1242)."""
+    """Asks a broker or controller which requests and versions it supports; as a rule the first request on a
+    connection, allowed before SASL authentication too (KIP-35). No ACL is needed. Version 3 is flexible and
+    names the client (KIP-511), version 5 names the node that the client means to reach (KIP-1242)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-5",

@@ -1,6 +1,7 @@
-"""BeginQuorumEpochRequest (request, api key 53). A KRaft leader announces its election to the other voters and
-repeats it until each has answered (KIP-595); they then fetch from it. Needs ClusterAction on the cluster. Version
-1 adds directory ids and addresses (KIP-853).
+"""BeginQuorumEpochRequest (request, api key 53). A KRaft leader announces its election to the other voters
+(KIP-595); they then fetch from it. Controllers up to 3.8 repeat it until each voter has answered, later ones
+every half of controller.quorum.fetch.timeout.ms. Needs ClusterAction on the cluster. Version 1 adds directory ids
+and addresses (KIP-853).
 
 Versions 0-1, flexible from version 1.
 
@@ -63,9 +64,10 @@ class LeaderEndpoint(Struct, frozen=True):
 
 
 class BeginQuorumEpochRequest(Message, frozen=True):
-    """A KRaft leader announces its election to the other voters and repeats it until each has answered (KIP-595);
-    they then fetch from it. Needs ClusterAction on the cluster. Version 1 adds directory ids and addresses
-    (KIP-853)."""
+    """A KRaft leader announces its election to the other voters (KIP-595); they then fetch from it. Controllers up
+    to 3.8 repeat it until each voter has answered, later ones every half of
+    controller.quorum.fetch.timeout.ms. Needs ClusterAction on the cluster. Version 1 adds directory ids and
+    addresses (KIP-853)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-1",

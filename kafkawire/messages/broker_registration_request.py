@@ -81,7 +81,7 @@ class BrokerRegistrationRequest(Message, frozen=True):
     """Value of broker.rack, used to spread replicas and for followers' fetches; null when not set."""
     is_migrating_zk_broker: Annotated[bool, Wire("1+")] = False
     """True for a ZooKeeper broker during migration (KIP-866), from version 1 on; controllers of 4.0 and later refuse
-    it."""
+    it with error 102."""
     log_dirs: Annotated[tuple[uuid.UUID, ...], Wire("2+", ignorable=True)] = ()
     """Ids of the log directories that work, from version 2 on (KIP-858). Required at metadata.version 3.7-IV2 and
     above: none, a reserved id, a duplicate or one of another broker gets error 119."""

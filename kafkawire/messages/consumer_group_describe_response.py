@@ -50,7 +50,8 @@ class Member(Struct, frozen=True):
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
     """Value of client.rack; null when not set."""
     member_epoch: Int32 = 0
-    """Epoch that the member has reached; below AssignmentEpoch it still gives up or awaits partitions."""
+    """Epoch that the member has reached; below AssignmentEpoch it still gives up or awaits partitions. -2 for a
+    static member that is away."""
     client_id: str = ""
     """Value of client.id in the member's last heartbeats; free text."""
     client_host: str = ""
@@ -73,8 +74,8 @@ class DescribedGroup(Struct, frozen=True):
 
     error_code: Int16 = 0
     """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 24 empty group
-    id, 29 Describe on a topic of the group is missing, 30 Describe on the group is missing, 69 no group of
-    the consumer protocol with this id."""
+    id, 29 Describe on a topic of the group is missing, 30 Describe on the group is missing, 35 the consumer
+    protocol is off, 69 no group of the consumer protocol with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null without an error or when only the code is given."""
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
@@ -89,10 +90,11 @@ class DescribedGroup(Struct, frozen=True):
     assignor_name: str = ""
     """Server-side assignor in use, for example uniform or range."""
     members: tuple[Member, ...] = ()
-    """Members with a live session; empty for an empty group."""
+    """Members that the coordinator counts in, among them static ones that are away for a short time; empty for an
+    empty group."""
     authorized_operations: Int32 = -2147483648
     """Bit n is set when the principal may do the AclOperation of code n on the group (KIP-430): 3 Read, 6 Delete, 8
-    Describe; -2147483648 when not asked for."""
+    Describe, from Kafka 4.0 on also 10 DescribeConfigs, 11 AlterConfigs; -2147483648 when not asked for."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -55,11 +55,12 @@ class ConsumerGroupHeartbeatRequest(Message, frozen=True):
     """Member's uuid, which it keeps until it stops. The client chooses it from version 1 on (KIP-1082); in version 0
     it is empty in the first request and the coordinator chooses."""
     member_epoch: Int32 = 0
-    """Epoch from the last response; 0 joins, -1 leaves, -2 leaves for a static member that comes back. Another epoch
-    than the coordinator's gets error 110, after which the member gives up its partitions and joins with 0."""
+    """Epoch from the last response; 0 joins, -1 leaves, -2 leaves for a static member that comes back. An epoch that
+    the coordinator does not accept gets error 110, after which the member gives up its partitions and joins
+    with 0."""
     instance_id: Annotated[str | None, Wire(nullable="0+")] = None
-    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. Null also when unchanged
-    since the last heartbeat."""
+    """Value of group.instance.id of a static member (KIP-345); null for a dynamic one and when unchanged since the
+    last heartbeat. To leave with -2 in MemberEpoch it must be given."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = None
     """Value of client.rack, for assignors; null when not set or unchanged since the last heartbeat."""
     rebalance_timeout_ms: Int32 = -1

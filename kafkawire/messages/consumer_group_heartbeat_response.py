@@ -56,10 +56,10 @@ class ConsumerGroupHeartbeatResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or among others: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group,
-    25 unknown member, 29 or 30 Describe on a topic or Read on the group is missing, 42 request not valid, 81
-    group full (group.consumer.max.size), 82 or 111 instance id in use, 110 fenced epoch, 112 unknown
-    assignor, 128 bad regular expression."""
+    """0, or among others: 14 coordinator loading, 15 not available, 16 another broker coordinates the group, 25
+    unknown member, 29 Describe on a topic or 30 Read on the group is missing, 35 the consumer protocol is
+    off, 42 bad request, 81 group full (group.consumer.max.size), 82 or 111 instance id in use, 110 fenced
+    epoch, 112 unknown assignor, 128 bad regular expression."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null without an error."""
     member_id: Annotated[str | None, Wire(nullable="0+")] = None

@@ -39,7 +39,7 @@ class ControllerRegistrationResponse(Message, frozen=True):
     """0, or among others: 31 ClusterAction on the cluster is missing, 35 metadata.version is below 3.7-IV0, 41 not
     the active controller."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Text for ErrorCode, for the sender's log; null without an error."""
+    """Text for ErrorCode, for the sender's log; empty or null without an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

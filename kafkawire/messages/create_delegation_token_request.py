@@ -56,7 +56,7 @@ class CreateDelegationTokenRequest(Message, frozen=True):
     renewers: tuple[CreatableRenewers, ...] = ()
     """Principals that may renew and expire the token besides its owner; empty for none."""
     max_lifetime_ms: Int64 = 0
-    """Milliseconds from creation after which the token cannot be renewed any more. 0, -1 or more than
+    """Milliseconds from creation after which the token cannot be renewed any more. 0, a negative number or more than
     delegation.token.max.lifetime.ms (by default 7 days) means that setting."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 

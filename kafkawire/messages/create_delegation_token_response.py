@@ -48,7 +48,7 @@ class CreateDelegationTokenResponse(Message, frozen=True):
     """Time of creation, epoch milliseconds of the controller's clock."""
     expiry_timestamp_ms: Int64 = 0
     """When the token stops working unless it is renewed, epoch milliseconds of the controller's clock; first
-    delegation.token.expiry.time.ms (by default a day) after creation."""
+    delegation.token.expiry.time.ms (by default a day) after creation, but not after MaxTimestampMs."""
     max_timestamp_ms: Int64 = 0
     """Latest end that renewals can reach, epoch milliseconds of the controller's clock."""
     token_id: str = ""

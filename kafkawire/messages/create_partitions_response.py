@@ -30,7 +30,7 @@ class CreatePartitionsTopicResult(Struct, frozen=True):
     few active brokers, 39 bad Assignments, 42 duplicate topic, 89 mutation quota exhausted (version 3 on;
     older versions only throttle)."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
-    """Text for people about ErrorCode; null on success."""
+    """Text for people about ErrorCode; null on success, and null with 29."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

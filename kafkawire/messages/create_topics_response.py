@@ -31,10 +31,10 @@ class CreatableTopicConfigs(Struct, frozen=True):
     value: Annotated[str | None, Wire(nullable="5+")] = ""
     """Effective setting in its text form; null when it is sensitive or has none."""
     read_only: bool = False
-    """Whether AlterConfigs cannot change the setting."""
+    """Whether AlterConfigs cannot change the setting; always false in the answers of a KRaft controller."""
     config_source: Annotated[Int8, Wire(ignorable=True)] = -1
-    """Where the value comes from: 1 topic, 2 one node's dynamic config, 3 the cluster-wide dynamic default, 4 the
-    node's file, 5 Kafka's default; -1 means unknown."""
+    """Where the value comes from, as the controller sees it: 1 topic, 2 the controller node's dynamic config, 3 the
+    cluster-wide dynamic default, 4 the controller node's file, 5 Kafka's default; 0 unknown, -1 absent."""
     is_sensitive: bool = False
     """True for passwords, whose Value is always null here."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
@@ -51,8 +51,8 @@ class CreatableTopicResult(Struct, frozen=True):
     error_code: Int16 = 0
     """0, or: 7 timed out, 17 illegal or colliding name, 29 Create is missing, 36 exists already, 37 bad partition
     count, 38 bad replication factor or too few brokers, 39 bad Assignments, 40 bad config, 42 malformed or
-    duplicate, 44 create.topic.policy refused it, 89 mutation quota exhausted (version 6 on; older versions
-    only throttle)."""
+    duplicate, 44 create.topic.policy refused it, or over 10000 partitions in one request, 89 mutation quota
+    exhausted (version 6 on; older versions only throttle)."""
     error_message: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = ""
     """Text for people about ErrorCode; null on success. Version 0 lacks it."""
     topic_config_error_code: Annotated[Int16, Wire("5+", tagged="5+", tag=0, ignorable=True)] = 0

@@ -1,6 +1,7 @@
 """DelegationTokenRecord (metadata, api key 10). A delegation token (KIP-48), in KRaft from metadata.version 3.6-IV2
-on. The active controller appends it for CreateDelegationToken, and again with another ExpirationTimestamp when
-the token is renewed. The secret is not here: each node computes it from TokenId and delegation.token.secret.key.
+on. The active controller appends it for CreateDelegationToken, and again with another ExpirationTimestamp for
+RenewDelegationToken or ExpireDelegationToken. The secret is not here: each node computes it from TokenId and
+delegation.token.secret.key.
 
 Version 0, flexible.
 
@@ -23,8 +24,9 @@ from kafkawire.wire.write import Append
 
 class DelegationTokenRecord(Message, frozen=True):
     """A delegation token (KIP-48), in KRaft from metadata.version 3.6-IV2 on. The active controller appends it for
-    CreateDelegationToken, and again with another ExpirationTimestamp when the token is renewed. The secret is
-    not here: each node computes it from TokenId and delegation.token.secret.key."""
+    CreateDelegationToken, and again with another ExpirationTimestamp for RenewDelegationToken or
+    ExpireDelegationToken. The secret is not here: each node computes it from TokenId and
+    delegation.token.secret.key."""
 
     spec: ClassVar[MessageSpec] = message(
         "0",
@@ -48,7 +50,7 @@ class DelegationTokenRecord(Message, frozen=True):
     """When the token ends whatever the renewals, epoch milliseconds; bounded by delegation.token.max.lifetime.ms."""
     expiration_timestamp: Int64 = 0
     """When the token ends unless renewed before, epoch milliseconds, at most MaxTimestamp; set from
-    delegation.token.expiry.time.ms."""
+    delegation.token.expiry.time.ms or a shorter period of a renewal, or by ExpireDelegationToken."""
     token_id: str = ""
     """Random id, the user name for SCRAM; a later record with it replaces this one."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

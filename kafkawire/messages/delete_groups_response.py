@@ -26,7 +26,8 @@ class DeletableGroupResult(Struct, frozen=True):
     """Value of group.id, as the request gave it."""
     error_code: Int16 = 0
     """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 30 Delete on
-    the group is missing, 68 the group has members, 69 no group with this id."""
+    the group is missing, 68 the group has members, 69 no group with this id, 134 the broker's plugin failed
+    to delete the topology of a streams group, so the group stays (KIP-1331)."""
     error_message: Annotated[str | None, Wire("3+", nullable="3+", ignorable=True)] = None
     """Text for ErrorCode, from version 3 on; null without an error or when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

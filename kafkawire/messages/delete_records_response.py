@@ -27,7 +27,8 @@ class DeleteRecordsPartitionResult(Struct, frozen=True):
     partition_index: Annotated[Int32, Wire(map_key=True)] = 0
     """Number of the partition in its topic, from 0."""
     low_watermark: Int64 = 0
-    """Lowest log start offset among the live replicas: nothing before it remains on any of them. -1 on an error."""
+    """Lowest log start offset among the live replicas: nothing before it remains on any of them. With error 7 it is
+    the value from when the wait began; with any other error -1."""
     error_code: Int16 = 0
     """0, or why it failed: 1 offset below -1 or above the high watermark, 3 unknown topic or partition, 6 not the
     leader, 7 TimeoutMs over, 17 internal topic, 29 Delete is missing, 44 cleanup.policy of the topic lacks
@@ -53,8 +54,8 @@ class DeleteRecordsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Int32 = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on the answer
-    comes first and the client waits (KIP-219), before that the broker delayed the answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on the client
+    waits that long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer instead."""
     topics: tuple[DeleteRecordsTopicResult, ...] = ()
     """Results by topic, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

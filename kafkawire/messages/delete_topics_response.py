@@ -25,7 +25,8 @@ class DeletableTopicResult(Struct, frozen=True):
     """In DeleteTopicsResponse: versions 0-6."""
 
     name: Annotated[str | None, Wire(nullable="6+", map_key=True, entity_type="topicName")] = ""
-    """Topic; null (version 6 on) when it was asked for by an id that is unknown or that the caller may not Describe."""
+    """Topic; null (version 6 on) when it was asked for by an id and the id is unknown or duplicate, the caller may
+    not Describe the topic, or the whole request failed."""
     topic_id: Annotated[uuid.UUID, Wire("6+", ignorable=True)] = ZERO_UUID
     """Id of the topic; all zeros when it was asked for by a name that is unknown, denied or duplicate."""
     error_code: Int16 = 0
@@ -33,7 +34,8 @@ class DeletableTopicResult(Struct, frozen=True):
     not), 42 duplicate or malformed, 73 delete.topic.enable is false (42 before version 3), 89 mutation quota
     exhausted (version 5 on), 100 no topic of this id."""
     error_message: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
-    """Text for people about ErrorCode; null on success."""
+    """Text for people about ErrorCode; null on success, and where the whole request failed (7, 73). Versions below 5
+    lack it."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

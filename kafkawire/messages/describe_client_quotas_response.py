@@ -68,8 +68,8 @@ class DescribeClientQuotasResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or: 31 DescribeConfigs on the cluster is missing, 35 unknown entity type, 42 the conditions contradict each
-    other."""
+    """0, or: 31 DescribeConfigs on the cluster is missing, 35 unknown entity type, 42 repeated or empty type, ip
+    together with another type, unknown MatchType, or a Match that does not fit it."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
     """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     entries: Annotated[tuple[EntryData, ...] | None, Wire(nullable="0+")] = ()

@@ -47,8 +47,9 @@ class DescribeClusterResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or why the rest is empty: 31 Alter on the cluster is missing (controller), 42 wrong EndpointType in version
-    0, 114 brokers asked of a controller or the other way round, 115 unknown EndpointType."""
+    """0, or why the rest is empty: 31 Alter on the cluster is missing (controller), 35 metadata.version of the
+    controller is below 3.7, 114 brokers asked of a controller or the other way round (42 in version 0, which
+    always asks for brokers), 115 unknown EndpointType."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode, for people; null without an error, or for the code's usual text."""
     endpoint_type: Annotated[Int8, Wire("1+")] = 1

@@ -66,7 +66,8 @@ class DescribeConfigsResult(Struct, frozen=True):
 
     error_code: Int16 = 0
     """0, or: 3 no topic of this name, 17 illegal topic name, 29 DescribeConfigs on the topic is missing, 30 on the
-    group, 31 on the cluster, 42 bad resource name or another broker's id."""
+    group, 31 on the cluster, 42 unknown type, bad resource name or another broker's id. One unknown type
+    gives every entry 42."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
     """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     resource_type: Int8 = 0
@@ -74,8 +75,8 @@ class DescribeConfigsResult(Struct, frozen=True):
     resource_name: str = ""
     """Name from the request; empty for the cluster-wide broker defaults."""
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
-    """Settings of the resource, with the defaults in force; empty on an error. For client metrics, and for the
-    broker defaults, only keys that are set."""
+    """Settings of the resource, with the defaults in force; empty on an error. For the broker defaults, and in older
+    brokers for client metrics, only keys that are set."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -60,7 +60,8 @@ class DescribedGroup(Struct, frozen=True):
     """Members of the current generation; their bytes are set only when the group is Stable."""
     authorized_operations: Annotated[Int32, Wire("3+")] = -2147483648
     """Bit n is set when the principal may do the AclOperation of code n on the group (KIP-430): 3 Read, 6 Delete, 8
-    Describe; -2147483648 when not asked for. From version 3 on."""
+    Describe, from Kafka 4.0 on also 10 DescribeConfigs, 11 AlterConfigs; -2147483648 when not asked for. From
+    version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

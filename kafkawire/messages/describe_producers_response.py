@@ -32,8 +32,9 @@ class ProducerState(Struct, frozen=True):
     last_sequence: Int32 = -1
     """Sequence number of the last record; -1 when no batch of this epoch is known."""
     last_timestamp: Int64 = -1
-    """Timestamp of the last batch, epoch milliseconds: the client's clock unless the topic has
-    message.timestamp.type=LogAppendTime; -1 when unknown."""
+    """Largest timestamp in the last batch, epoch milliseconds: the client's clock unless the topic has
+    message.timestamp.type=LogAppendTime. After a COMMIT or ABORT marker the marker's, from the broker's
+    clock; -1 when unknown."""
     coordinator_epoch: Int32 = 0
     """Coordinator epoch of the last marker written for this producer; -1 before the first. A marker with a lower one
     is refused."""
@@ -48,8 +49,8 @@ class PartitionResponse(Struct, frozen=True):
     partition_index: Int32 = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or why there are no producers here: 3 unknown topic or partition, 6 no replica on this broker, 29 Read on
-    the topic is missing."""
+    """0, or why there are no producers here: 3 unknown topic or partition, 6 no replica on this broker, 17 the
+    topic's name is not valid, 29 Read on the topic is missing, 56 the replica's log directory is offline."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null for the code's usual text."""
     active_producers: tuple[ProducerState, ...] = ()

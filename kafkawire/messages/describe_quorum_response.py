@@ -48,7 +48,7 @@ class PartitionData(Struct, frozen=True):
     error_code: Int16 = 0
     """0, or why the rest is empty: 3 not partition 0 of __cluster_metadata, 6 the node does not lead the quorum."""
     error_message: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = ""
-    """Text for ErrorCode of the partition, from version 2 on; null without an error."""
+    """Text for ErrorCode of the partition, from version 2 on; empty or null without an error."""
     leader_id: Annotated[Int32, Wire(entity_type="brokerId")] = 0
     """Node that answers: the leader of the quorum and active controller."""
     leader_epoch: Int32 = 0
@@ -58,7 +58,8 @@ class PartitionData(Struct, frozen=True):
     current_voters: tuple[ReplicaState, ...] = ()
     """Nodes that vote and count for the majority, the leader included."""
     observers: tuple[ReplicaState, ...] = ()
-    """Nodes that fetch the log without a vote: brokers, and controllers that are not in the voter set."""
+    """Nodes that fetch the log without a vote: brokers, and controllers that are not in the voter set. A node that
+    has not fetched for five minutes leaves the list."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -108,7 +109,7 @@ class DescribeQuorumResponse(Message, frozen=True):
     error_code: Int16 = 0
     """0, or an error of the whole request, for example 31: Describe on the cluster is missing."""
     error_message: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = ""
-    """Text for ErrorCode, from version 2 on; null without an error."""
+    """Text for ErrorCode, from version 2 on; empty or null without an error."""
     topics: tuple[TopicData, ...] = ()
     """One entry: the topic __cluster_metadata."""
     nodes: Annotated[tuple[Node, ...], Wire("2+")] = ()

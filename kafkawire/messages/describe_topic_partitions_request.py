@@ -35,7 +35,8 @@ class Cursor(Struct, frozen=True):
     topic_name: Annotated[str, Wire(entity_type="topicName")] = ""
     """Topic that the page begins with; it must be among Topics unless these are empty, else the answer is 42."""
     partition_index: Int32 = 0
-    """Partition of that topic that the page begins with, from 0; a negative one gets 42."""
+    """Partition of that topic that the page begins with, from 0; a negative one gets 42, which an answer without
+    topics cannot show when Topics is empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -40,8 +40,9 @@ class DescribeTopicPartitionsResponsePartition(Struct, frozen=True):
     """Broker ids outside the in-sync set that still have every record below the high watermark, so that they may be
     elected without loss (KIP-966). Empty when there are none or the feature is off; null is the default only."""
     last_known_elr: Annotated[tuple[Int32, ...] | None, Wire(nullable="0+", entity_type="brokerId")] = None
-    """Broker ids that dropped out of EligibleLeaderReplicas by an unclean shutdown, as candidates if no safe leader
-    is left (KIP-966). Empty when there are none; null is the default only."""
+    """The last leader, as the only entry, while the partition has no leader and neither in-sync nor eligible
+    replicas; the controller elects it when it is back (KIP-966). Empty otherwise and while the feature is
+    off; null is the default only."""
     offline_replicas: Annotated[tuple[Int32, ...], Wire(ignorable=True, entity_type="brokerId")] = ()
     """Broker ids of replicas that cannot serve: the broker is down or fenced, lacks this listener, or its log
     directory has failed (KIP-112)."""

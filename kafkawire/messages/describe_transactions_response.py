@@ -45,7 +45,8 @@ class TransactionState(Struct, frozen=True):
     """Milliseconds after which the coordinator aborts the transaction; 2147483647 means two-phase commit, which
     never times out (KIP-939)."""
     transaction_start_time_ms: Int64 = 0
-    """When the transaction began, epoch milliseconds of the coordinator's clock; -1 when none is in progress."""
+    """When the first partition was added, epoch milliseconds of the coordinator's clock. After the end it stays that
+    of the last transaction, so look at TransactionState first; -1 when there was none since InitProducerId."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = 0
     """Producer id that the id has now."""
     producer_epoch: Int16 = 0

@@ -29,9 +29,9 @@ class EndTxnResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or among others: 16 wrong coordinator, 47 or 90 fenced, 48 the transaction's state does not allow it, 49
-    another producer id has this transactional id, 51 still being ended, 53 Write on the id is missing, 120
-    the transaction must be aborted."""
+    """0, or among others: 14 the coordinator still loads its state, 16 wrong coordinator, 48 the transaction's state
+    does not allow it, 49 the transactional id is unknown (expired) or has another producer id, 51 still being
+    ended (try again), 53 Write on the id is missing, 90 fenced, also after a timeout (47 before version 2)."""
     producer_id: Annotated[Int64, Wire("5+", ignorable=True, entity_type="producerId")] = -1
     """Producer id for the next transaction, from version 5 on: a new one when the epochs are used up; -1 on an
     error."""

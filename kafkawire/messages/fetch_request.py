@@ -1,5 +1,5 @@
 """FetchRequest (request, api key 1). Asks for records from given offsets on. Consumers send it to leaders, or to a
-nearby follower (KIP-392), and need Read on the topic; follower brokers and KRaft replicas replicate with it and
+nearby follower (KIP-392), and need Read on each topic; follower brokers and KRaft replicas replicate with it and
 need ClusterAction on the cluster. Versions: 4 transactions (KIP-98), 7 sessions (KIP-227), 13 topic ids
 (KIP-516), 15 ReplicaState (KIP-903).
 
@@ -33,8 +33,8 @@ class ReplicaState(Struct, frozen=True):
     """Node id of the follower that replicates; -1 for a consumer, -2 for a debugging tool, which the broker serves
     like a consumer."""
     replica_epoch: Int64 = -1
-    """Broker epoch that the controller gave the follower at registration; a fetch with an older one gets 6. -1, when
-    unknown, skips the check."""
+    """Broker epoch that the controller gave the follower at registration; a fetch with one older than the leader
+    knows gets 6. -1, when unknown, skips the check."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -45,7 +45,7 @@ class FetchPartition(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     current_leader_epoch: Annotated[Int32, Wire("9+", ignorable=True)] = -1
     """Leader epoch that the sender knows, from version 9 on (KIP-320); a lower one than the broker's gets 74, a
-    higher one 75. -1 skips the check."""
+    higher one 75. -1 skips the check, but not on the KRaft metadata log."""
     fetch_offset: Int64 = 0
     """Next offset that the sender wants. For a follower it also acknowledges all records before it, and so moves the
     high watermark."""
@@ -96,7 +96,7 @@ class ForgottenTopic(Struct, frozen=True):
 
 class FetchRequest(Message, frozen=True):
     """Asks for records from given offsets on. Consumers send it to leaders, or to a nearby follower (KIP-392), and
-    need Read on the topic; follower brokers and KRaft replicas replicate with it and need ClusterAction on
+    need Read on each topic; follower brokers and KRaft replicas replicate with it and need ClusterAction on
     the cluster. Versions: 4 transactions (KIP-98), 7 sessions (KIP-227), 13 topic ids (KIP-516), 15
     ReplicaState (KIP-903)."""
 
@@ -123,18 +123,18 @@ class FetchRequest(Message, frozen=True):
     """Milliseconds that the broker may hold the request until MinBytes are there; 0 answers at once. Consumers set
     it by fetch.max.wait.ms, followers by replica.fetch.wait.max.ms."""
     min_bytes: Int32 = 0
-    """Bytes of records, over all partitions, at which the broker stops waiting; 0 answers at once. Errors, a
-    diverging epoch or MaxWaitMs end the wait as well."""
+    """Bytes of records, over all partitions, at which the broker stops waiting; 0 answers at once. An error, a
+    diverging epoch, a preferred read replica or the end of MaxWaitMs ends the wait as well."""
     max_bytes: Annotated[Int32, Wire("3+", ignorable=True)] = 2147483647
-    """Bytes of records in the whole response, from version 3 on (KIP-74); the broker caps it by its fetch.max.bytes
-    (sender's default: no limit, 2147483647). The first batch found comes whole even if it is larger. Versions
-    0 to 2 have no limit but PartitionMaxBytes."""
+    """Bytes of records in the whole response, from version 3 on (KIP-74): a consumer's fetch.max.bytes, a follower's
+    replica.fetch.response.max.bytes. Older versions imply 2147483647. The broker lowers it to its own
+    fetch.max.bytes (KIP-541). The first batch found comes whole even if it is larger."""
     isolation_level: Annotated[Int8, Wire("4+", ignorable=True)] = 0
     """From version 4 on: 0 read uncommitted gives all records below the high watermark, 1 read committed only those
     below the last stable offset, with the list of aborted transactions (KIP-98). It counts for consumers
     only."""
     session_id: Annotated[Int32, Wire("7+", ignorable=True)] = 0
-    """Fetch session that the broker gave out (KIP-227); 0 for none. From version 7 on. A broker keeps
+    """Fetch session that the broker gave out (KIP-227); 0 for none. From version 7 on. A broker keeps at most
     max.incremental.fetch.session.cache.slots of them."""
     session_epoch: Annotated[Int32, Wire("7+", ignorable=True, aliases=("Epoch",))] = -1
     """Number of this request in its session: 0 is a full request that asks for a new session, -1 a full one without

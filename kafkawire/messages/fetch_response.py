@@ -80,9 +80,9 @@ class PartitionData(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
     """0, or why there are no records: 1 offset out of range, 3 unknown topic or partition, 6 not the leader or no
-    replica, 29 not authorized, 56 disk error (before version 6: 6), 74 or 75 leader epoch too old or too new,
-    76 zstd before version 10, 100 unknown topic id, 103 id differs from the log's, 109 offset is in tiered
-    storage (to followers, KIP-405)."""
+    replica, 29 Read (followers: ClusterAction) is missing, 56 disk error (before version 6: 6), 74 or 75
+    leader epoch too old or too new, 76 zstd before version 10, 100 unknown topic id, 103 id differs from the
+    log's, 109 offset is in tiered storage (to followers, KIP-405)."""
     high_watermark: Int64 = 0
     """Offset after the last record that all in-sync replicas have, as the answering replica knows it; consumers see
     nothing from there on. -1 on an error or when unknown."""
@@ -111,7 +111,8 @@ class PartitionData(Struct, frozen=True):
     empty then. -1 to stay. From version 11 on."""
     records: Annotated[Records | None, Wire(nullable="0+", aliases=("RecordSet",))] = None
     """Record batches, whole but for the last, which may be cut off and is to be ignored. Null or empty for none.
-    Versions 0 and 1 carry message format 0, 2 and 3 at most format 1, later ones at most format 2."""
+    Versions 0 and 1 carry message format 0, 2 and 3 at most format 1, later ones at most format 2; Kafka 4
+    serves version 4 and later."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -153,9 +154,9 @@ class FetchResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on. Since
-    version 8 a throttled consumer gets an empty answer at once and waits (KIP-219), before that the broker
-    delayed the answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on. A
+    throttled consumer gets an answer without records at once, and from version 8 on the client waits that
+    long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer."""
     error_code: Annotated[Int16, Wire("7+", ignorable=True)] = 0
     """0, or why the whole request failed, from version 7 on: 70 no session of this id, 71 wrong session epoch, 106
     names and ids of topics mixed in one session; a controller also 31 ClusterAction missing, 42 malformed,

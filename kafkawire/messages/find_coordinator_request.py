@@ -1,7 +1,7 @@
 """FindCoordinatorRequest (request, api key 10). Asks any broker which broker coordinates groups, transactional ids
 or share partitions: the leader of the partition of an internal topic that the key's hash selects. Needs Describe
-on the group or transactional id. Sent again after 15 and 16. Version 4 takes many keys (KIP-699), version 6 share
-groups (KIP-932).
+on the group or transactional id. Sent again after 15, and after a coordinator answered another request with 16.
+Version 4 takes many keys (KIP-699), version 6 share groups (KIP-932).
 
 Versions 0-6, flexible from version 3.
 
@@ -25,7 +25,8 @@ from kafkawire.wire.write import Append
 class FindCoordinatorRequest(Message, frozen=True):
     """Asks any broker which broker coordinates groups, transactional ids or share partitions: the leader of the
     partition of an internal topic that the key's hash selects. Needs Describe on the group or transactional
-    id. Sent again after 15 and 16. Version 4 takes many keys (KIP-699), version 6 share groups (KIP-932)."""
+    id. Sent again after 15, and after a coordinator answered another request with 16. Version 4 takes many
+    keys (KIP-699), version 6 share groups (KIP-932)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-6",

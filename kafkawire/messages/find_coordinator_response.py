@@ -39,7 +39,7 @@ class Coordinator(Struct, frozen=True):
     again), 30 Describe on the group is missing, 31 ClusterAction is missing (KeyType 2), 42 unknown KeyType
     or malformed share partition, 53 Describe on the transactional id is missing."""
     error_message: Annotated[str | None, Wire(nullable="4+", ignorable=True)] = ""
-    """Text for ErrorCode, for people; null or empty when the broker gives none."""
+    """Text for ErrorCode, for people; null or empty when the broker gives none, as on success."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -52,14 +52,15 @@ class FindCoordinatorResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 2 on the answer
-    comes first and the client waits (KIP-219), in version 1 the broker delayed the answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on. From
+    version 2 on the client waits that long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer
+    instead."""
     error_code: Annotated[Int16, Wire("0-3")] = 0
     """Up to version 3: 0, or 15 no coordinator at present (the internal topic is being created or its partition has
     no leader; try again), 30 Describe on the group is missing, 42 unknown KeyType, 53 Describe on the
     transactional id is missing."""
     error_message: Annotated[str | None, Wire("1-3", nullable="1-3", ignorable=True)] = ""
-    """Text for ErrorCode, for people, in versions 1 to 3; it may be null."""
+    """Text for ErrorCode, for people, in versions 1 to 3; Kafka's brokers send NONE on success. It may be null."""
     node_id: Annotated[Int32, Wire("0-3", entity_type="brokerId")] = 0
     """Broker id of the coordinator, up to version 3; -1 on an error."""
     host: Annotated[str, Wire("0-3")] = ""

@@ -37,8 +37,8 @@ class GetTelemetrySubscriptionsResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or: 42 invalid request, 89 asked again before PushIntervalMs was over. The Java client waits after 89 and
-    stops all telemetry after 42."""
+    """0, or: 42 invalid request, 89 asked again before PushIntervalMs was over, except after 76 or 117 from
+    PushTelemetry. The Java client waits after 89 and stops all telemetry after 42."""
     client_instance_id: uuid.UUID = ZERO_UUID
     """Id to use from now on: a new random one when the request had zeros, otherwise that of the request."""
     subscription_id: Int32 = 0
@@ -47,11 +47,12 @@ class GetTelemetrySubscriptionsResponse(Message, frozen=True):
     accepted_compression_types: tuple[Int8, ...] = ()
     """Codecs for PushTelemetry, best first: 1 gzip, 2 snappy, 3 lz4, 4 zstd. No compression (0) is always accepted."""
     push_interval_ms: Int32 = 0
-    """Milliseconds between two pushes: the least interval.ms of the matching subscriptions, 100 to 3600000; 300000
-    without one. The first push comes after 0.5 to 1.5 times that, at random."""
+    """Milliseconds between two pushes: the least interval.ms of the matching subscriptions, from 100 up. The broker
+    never sends more than 300000, its value without a subscription, although interval.ms may be 3600000. The
+    first push comes after 0.5 to 1.5 times that, at random."""
     telemetry_max_bytes: Int32 = 0
     """Most bytes that Metrics of a push may have as sent, after compression: telemetry.max.bytes of the broker, by
-    default 1048576."""
+    default 1048576. Newer brokers limit the decompressed metrics by it as well."""
     delta_temporality: bool = False
     """True: counters are sent as the change since the last push; false: as totals. Apache Kafka's broker always
     sends true."""

@@ -1,6 +1,6 @@
-"""HeartbeatRequest (request, api key 12). A member of the classic protocol keeps its session, every
-heartbeat.interval.ms from the consumer's own thread, and learns of rebalances. Needs Read on the group. Version 3
-adds static members (KIP-345).
+"""HeartbeatRequest (request, api key 12). A member of the classic protocol keeps its session and learns of
+rebalances; the Java consumer sends it every heartbeat.interval.ms from a background thread. Needs Read on the
+group. Version 3 adds static members (KIP-345).
 
 Versions 0-4, flexible from version 4.
 
@@ -22,8 +22,9 @@ from kafkawire.wire.write import Append
 
 
 class HeartbeatRequest(Message, frozen=True):
-    """A member of the classic protocol keeps its session, every heartbeat.interval.ms from the consumer's own
-    thread, and learns of rebalances. Needs Read on the group. Version 3 adds static members (KIP-345)."""
+    """A member of the classic protocol keeps its session and learns of rebalances; the Java consumer sends it every
+    heartbeat.interval.ms from a background thread. Needs Read on the group. Version 3 adds static members
+    (KIP-345)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-4",

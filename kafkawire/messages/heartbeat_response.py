@@ -30,8 +30,8 @@ class HeartbeatResponse(Message, frozen=True):
     """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
     """0, also while the coordinator loads; or among others: 15 not available, 16 another broker coordinates the
-    group, 22 generation is over, 25 session expired or unknown member, 27 rebalance: join again, 30 Read on
-    the group is missing, 82 another static member took over."""
+    group, 22 generation is over, 24 empty group id, 25 session expired or unknown member, 27 rebalance: join
+    again, 30 Read on the group is missing, 82 another static member took over."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -29,7 +29,7 @@ class AlterableConfig(Struct, frozen=True):
     """Key to change; for resource type 8 the name of a logger."""
     config_operation: Annotated[Int8, Wire(map_key=True)] = 0
     """What to do: 0 set, 1 delete (back to the default), 2 append to a list, 3 subtract from a list. 2 and 3 need a
-    key of type list; loggers know only 0 and 1."""
+    key of type list; loggers know only 0 and 1, and the root logger only 0."""
     value: Annotated[str | None, Wire(nullable="0+")] = ""
     """New value in its text form, or the entries to append or subtract, separated by commas. Null only with
     operation 1, which ignores it."""
@@ -40,8 +40,8 @@ class AlterConfigsResource(Struct, frozen=True):
     """In IncrementalAlterConfigsRequest: versions 0-1."""
 
     resource_type: Annotated[Int8, Wire(map_key=True)] = 0
-    """Kind of resource: 2 topic, 4 broker, 8 the loggers of a broker (KIP-412), 16 client metrics subscription
-    (KIP-714), 32 group."""
+    """Kind of resource: 2 topic, 4 broker, 8 the loggers of a broker (KIP-412; those of a controller, asked
+    directly, need ClusterAction on the cluster), 16 client metrics subscription (KIP-714), 32 group."""
     resource_name: Annotated[str, Wire(map_key=True)] = ""
     """Topic, group or subscription name, or a broker id in decimal. An empty name with type 4 changes the defaults
     of all brokers (KIP-226)."""

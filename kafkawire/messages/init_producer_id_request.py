@@ -42,17 +42,20 @@ class InitProducerIdRequest(Message, frozen=True):
     transactional_id: Annotated[str | None, Wire(nullable="0+", entity_type="transactionalId")] = ""
     """Transactional id; null for a producer that is only idempotent."""
     transaction_timeout_ms: Int32 = 0
-    """Milliseconds after which the coordinator aborts an unfinished transaction; at most the broker's
-    transaction.max.timeout.ms. Without a transactional id it means nothing."""
+    """Milliseconds after which the coordinator aborts an unfinished transaction; above the broker's
+    transaction.max.timeout.ms it gets error 50. Without a transactional id it means nothing."""
     producer_id: Annotated[Int64, Wire("3+", entity_type="producerId")] = -1
     """Producer id that the caller has, to bump its epoch, from version 3 on (KIP-360); -1 to start anew."""
     producer_epoch: Annotated[Int16, Wire("3+")] = -1
-    """Epoch that the caller has, from version 3 on; -1 to start anew. One that is neither the current nor the last
-    epoch is fenced."""
+    """Epoch that the caller has, from version 3 on; -1 to start anew, then ProducerId must be -1 too (else error
+    42). One that is neither the current nor the last epoch is fenced."""
     enable2_pc: Annotated[bool, Wire("6+")] = False
-    """True for two-phase commit, from version 6 on (KIP-939): the transaction never times out."""
+    """True for two-phase commit, from version 6 on (KIP-939): the transaction never times out. Needs TwoPhaseCommit
+    on the transactional id and transaction.two.phase.commit.enable=true on the broker, which is false by
+    default."""
     keep_prepared_txn: Annotated[bool, Wire("6+")] = False
-    """True keeps the open transaction, to be ended later, instead of aborting it; from version 6 on (KIP-939)."""
+    """True keeps the open transaction, to be ended later, instead of aborting it; from version 6 on (KIP-939).
+    Brokers that have only the first part of KIP-939 refuse it with an error."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -28,8 +28,9 @@ class InitProducerIdResponse(Message, frozen=True):
     throttle_time_ms: Annotated[Int32, Wire(ignorable=True)] = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or among others: 16 wrong coordinator, 51 an earlier transaction is still being ended (try again), 53 Write
-    on the id is missing, 90 fenced (47 before version 4)."""
+    """0, or among others: 14 the coordinator still loads its state, 16 wrong coordinator, 31 no transactional id and
+    neither IdempotentWrite nor Write on a topic, 50 timeout too long, 51 an earlier transaction is still
+    being ended (try again), 53 Write on the id is missing, 90 fenced (47 before version 4)."""
     producer_id: Annotated[Int64, Wire(entity_type="producerId")] = -1
     """Producer id; -1 on an error."""
     producer_epoch: Int16 = 0

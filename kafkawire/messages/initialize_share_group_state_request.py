@@ -31,7 +31,7 @@ class PartitionData(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     state_epoch: Int32 = 0
     """Group epoch at which the state starts. Lower than the one recorded gets 124; a higher one fences writes that
-    still carry the old one."""
+    still carry the old one. A negative one gets 42 from Kafka 4.4 on."""
     start_offset: Int64 = 0
     """Offset at which delivery starts; -1 leaves it to the partition leader, which applies the group's
     share.auto.offset.reset at its first fetch."""

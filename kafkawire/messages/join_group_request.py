@@ -55,7 +55,7 @@ class JoinGroupRequest(Message, frozen=True):
     group.min.session.timeout.ms and group.max.session.timeout.ms gets error 26."""
     rebalance_timeout_ms: Annotated[Int32, Wire("1+", ignorable=True)] = -1
     """Milliseconds that the coordinator waits for members to rejoin, a consumer's max.poll.interval.ms; the highest
-    of the members counts. Version 0 uses SessionTimeoutMs, -1 stands for it."""
+    of the members counts. Version 0 lacks it (-1 here): brokers use SessionTimeoutMs."""
     member_id: str = ""
     """Id that the coordinator gave; empty to join anew. From version 4 on a dynamic member then gets an id with
     error 79 and joins again with it (KIP-394)."""
@@ -66,8 +66,8 @@ class JoinGroupRequest(Message, frozen=True):
     protocols: tuple[JoinGroupRequestProtocol, ...] = ()
     """Assignors that the member supports, best first; the coordinator picks one that all members have."""
     reason: Annotated[str | None, Wire("8+", nullable="8+", ignorable=True)] = None
-    """Free text why the member joins, for the coordinator's log, from version 8 on (KIP-800), at most 255
-    characters; null when none is given."""
+    """Free text why the member joins, for the coordinator's log, from version 8 on (KIP-800); Kafka's clients cut it
+    after 255 characters. Null when none is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

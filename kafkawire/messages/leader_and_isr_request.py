@@ -36,7 +36,8 @@ class LeaderAndIsrPartitionState(Struct, frozen=True):
     leader: Annotated[Int32, Wire(entity_type="brokerId")] = 0
     """Broker that leads the partition, perhaps the receiver; -1 when none does."""
     leader_epoch: Int32 = 0
-    """Epoch of that leader; a state that is not newer than the receiver's gets error 11."""
+    """Epoch of that leader; one below the receiver's gets error 11. The same epoch gets it too, unless a KRaft
+    controller sends it or it only brings the topic's id."""
     isr: Annotated[tuple[Int32, ...], Wire(entity_type="brokerId")] = ()
     """Broker ids of the replicas in sync."""
     partition_epoch: Annotated[Int32, Wire(aliases=("ZkVersion",))] = 0
@@ -110,8 +111,9 @@ class LeaderAndIsrRequest(Message, frozen=True):
     """Epoch of the receiving broker's ZooKeeper registration as the controller knows it, from version 2 on
     (KIP-380). One older than the broker's own gets error 77; -1 skips the check."""
     type: Annotated[Int8, Wire("5+")] = 0
-    """0 unknown, 1 incremental: only what changed, 2 full: everything, which lets the broker find replicas of
-    deleted topics (KIP-866). From version 5 on."""
+    """0 unknown, 1 incremental: only what changed, 2 full: everything. From version 5 on (KIP-516). ZooKeeper-based
+    controllers leave it 0; with 2 from a KRaft controller the broker finds its replicas of deleted topics
+    (KIP-866)."""
     ungrouped_partition_states: Annotated[tuple[LeaderAndIsrPartitionState, ...], Wire("0-1")] = ()
     """Partitions in versions 0 and 1, each with its own topic; TopicStates afterwards."""
     topic_states: Annotated[tuple[LeaderAndIsrTopicState, ...], Wire("2+")] = ()

@@ -29,8 +29,8 @@ class LeaderAndIsrPartitionError(Struct, frozen=True):
     partition_index: Int32 = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or: 3 the broker is not in the replicas, 11 the leader epoch is not newer, 56 the replica's log directory
-    is offline, 103 the log has another topic id."""
+    """0, or: 3 the broker is not in the replicas, 11 the leader epoch is old (or the same and nothing is new), 56
+    the replica's log directory is offline, 103 the log has another topic id."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

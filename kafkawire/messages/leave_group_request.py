@@ -31,8 +31,8 @@ class MemberIdentity(Struct, frozen=True):
     group_instance_id: Annotated[str | None, Wire(nullable="3+")] = None
     """Value of group.instance.id of a static member (KIP-345); null for a dynamic one."""
     reason: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
-    """Free text for the coordinator's log, from version 5 on (KIP-800), at most 255 characters; null when none is
-    given."""
+    """Free text for the coordinator's log, from version 5 on (KIP-800); Kafka's clients cut it after 255 characters.
+    Null when none is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -25,7 +25,8 @@ class MemberResponse(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="3+")
 
     member_id: str = ""
-    """Id as the request gave it; empty when it named a static member by instance id."""
+    """Id as the request gave it. For a static member that it named by instance id alone: empty, or the member's id
+    when the group runs the consumer protocol."""
     group_instance_id: Annotated[str | None, Wire(nullable="3+")] = ""
     """Value of group.instance.id of a static member (KIP-345); null for a dynamic one."""
     error_code: Int16 = 0
@@ -44,8 +45,8 @@ class LeaveGroupResponse(Message, frozen=True):
     """How long a quota holds this connection back, in milliseconds, from version 1 on; 0 when it does not."""
     error_code: Int16 = 0
     """0, or an error of the whole request: 14 coordinator still loading, 15 not available, 16 another broker
-    coordinates the group, 24 empty group id, 30 Read on the group is missing; before version 3 also 25
-    unknown member."""
+    coordinates the group, 24 empty group id, 30 Read on the group is missing. Before version 3 also the
+    member's error, for example 25 unknown member."""
     members: Annotated[tuple[MemberResponse, ...], Wire("3+")] = ()
     """One entry for each member of the request, from version 3 on."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

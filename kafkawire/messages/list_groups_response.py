@@ -26,7 +26,8 @@ class ListedGroup(Struct, frozen=True):
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
     """Value of group.id that the members or the committer of offsets use."""
     protocol_type: str = ""
-    """Kind of group: consumer, connect, share or the client's own; empty for a classic group that only has offsets."""
+    """Kind of group: consumer, connect, share, streams or the client's own; empty for a classic group that only has
+    offsets."""
     group_state: Annotated[str, Wire("4+", ignorable=True)] = ""
     """Name of the state, for example Stable, from version 4 on (KIP-518); its meaning depends on GroupType."""
     group_type: Annotated[str, Wire("5+", ignorable=True)] = ""

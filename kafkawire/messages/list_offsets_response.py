@@ -40,8 +40,8 @@ class ListOffsetsPartitionResponse(Struct, frozen=True):
     """Offset found: of a record, or for -1 (latest) where the part that the reader may see ends. -1 when there is
     none, or on an error. From version 1 on."""
     leader_epoch: Annotated[Int32, Wire("4+")] = -1
-    """Leader epoch of the record at Offset, from version 4 on (KIP-320), for CurrentLeaderEpoch checks and
-    OffsetForLeaderEpoch; -1 when unknown."""
+    """Leader epoch of the record at Offset, for the latest offset (Timestamp -1) the current leader epoch; it serves
+    CurrentLeaderEpoch checks and OffsetForLeaderEpoch. -1 when unknown. From version 4 on (KIP-320)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -70,8 +70,9 @@ class ListOffsetsResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("2+", ignorable=True)] = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 3 on the answer
-    comes first and the client waits (KIP-219), in version 2 the broker delayed the answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 2 on. From
+    version 3 on the client waits that long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer
+    instead."""
     topics: tuple[ListOffsetsTopicResponse, ...] = ()
     """Results by topic, in no fixed order."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

@@ -61,7 +61,8 @@ class ListPartitionReassignmentsResponse(Message, frozen=True):
     throttle_time_ms: Int32 = 0
     """How long a quota holds this connection back, in milliseconds; 0 when it does not."""
     error_code: Int16 = 0
-    """0, or: 31 Describe on the cluster is missing, 41 not the active controller."""
+    """0, or: 31 Describe on the cluster is missing, and only in ZooKeeper mode 41 not the controller. A KRaft
+    controller that is not active answers from its own copy of the metadata."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
     """Text for people that goes with ErrorCode; null or empty when there is none. Programs look at the code."""
     topics: tuple[OngoingTopicReassignment, ...] = ()

@@ -42,8 +42,8 @@ class ListTransactionsRequest(Message, frozen=True):
     producer_id_filters: Annotated[tuple[Int64, ...], Wire(entity_type="producerId")] = ()
     """Producer ids to list; empty for all. This is the way from a producer id back to its transactional id."""
     duration_filter: Annotated[Int64, Wire("1+")] = -1
-    """List only transactions that have run for longer than this many milliseconds, from version 1 on (KIP-994); -1
-    for all."""
+    """List only ids whose last transaction began more than this many milliseconds ago, from version 1 on (KIP-994);
+    -1 for all. Ids without an open transaction pass too: set StateFilters to Ongoing to see only open ones."""
     transactional_id_pattern: Annotated[str | None, Wire("2+", nullable="2+")] = None
     """List only ids that match this regular expression (RE2 syntax), from version 2 on (KIP-1152); null or empty for
     all."""

@@ -92,9 +92,9 @@ class MetadataResponse(Message, frozen=True):
     )
 
     throttle_time_ms: Annotated[Int32, Wire("3+", ignorable=True)] = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 3 on; since
-    version 6 the answer comes first and the client waits (KIP-219), before that the broker delayed the
-    answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 3 on. From
+    version 6 on the client waits that long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer
+    instead."""
     brokers: tuple[MetadataResponseBroker, ...] = ()
     """Brokers that are alive and have the listener of this connection; fenced ones are left out."""
     cluster_id: Annotated[str | None, Wire("2+", nullable="2+", ignorable=True)] = None

@@ -37,7 +37,8 @@ class OffsetCommitRequestPartition(Struct, frozen=True):
     """When the commit counts as made, epoch milliseconds of the client's clock; version 1 only. -1 takes the
     broker's time."""
     committed_metadata: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Free text of the committer, at most the broker's offset.metadata.max.bytes; null counts as empty."""
+    """Free text of the committer; longer than the broker's offset.metadata.max.bytes (counted in characters) gets
+    error 12. Null counts as empty."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -72,8 +73,8 @@ class OffsetCommitRequest(Message, frozen=True):
     group_id: Annotated[str, Wire(entity_type="groupId")] = ""
     """Value of group.id of the group that the offsets belong to."""
     generation_id_or_member_epoch: Annotated[Int32, Wire("1+", ignorable=True, aliases=("GenerationId",))] = -1
-    """Generation (classic protocol) or member epoch (consumer protocol, from version 9 on); -1 when the committer is
-    no member, which only an empty group accepts."""
+    """Generation (classic protocol) or member epoch (consumer protocol, from version 9 on). -1 when the committer is
+    no member: accepted only while the group has no members; a group that does not exist is created."""
     member_id: Annotated[str, Wire("1+", ignorable=True)] = ""
     """Id of the member that commits, from version 1 on; empty when it is no member."""
     group_instance_id: Annotated[str | None, Wire("7+", nullable="7+")] = None

@@ -28,10 +28,10 @@ class OffsetCommitResponsePartition(Struct, frozen=True):
     partition_index: Int32 = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or among others: 3 or 100 unknown topic, 12 metadata too long, 14 coordinator still loading, 15 not
-    available, 16 another broker coordinates the group, 22 generation is over, 25 unknown member, 27 rebalance
-    in progress, 29 or 30 Read on the topic or group is missing, 82 another static member took over; from
-    version 9 on 69 no group and 113 stale member epoch."""
+    """0, or among others: 3 unknown topic or partition (100 unknown TopicId), 12 metadata too long, 14 coordinator
+    loading, 15 not available, 16 another broker coordinates the group, 22 generation is over, 25 unknown
+    member, 27 rebalance in progress, 29 or 30 Read on the topic or group is missing, 35 member needs version
+    9, 82 other static member; from version 9 on 69 no group, 113 stale member epoch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -50,9 +50,9 @@ class OffsetCommitValue(Message, frozen=True):
     """Time of the commit, epoch milliseconds of the coordinator's clock; only OffsetCommit version 1 let the client
     choose it. Expiry of simple consumers' offsets counts from here (offsets.retention.minutes)."""
     expire_timestamp: Annotated[Int64, Wire("1", name="expireTimestamp", ignorable=True)] = -1
-    """Epoch milliseconds at which the offset expires, whatever the state of the group. Written in version 1 only,
-    when OffsetCommit versions 2 to 4 carry a retention time; -1 means that offsets.retention.minutes decides
-    (KIP-211)."""
+    """Epoch milliseconds at which the offset may expire, in place of offsets.retention.minutes after the commit; the
+    group must still have no use for it. Written in version 1 only, when OffsetCommit versions 2 to 4 carry a
+    retention time; -1 means that offsets.retention.minutes decides (KIP-211)."""
     topic_id: Annotated[uuid.UUID, Wire("4+", tagged="4+", tag=0, name="topicId", ignorable=True)] = ZERO_UUID
     """Id of the topic at the time of the commit, so that OffsetFetch by topic id (version 10) returns no offset of a
     deleted topic of the same name. All zeros when unknown, as in records of Kafka 4.0 and older."""

@@ -1,5 +1,6 @@
 """OffsetFetchResponse (response, api key 9). Committed offsets of one group (versions 0 to 7) or of several (from
-version 8 on, KIP-709). A partition without a commit has offset -1 and no error.
+version 8 on, KIP-709). A partition without a commit has offset -1 and no error, also when the topic or the group
+does not exist (version 0: error 3).
 
 Versions 0-10, flexible from version 6.
 
@@ -35,8 +36,9 @@ class OffsetFetchResponsePartition(Struct, frozen=True):
     metadata: Annotated[str | None, Wire(nullable="0-7")] = ""
     """Free text of the committer, empty without a commit; the schema allows null, which brokers do not send."""
     error_code: Int16 = 0
-    """0, or: 3 unknown topic or partition, 29 Describe on the topic is missing, 88 a transaction has a pending
-    commit (from version 7 on). Before version 2 also the errors of the group."""
+    """0, or: 29 Describe on the topic is missing, 88 a transaction has a pending commit (from version 7 on). In
+    version 0, which reads ZooKeeper, also 3 unknown topic or no offset stored. Before version 2 also the
+    errors of the group."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -66,8 +68,8 @@ class OffsetFetchResponsePartitions(Struct, frozen=True):
     metadata: Annotated[str | None, Wire(nullable="8+")] = ""
     """Free text of the committer, empty without a commit; the schema allows null, which brokers do not send."""
     error_code: Int16 = 0
-    """0, or: 3 unknown topic or partition, 29 Describe on the topic is missing, 88 a transaction has a pending
-    commit, 100 unknown topic id (version 10)."""
+    """0, also for a partition that does not exist; or: 29 Describe on the topic is missing, 88 a transaction has a
+    pending commit, 100 unknown topic id (version 10)."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -96,15 +98,16 @@ class OffsetFetchResponseGroup(Struct, frozen=True):
     """Offsets grouped by topic; empty when the group has an error. When all were asked for, topics that the caller
     may not Describe are left out."""
     error_code: Int16 = 0
-    """0, or: 14 coordinator still loading, 15 not available, 16 another broker coordinates the group, 30 Describe on
-    the group is missing; with a member from version 9 on also 25 unknown member, 69 no group, 113 stale
-    member epoch. A group without commits is no error."""
+    """0, also when the group has no commits or does not exist; or: 14 coordinator still loading, 15 not available,
+    16 another broker coordinates the group, 30 Describe on the group is missing; with a member from version 9
+    on also 25 unknown member, 113 stale member epoch."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class OffsetFetchResponse(Message, frozen=True):
     """Committed offsets of one group (versions 0 to 7) or of several (from version 8 on, KIP-709). A partition
-    without a commit has offset -1 and no error."""
+    without a commit has offset -1 and no error, also when the topic or the group does not exist (version 0:
+    error 3)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-10", flexible="6+", kind="response", family="rpc", api_key=9, source="rpc/OffsetFetchResponse.json",

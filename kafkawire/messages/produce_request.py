@@ -1,7 +1,7 @@
 """ProduceRequest (request, api key 0). Record batches from a producer for partitions that the receiving broker
 leads. Needs Write on each topic, and on the transactional id for transactional batches. With Acks 0 there is no
-response. Version 12 adds partitions to the transaction by itself (KIP-890), version 13 names topics by id
-(KIP-516).
+response. From version 12 on the broker adds the partitions to the transaction (KIP-890), from version 13 on ids
+name the topics (KIP-516).
 
 Versions 0-13, flexible from version 9.
 
@@ -51,8 +51,9 @@ class TopicProduceData(Struct, frozen=True):
 
 class ProduceRequest(Message, frozen=True):
     """Record batches from a producer for partitions that the receiving broker leads. Needs Write on each topic, and
-    on the transactional id for transactional batches. With Acks 0 there is no response. Version 12 adds
-    partitions to the transaction by itself (KIP-890), version 13 names topics by id (KIP-516)."""
+    on the transactional id for transactional batches. With Acks 0 there is no response. From version 12 on
+    the broker adds the partitions to the transaction (KIP-890), from version 13 on ids name the topics
+    (KIP-516)."""
 
     spec: ClassVar[MessageSpec] = message(
         "0-13",

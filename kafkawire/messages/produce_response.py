@@ -54,10 +54,10 @@ class PartitionProduceResponse(Struct, frozen=True):
     index: Annotated[Int32, Wire(aliases=("PartitionIndex",))] = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or why the append failed: 3 unknown topic or partition, 6 not the leader, 7 TimeoutMs over, 10 batch above
-    max.message.bytes, 17 internal topic, 19 or 20 too few in-sync replicas before or after the append, 29
-    Write is missing, 45 gap in the sequence, 47 stale producer epoch, 87 invalid record, 100 unknown topic
-    id, 120 abort the transaction (version 11)."""
+    """0, or why the append failed: 2 bad CRC, 3 unknown topic or partition, 6 not the leader, 7 TimeoutMs over, 10
+    batch above max.message.bytes, 17 internal topic, 19 or 20 too few in-sync replicas before or after the
+    append, 29 Write is missing, 32 bad timestamp, 45 sequence gap, 47 stale epoch, 56 disk error, 87 invalid
+    record, 100 unknown topic id, 120 abort the transaction (before version 11: 48)."""
     base_offset: Int64 = 0
     """Offset that the log gave to the first record of the batch; -1 on an error. For a duplicate of one of the
     producer's last five batches it is the offset of the original."""
@@ -118,9 +118,9 @@ class ProduceResponse(Message, frozen=True):
     responses: tuple[TopicProduceResponse, ...] = ()
     """Results of one topic each; their order need not be that of the request."""
     throttle_time_ms: Annotated[Int32, Wire("1+", ignorable=True)] = 0
-    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on; since
-    version 6 the answer comes first and the client waits (KIP-219), before that the broker delayed the
-    answer."""
+    """How long a quota holds this connection back, in milliseconds; 0 when it does not. From version 1 on. From
+    version 6 on the client waits that long by itself (KIP-219); brokers before Kafka 2.0 delayed the answer
+    instead."""
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Wire("10+", tagged="10+", tag=0)] = ()
     """Addresses of the brokers that CurrentLeader names, on the listener of this connection; empty without error 6.
     Tagged, from version 10 on (KIP-951)."""

@@ -46,8 +46,8 @@ class PushTelemetryRequest(Message, frozen=True):
     compression_type: Int8 = 0
     """Codec of Metrics: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."""
     metrics: bytes = b""
-    """OpenTelemetry MetricsData (protobuf, OTLP v1), compressed with CompressionType; at most TelemetryMaxBytes.
-    Empty when there is nothing to send."""
+    """OpenTelemetry MetricsData (protobuf, OTLP v1), compressed with CompressionType; at most TelemetryMaxBytes,
+    otherwise 118. Empty when there is nothing to send."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

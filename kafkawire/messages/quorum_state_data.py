@@ -50,8 +50,8 @@ class QuorumStateData(Message, frozen=True):
     """Highest election epoch that the replica has seen; it never goes down. Kafka starts at 0; -1 is only the
     field's default."""
     voted_id: Int32 = -1
-    """Candidate that got the replica's vote in LeaderEpoch, by node.id; -1 when it has not voted. Kafka 3.9 and
-    older also write -1 once the leader is known."""
+    """Candidate that got the replica's vote in LeaderEpoch, by node.id; -1 when it has not voted, and in the
+    leader's own file. Kafka 3.9 and older also write -1 in the others' files once the leader is known."""
     voted_directory_id: Annotated[uuid.UUID, Wire("1+")] = ZERO_UUID
     """Metadata log directory id of the candidate in VotedId, from version 1 on; all zeros when it is not known or
     VotedId is -1."""

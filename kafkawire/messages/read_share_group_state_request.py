@@ -30,7 +30,7 @@ class PartitionData(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     leader_epoch: Int32 = 0
     """Leader epoch of the sender. The coordinator records a higher one than it knows and so fences earlier leaders;
-    a lower one gets 74. -1 skips both."""
+    a lower one gets 74. A negative one gets 42 from Kafka 4.4 on; before, -1 skipped both."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

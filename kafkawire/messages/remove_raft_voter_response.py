@@ -34,7 +34,7 @@ class RemoveRaftVoterResponse(Message, frozen=True):
     Alter on the cluster is missing, 35 kraft.version is 0, 42 id or directory is missing, 104 other cluster,
     127 no voter with this id and directory."""
     error_message: Annotated[str | None, Wire(nullable="0+", ignorable=True)] = ""
-    """Text for ErrorCode; null without an error or when only the code is given."""
+    """Text for ErrorCode; without an error the word NONE, and empty or null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -39,8 +39,8 @@ class RenewDelegationTokenRequest(Message, frozen=True):
     hmac: bytes = b""
     """Hmac from CreateDelegationToken, which identifies the token."""
     renew_period_ms: Int64 = 0
-    """Milliseconds from now until the new expiry. 0, -1 or more than delegation.token.expiry.time.ms (by default a
-    day) means that setting."""
+    """Milliseconds from now until the new expiry, cut off at the token's MaxTimestamp. 0, a negative number or more
+    than delegation.token.expiry.time.ms (by default a day) means that setting."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

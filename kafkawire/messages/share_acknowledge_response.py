@@ -39,8 +39,9 @@ class PartitionData(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
     """0, or why the acknowledgements did not count: 3 unknown partition or no share state of it here, 6 not the
-    leader, 29 Read on the topic is missing, 42 malformed batches, 100 unknown topic id, 121 the member does
-    not hold a record (any more), 124 the group's state was reset."""
+    leader, or a later leader or a reset of the state fenced this one, 15 share coordinator not available, 29
+    Read on the topic is missing, 42 malformed batches, 100 unknown topic id, 121 the member does not hold a
+    record (any more)."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Text for ErrorCode; null when there is no error or the code explains itself."""
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()

@@ -1,6 +1,6 @@
 """ShareGroupPartitionMetadataKey (data). Key of how far a share group's state is set up, as Kafka 3.9 defined it:
-after int16 record type 9 (KIP-932). No release writes this layout; ShareGroupStatePartitionMetadataKey, type 15,
-took its place.
+after int16 record type 9 (KIP-932). Kafka 3.9 does not write it; ShareGroupStatePartitionMetadataKey, type 15,
+took its place. The early access of share groups in Kafka 4.0 used type 9 with another value.
 
 Version 9, not flexible.
 
@@ -21,7 +21,8 @@ from kafkawire.wire.write import Append
 
 class ShareGroupPartitionMetadataKey(Message, frozen=True):
     """Key of how far a share group's state is set up, as Kafka 3.9 defined it: after int16 record type 9 (KIP-932).
-    No release writes this layout; ShareGroupStatePartitionMetadataKey, type 15, took its place."""
+    Kafka 3.9 does not write it; ShareGroupStatePartitionMetadataKey, type 15, took its place. The early
+    access of share groups in Kafka 4.0 used type 9 with another value."""
 
     spec: ClassVar[MessageSpec] = message(
         "9", kind="data", family="group", source="group/ShareGroupPartitionMetadataKey.json",

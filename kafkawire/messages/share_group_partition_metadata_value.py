@@ -1,6 +1,7 @@
 """ShareGroupPartitionMetadataValue (data). How far a share group's state is set up for each partition, as Kafka 3.9
-defined it, after its int16 version 0 (KIP-932). No release writes this layout;
-ShareGroupStatePartitionMetadataValue took its place.
+defined it, after its int16 version 0 (KIP-932). No release writes this layout: type 9 records of Kafka 4.0's
+early access have the fields of ConsumerGroupPartitionMetadataValue instead. ShareGroupStatePartitionMetadataValue
+took its place.
 
 Version 0, flexible.
 
@@ -46,7 +47,8 @@ class TopicInfo(Struct, frozen=True):
 
 class ShareGroupPartitionMetadataValue(Message, frozen=True):
     """How far a share group's state is set up for each partition, as Kafka 3.9 defined it, after its int16 version 0
-    (KIP-932). No release writes this layout; ShareGroupStatePartitionMetadataValue took its place."""
+    (KIP-932). No release writes this layout: type 9 records of Kafka 4.0's early access have the fields of
+    ConsumerGroupPartitionMetadataValue instead. ShareGroupStatePartitionMetadataValue took its place."""
 
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="data", family="group", source="group/ShareGroupPartitionMetadataValue.json",

@@ -58,7 +58,8 @@ class ShareGroupStatePartitionMetadataValue(Message, frozen=True):
     )
 
     initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
-    """Partitions for which InitializeShareGroupState is under way; a heartbeat does not start it again for these."""
+    """Partitions for which InitializeShareGroupState is under way; a heartbeat starts it again for these only after
+    group.share.initialize.retry.interval.ms."""
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
     """Partitions whose state exists in __share_group_state; the assignor may hand them out."""
     deleting_topics: tuple[TopicInfo, ...] = ()

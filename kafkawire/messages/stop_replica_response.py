@@ -42,7 +42,7 @@ class StopReplicaResponse(Message, frozen=True):
     """0, or an error of the whole request: 11 an older controller sent it, 31 ClusterAction on the cluster is
     missing, 77 it was meant for an earlier start of the broker."""
     partition_errors: tuple[StopReplicaPartitionError, ...] = ()
-    """One entry for each replica of the request; empty when ErrorCode is not 0."""
+    """One entry for each replica of the request; empty with error 11 or 77."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

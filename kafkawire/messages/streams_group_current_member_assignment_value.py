@@ -50,7 +50,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message, frozen=True):
 
     member_epoch: Int32 = 0
     """Epoch that the coordinator gave the member and expects in its heartbeats; at most the target's
-    AssignmentEpoch."""
+    AssignmentEpoch. -2 for a static member that left for a short time and may return (from Kafka 4.4 on)."""
     previous_member_epoch: Int32 = 0
     """MemberEpoch before the last rise. A heartbeat with it is still accepted from a member that may have lost the
     response."""

@@ -66,8 +66,8 @@ class Topology(Struct, frozen=True):
     epoch: Int32 = 0
     """Number of the topology with which the group was set up."""
     subtopologies: Annotated[tuple[Subtopology, ...] | None, Wire(nullable="0+")] = None
-    """Connected parts of the processing graph, one task each for every partition of their sources; null when the
-    coordinator has not been able to configure them."""
+    """Connected parts of the processing graph, one task each for every partition of their sources. The schema allows
+    null, which brokers do not send."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
@@ -230,8 +230,8 @@ class DescribedGroup(Struct, frozen=True):
     assignment_epoch: Int32 = 0
     """Group epoch for which the target assignment was computed; below GroupEpoch while a new one is due."""
     topology: Annotated[Topology | None, Wire(nullable="0+")] = None
-    """What the application processes, with the internal topics as the coordinator configured them; null with an
-    error."""
+    """What the application processes: with the internal topics as the coordinator configured them, or as the client
+    sent it while they cannot be configured. Null with an error."""
     members: tuple[Member, ...] = ()
     """Threads of the application's instances; empty in state Empty and with an error."""
     authorized_operations: Int32 = -2147483648
@@ -241,8 +241,8 @@ class DescribedGroup(Struct, frozen=True):
     """Full processing graph as a member sent it with StreamsGroupTopologyDescriptionUpdate (KIP-1331); present only
     with status 3, otherwise null."""
     topology_description_status: Annotated[Int8, Wire("1+")] = 0
-    """0 not asked for, or the group has an error; 1 not stored: no plugin, no member has sent it yet, or it is of
-    another topology epoch; 2 the plugin failed; 3 present."""
+    """0 not asked for, or the group has an error; 1 not stored: no plugin, no member has sent it yet, it is of
+    another topology epoch, or the plugin lost it; 2 the plugin failed; 3 present."""
     assignor_name: Annotated[str | None, Wire("1+", nullable="1+", ignorable=True)] = None
     """Task assignor of the group, for example sticky; group.streams.assignors of the brokers lists those allowed
     (KIP-1357). Null below version 1."""

@@ -97,7 +97,7 @@ class StreamsGroupHeartbeatResponse(Message, frozen=True):
     error_code: Int16 = 0
     """0, or: 14 loading, 15 not available, 16 not the coordinator: retry; 25 unknown member, 110 epoch fenced: give
     up all tasks and rejoin; 29 Describe on a topic or 30 Read on the group is missing, 35 streams groups are
-    off, 42 bad request, 69 no group with the id or another type, 81 group is full, 111 another live member
+    off, 42 bad request, 69 no group with the id or another type, 81 group is full, 82 or 111 another member
     has the InstanceId, 130 invalid topology."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = None
     """Explanation for people; null without an error, and sometimes with one."""

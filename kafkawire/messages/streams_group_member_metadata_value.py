@@ -53,7 +53,8 @@ class StreamsGroupMemberMetadataValue(Message, frozen=True):
     )
 
     instance_id: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Client's group.instance.id, which makes the member static; null for a dynamic member."""
+    """Client's group.instance.id, which makes the member static; null for a dynamic member. Always null in records
+    of Kafka 4.3 and older, which refuse static members of streams groups (42)."""
     rack_id: Annotated[str | None, Wire(nullable="0+")] = ""
     """Client's client.rack; null when unset."""
     client_id: str = ""

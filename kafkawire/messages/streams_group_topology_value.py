@@ -66,7 +66,8 @@ class Subtopology(Struct, frozen=True):
     source_topics: tuple[str, ...] = ()
     """Topics of the user that the part reads; internal repartition topics are in RepartitionSourceTopics."""
     source_topic_regex: tuple[str, ...] = ()
-    """Patterns of further topics that the part reads; empty for none."""
+    """Patterns of further topics that the part reads. Empty in all records of Kafka through 4.4, whose coordinator
+    refuses patterns (42)."""
     state_changelog_topics: tuple[TopicInfo, ...] = ()
     """Internal topics that back the part's state stores; the coordinator has them created with one partition for
     each task."""

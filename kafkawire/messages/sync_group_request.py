@@ -56,9 +56,11 @@ class SyncGroupRequest(Message, frozen=True):
     group_instance_id: Annotated[str | None, Wire("3+", nullable="3+")] = None
     """Value of group.instance.id of a static member (KIP-345); null for a dynamic one. From version 3 on."""
     protocol_type: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
-    """Kind of group from JoinGroup, from version 5 on; another than the group's gets error 23. Null is not checked."""
+    """Kind of group from JoinGroup, from version 5 on; null or another than the group's gets error 23. Older
+    versions have null, which is not checked."""
     protocol_name: Annotated[str | None, Wire("5+", nullable="5+", ignorable=True)] = None
-    """Assignor from JoinGroup, from version 5 on; another than the group's gets error 23. Null is not checked."""
+    """Assignor from JoinGroup, from version 5 on; null or another than the group's gets error 23. Older versions
+    have null, which is not checked."""
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
     """One entry for each member, from the leader; the others send none."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

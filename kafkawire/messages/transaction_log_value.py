@@ -48,15 +48,16 @@ class TransactionLogValue(Message, frozen=True):
     producer_id: Int64 = 0
     """Producer id that the id has now."""
     previous_producer_id: Annotated[Int64, Wire("1+", tagged="1+", tag=0)] = -1
-    """Producer id of the transaction before this one, kept to recognise a retried EndTxn after the epochs ran out
-    (KIP-890); -1 for none."""
+    """Producer id before this record, the same as ProducerId unless this record replaced it; kept to recognise a
+    retried EndTxn after the epochs ran out (KIP-890). -1 when unknown."""
     next_producer_id: Annotated[Int64, Wire("1+", tagged="1+", tag=1)] = -1
     """Producer id that takes over once this transaction has ended, because the epochs are used up (KIP-890); -1 for
     none."""
     producer_epoch: Int16 = 0
     """Current epoch. In the Prepare states with transaction version 2 it is already one above that of the data."""
     next_producer_epoch: Annotated[Int16, Wire("1+", tagged="1+", tag=3)] = -1
-    """Epoch that goes with NextProducerId (KIP-939); -1 for none."""
+    """Epoch that goes with NextProducerId (KIP-939); -1 for none. Brokers through Kafka 4.4 neither write nor read
+    it."""
     transaction_timeout_ms: Int32 = 0
     """Milliseconds after which the coordinator aborts the transaction; 2147483647 means two-phase commit, which
     never times out (KIP-939)."""

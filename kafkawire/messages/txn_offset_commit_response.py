@@ -27,9 +27,10 @@ class TxnOffsetCommitResponsePartition(Struct, frozen=True):
     partition_index: Int32 = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0, or among others: 3 unknown topic or partition, 16 wrong coordinator, 22 generation is over, 25 unknown
-    member, 29, 30 or 53 Read on the topic, Read on the group or Write on the id is missing, 47 or 90 fenced,
-    82 another static member took over, 120 the transaction must be aborted."""
+    """0, or among others: 3 unknown topic or partition, 12 metadata too long, 14 loading, 16 wrong coordinator, 22
+    generation or member epoch is over (from version 6 on also 69 no group, 113 old member epoch), 25 unknown
+    member, 29, 30 or 53 Read on topic, Read on group or Write on id is missing, 47 fenced, 82 another static
+    member took over, 120 (48 before version 4) the transaction must be aborted."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -32,7 +32,7 @@ class UnregisterBrokerResponse(Message, frozen=True):
     """0, or among others: 7 timed out, 31 Alter on the cluster is missing, 41 not the active controller, 102 no
     broker is registered with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Text for ErrorCode; null when only the code is given."""
+    """Text for ErrorCode; empty or null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

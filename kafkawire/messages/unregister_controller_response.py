@@ -37,7 +37,7 @@ class UnregisterControllerResponse(Message, frozen=True):
     """0, or among others: 31 Alter on the cluster is missing, 35 metadata.version is below 4.4-IV2, 41 not the
     active controller, 42 the id is the active controller's, 136 no controller is registered with this id."""
     error_message: Annotated[str | None, Wire(nullable="0+")] = ""
-    """Text for ErrorCode; null when only the code is given."""
+    """Text for ErrorCode; empty or null when only the code is given."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -31,8 +31,8 @@ class FeatureUpdateKey(Struct, frozen=True):
     allow_downgrade: Annotated[bool, Wire("0")] = False
     """True allows a lower level. Only version 0 has it; UpgradeType replaces it (KIP-778)."""
     upgrade_type: Annotated[Int8, Wire("1+")] = 1
-    """1 raise only, 2 lower if no metadata is lost, 3 lower even then (KIP-778). For metadata.version the controller
-    may refuse 3."""
+    """1 raise only, 2 lower if no metadata is lost, 3 lower even then (KIP-778); 2 and 3 cannot raise a level. For
+    metadata.version the controller may refuse 3."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 

@@ -118,8 +118,8 @@ class UpdateMetadataRequest(Message, frozen=True):
     """True when a KRaft controller sent it to a ZooKeeper broker during migration (KIP-866); ControllerId is then a
     KRaft node. From version 8 on."""
     type: Annotated[Int8, Wire("8+", tagged="8+", tag=0)] = 0
-    """0 unknown, 1 incremental: only what changed, 2 full: everything, which lets the broker find replicas of
-    deleted topics (KIP-866). From version 8 on."""
+    """0 unknown, 1 incremental: only what changed, 2 full, from a KRaft controller only: everything, so that a
+    broker in migration drops from its cache the topics that are absent (KIP-866). From version 8 on."""
     controller_epoch: Int32 = 0
     """Epoch of the controller, raised at each controller election; a lower one than the broker has seen gets error
     11."""
@@ -129,7 +129,8 @@ class UpdateMetadataRequest(Message, frozen=True):
     ungrouped_partition_states: Annotated[tuple[UpdateMetadataPartitionState, ...], Wire("0-4")] = ()
     """Partitions in versions 0 to 4, each with its own topic; TopicStates afterwards."""
     topic_states: Annotated[tuple[UpdateMetadataTopicState, ...], Wire("5+")] = ()
-    """Partitions grouped by topic, from version 5 on; those that are absent stay as they are in the cache."""
+    """Partitions grouped by topic, from version 5 on; those that are absent stay as they are in the cache, unless
+    Type is 2."""
     live_brokers: tuple[UpdateMetadataBroker, ...] = ()
     """All brokers that are up; they replace those in the cache."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()

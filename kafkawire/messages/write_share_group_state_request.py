@@ -46,9 +46,10 @@ class PartitionData(Struct, frozen=True):
     """Number of the partition in its topic, from 0."""
     state_epoch: Int32 = 0
     """Epoch that the leader read with the state; lower than the one recorded gets 124, because the state was reset
-    since. -1 skips the check."""
+    since. A negative one gets 42 from Kafka 4.4 on; before, -1 skipped the check."""
     leader_epoch: Int32 = 0
-    """Leader epoch of the sender; lower than the one recorded gets 74. -1 skips the check."""
+    """Leader epoch of the sender; lower than the one recorded gets 74. A negative one gets 42 from Kafka 4.4 on;
+    before, -1 skipped the check."""
     start_offset: Int64 = 0
     """First offset that the group has not finished with; stored batches below it are dropped. -1 leaves the stored
     one."""

@@ -27,8 +27,9 @@ class WritableTxnMarkerPartitionResult(Struct, frozen=True):
     partition_index: Int32 = 0
     """Number of the partition in its topic, from 0."""
     error_code: Int16 = 0
-    """0 when written; else 3 unknown topic or partition, 6 not the leader, 31 no right to, 47 producer epoch too
-    old, 52 coordinator epoch below the one seen."""
+    """0 when written; else, among others, 3 this broker has no replica of the partition, 6 it is not the leader or,
+    for __consumer_offsets, not ready, 31 neither Alter nor ClusterAction on the cluster, 47 producer epoch
+    too old, 52 coordinator epoch below the one seen."""
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
