@@ -122,7 +122,7 @@ def test_unreadable_batches_are_rows_between_columns(tmp_path: Path) -> None:
             encode=json_bytes,
         )
     )
-    assert [type(item).__name__ for item in items] == ["Columns", "BatchRow", "Damage", "Columns"]
+    assert [type(item).__name__ for item in items] == ["Columns", "BatchRow", "DamageRow", "Columns"]
     assert isinstance(items[-1], rows.Columns)
     assert items[-1].position == len(b"".join(data) + broken)
     (record,) = [row for row in of_columns(items[-1]) if row["kind"] == "record"]
