@@ -90,7 +90,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         producer_epoch: of its last batch.
         coordinator_epoch: of the producer's last marker in the partition; None where there is none.
         written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
-        first_timestamp, batches: of its first batch, and their number, as far as they were read.
+        first_timestamp, batches: of its first batch, and their number; -1 where they are not known: a `.snapshot` or a
+            broker has the offset alone.
     """
 
     place: Place
@@ -102,7 +103,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     coordinator_epoch: int | None = None
     written_after: int | None = None
     first_timestamp: int = -1
-    batches: int = 0
+    batches: int = -1
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):

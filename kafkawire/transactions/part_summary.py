@@ -60,6 +60,8 @@ def _joined(one: PartSummary, other: PartSummary) -> PartSummary | None:
         return None
     if not all(span.regular for span in (*one.spans, *other.spans)):
         return None
+    if other.spans and other.spans[0].first_offset < one.scan.reached:  # behind a batch without a producer id
+        return None
     spans = tuple(followed_by(span, one.scan.begins_at(first)) for span in other.spans)
     if one.spans and spans and spans[0].joint <= one.spans[-1].last_offset:
         both = fused(one.spans[-1], spans[0])

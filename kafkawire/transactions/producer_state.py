@@ -54,7 +54,7 @@ class Producer:
         epoch: of its last batch or marker, -1 for none. `coordinator_epoch`: of its last marker, -1 for none.
         timestamp: of its last batch or marker, epoch milliseconds.
         first_offset: of its open transaction in the partition, -1 for none. `first_timestamp`, `open_batches`: of its
-            first batch, and their number, as far as they are in the log.
+            first batch, and their number; -1 where the transaction began before the `.snapshot` that the state is from.
         batches: its last batches of data in this epoch, at most five.
         last_append: last offset of its last batch or marker.
         data_known_from: where no offset is missing from here on, no data of this epoch is missing.
@@ -98,7 +98,8 @@ class Producer:
         producer.epoch = entry.epoch
         producer.coordinator_epoch = entry.coordinator_epoch
         producer.timestamp = entry.timestamp
-        producer.first_offset = max(entry.current_txn_first_offset, -1)
+        if entry.current_txn_first_offset >= 0:
+            producer.begin(entry.current_txn_first_offset, -1, -1)
         producer.last_append = producer.data_known_from = entry.last_offset
         if entry.last_offset >= 0:
             producer.batches.append(
@@ -161,7 +162,7 @@ class Producer:
                 self.written_after = marker_time
                 if self.first_offset < 0:
                     self.begin(append.base_offset, append.timestamp, 0)
-                self.open_batches += 1
+                self.count(1)
             elif self.first_offset < 0:  # otherwise it is refused, even when a log is recovered
                 self.data(append)
             return False
@@ -180,6 +181,11 @@ class Producer:
     def begin(self, first_offset: int, timestamp: int, batches: int) -> None:
         """Open a transaction. `timestamp`: of its first batch. `batches`: that it has so far."""
         self.first_offset, self.first_timestamp, self.open_batches = first_offset, timestamp, batches
+
+    def count(self, batches: int) -> None:
+        """More batches of the open transaction."""
+        if self.open_batches >= 0:
+            self.open_batches += batches
 
     def ending(self, append: Append) -> tuple[int, ...]:
         """The values of `endings.PACKED` where this marker ends the open transaction."""

@@ -41,7 +41,8 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
         last_stable_offset: first offset of the earliest transaction of another producer that is still open, otherwise
             the offset after the marker.
         data_epoch: of its last batch. `marker_epoch`, `timestamp`: of the marker, epoch milliseconds.
-        packed: the values of `endings.PACKED`.
+        packed: the values of `endings.PACKED`; `first_timestamp` and `batches` are -1 where the transaction began
+            before the `.snapshot` that the replay began from.
     """
 
     producer_id: int
@@ -163,7 +164,7 @@ class Replay:
                     if item.first_offset is not None:
                         producer.begin(item.first_offset, item.first_timestamp, item.batches)
                     elif producer.first_offset >= 0:
-                        producer.open_batches += item.batches
+                        producer.count(item.batches)
                     if item.coordinator_epoch is not None:
                         producer.coordinator_epoch = item.coordinator_epoch
                     if item.in_transaction:

@@ -102,7 +102,7 @@ class Program:
         if leap.first_offset is not None:
             producer.begin(leap.first_offset, leap.first_timestamp, leap.batches)
         elif producer.first_offset >= 0:
-            producer.open_batches += leap.batches
+            producer.count(leap.batches)
         if leap.coordinator_epoch is not None:
             producer.coordinator_epoch, self.marked = leap.coordinator_epoch, True
         if leap.in_transaction:

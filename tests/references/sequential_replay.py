@@ -15,7 +15,7 @@ from kafkawire.transactions.span import Span
 
 def replayed(partition: Partition, **settings: Any) -> ReplicaFacts:
     """The facts where every segment is replayed batch by batch."""
-    merge = ReplicaMerge(Replica(partition, **settings))
+    merge = ReplicaMerge(Replica(partition, **settings), whole=True)
     for segment, _ in enumerate(partition.segments):
         nothing = Span(rows=0, regular=False)  # fits no state
         merge.take(segment, PartSummary(start=0, end=None, scan=PartScan(), spans=(nothing,)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -45,7 +45,7 @@ def merged(partition: Partition, cuts: Iterable[list[Cut]], **given: int) -> tup
     Args:
         cuts: of each segment its parts.
     """
-    merge = ReplicaMerge(Replica(partition, **given))
+    merge = ReplicaMerge(Replica(partition, **given), whole=True)
     joints = [file.offset or 0 for file in partition.snapshots]
     expiration = {"expiration_ms": given["producer_expiration_ms"]} if given else {}
     for number, (file, parts) in enumerate(zip(partition.segments, cuts, strict=True)):
@@ -108,13 +108,31 @@ def test_directories_that_brokers_wrote() -> None:
 
 
 def write(root: Path, schedule: Schedule) -> Partition:
+    return write_segments(root, schedule.segments())
+
+
+def write_segments(root: Path, segments: Mapping[int, bytes]) -> Partition:
+    """A partition of these segments, by base offset."""
     shutil.rmtree(root, ignore_errors=True)
     directory = root / "orders-0"
     directory.mkdir(parents=True)
-    for base, data in schedule.segments().items():
+    for base, data in segments.items():
         (directory / f"{base:020}.log").write_bytes(data)
     (partition,) = logdir.open(directory).partitions
     return partition
+
+
+def damaged(schedule: Schedule, random_: random.Random) -> dict[int, bytes]:
+    """The segments without some batches, with some out of order and some bits flipped; a few end early."""
+    kept = [one for one in schedule.batches if random_.random() > 0.05]
+    shuffled = sorted(kept, key=lambda one: one.append.base_offset + 9 * (random_.random() < 0.03))
+    segments = {}
+    for base, content in Schedule(shuffled, schedule.rolls).segments().items():
+        data = bytearray(content)
+        for _ in range(random_.randrange(3) if data else 0):
+            data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
+        segments[base] = bytes(data[: random_.randrange(len(data) + 1)] if random_.random() < 0.1 else data)
+    return segments
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -130,15 +148,7 @@ def test_merged_parts_equal_the_whole_for_damaged_and_compacted_logs(
     tmp_path: Path, schedule: Schedule, seed: int
 ) -> None:
     random_ = random.Random(seed)
-    kept = [one for one in schedule.batches if random_.random() > 0.05]
-    shuffled = sorted(kept, key=lambda one: one.append.base_offset + 9 * (random_.random() < 0.03))
-    partition = write(tmp_path / "logs", Schedule(shuffled, schedule.rolls))
-    for file in partition.segments:
-        data = bytearray(Path(file.path).read_bytes())
-        for _ in range(random_.randrange(3) if data else 0):
-            data[random_.randrange(len(data))] ^= 1 << random_.randrange(8)
-        Path(file.path).write_bytes(data[: random_.randrange(len(data) + 1)] if random_.random() < 0.1 else data)
-    compare(partition, random_)
+    compare(write_segments(tmp_path / "logs", damaged(schedule, random_)), random_)
 
 
 def long_log(log: PartitionLog, transactions: int, *, producers: int = 3, version: int = 2, step_ms: int = 10) -> None:

@@ -78,7 +78,7 @@ class PartitionChecks:
         checks.clock = self._log.clock
         followed = self.replay.followed(span, intact_from, checks)
         others = [(replay, replay.followed(span, intact_from)) for replay in self._following]
-        starts = list(self.replay.ongoing.values())
+        starts = [*self.replay.ongoing.values(), span.first_offset]
         if followed is None or starts != sorted(starts):
             return None
         if any(one is None for _, one in others):
