@@ -1,7 +1,7 @@
 """The lake on real tables of Delta and Iceberg: incremental, killed at the worst moments, by two runs at once.
 
-These need a PySpark for which there are builds of both; `tools.broker.jars` fetches it. `LAKE_FULL=1` runs each kill
-for each format.
+These need a PySpark for which there are builds of both; `tools.broker.jars` fetches it. Each takes a
+minute or more: by default one runs for each format, with `LAKE_FULL=1` all do.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ STOPPED: dict[str, Any] = json.loads((DATA / "consumed.json").read_text("utf-8")
 CONSUMED = sorted([topic, 0, *record] for topic, found in STOPPED["records"].items() for record in found)
 
 FULL = bool(os.environ.get("LAKE_FULL"))
-KILLS = [("iceberg", "data"), ("delta", "commit"), *([("delta", "data"), ("iceberg", "commit")] if FULL else [])]
+#: Format and table.
+GROWING = [("iceberg", "ice.db.records"), *([("delta", "{}/lake/delta")] if FULL else [])]
+#: Format and moment: data files are written and nothing is committed ("data"), or all is committed ("commit").
+KILLS = [("delta", "data"), *([("delta", "commit"), ("iceberg", "data"), ("iceberg", "commit")] if FULL else [])]
 PATIENCE_S = 1800
 
 
@@ -78,9 +81,17 @@ def copy_up_to(folder: Path, share: float) -> str:
     return str(folder)
 
 
+def check_repeated_and_concurrent(none: dict[str, Any], conflict: list[Any]) -> None:
+    """A run with nothing new appends nothing; of two runs at once one appends."""
+    assert none == {"run": None, "offsets": {}, "held": [], "unreadable": []}
+    assert conflict[0].startswith("SparkError: ")
+    assert conflict[0].endswith("nothing was appended: run again")
+    assert conflict[1] == 1
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "table"), [("delta", "{}/lake/delta"), ("iceberg", "ice.db.records")])
+@pytest.mark.parametrize(("name", "table"), GROWING)
 def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path: Path, name: str, table: str) -> None:
     table = table.format(tmp_path)
     half, whole = copy_up_to(tmp_path / "half", 0.5), copy_up_to(tmp_path / "whole", 1)
@@ -102,11 +113,8 @@ def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path:
     assert "crc_mismatch" in stopped["held"][0][3]
     ends = {f"{topic}-0": end for topic, end in STOPPED["last_stable_offset"].items()}
     assert first["offsets"] | stopped["offsets"] | second["offsets"] == ends
-    assert none == {"run": None, "offsets": {}, "held": [], "unreadable": []}
     assert [row[:5] for row in rows] == CONSUMED
-    assert conflict[0].startswith("SparkError: ")
-    assert conflict[0].endswith("nothing was appended: run again")
-    assert conflict[1] == 1
+    check_repeated_and_concurrent(none, conflict)
 
 
 @pytest.mark.spark
@@ -123,10 +131,12 @@ def test_a_killed_run_repeats_and_loses_nothing(
     killed = started(needed, "append", tmp_path, {"steps": steps}, LAKE_TABLE=str(table))
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     rows = {"rows": str(table), "format": name}
-    before, again, after = results(started(needed, "append", tmp_path, {"steps": [rows, whole, rows]}))
+    steps = [rows, whole, rows, whole, {"conflict": f"{table}2", "format": name}]
+    before, again, after, none, conflict = results(started(needed, "append", tmp_path, {"steps": steps}))
     assert (before == after) == (again["run"] is None) == (moment == "commit")
     assert len(before) < len(after) or moment == "commit"
     assert [row[:5] for row in after] == CONSUMED
+    check_repeated_and_concurrent(none, conflict)
 
 
 @pytest.mark.slow

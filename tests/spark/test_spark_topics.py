@@ -47,9 +47,9 @@ def transact(bootstrap: str) -> None:
 
 
 def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
-    """In a driver of its own, since jars are given when a session starts."""
+    """In a driver of its own, since jars are given when a session starts; one core: each starts a Python worker."""
     said: dict[str, Any] = {}
-    with local_session("local[2]", {**QUICK_START, "spark.jars": jars}) as spark:
+    with local_session("local[1]", {**QUICK_START, "spark.jars": jars}) as spark:
         state = read_topic(spark, bootstrap, TOPIC)
         value = from_kafka_message("value", "TransactionLogValue", version="prefix").alias("v")
         said["state"] = [
