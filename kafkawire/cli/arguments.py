@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from kafkawire.errors import KafkaWireError
+from kafkawire.printable import printable
 
 if TYPE_CHECKING:
+    from kafkawire._loading import Namespace
     from kafkawire.wire.message import Message
     from kafkawire.wire.registry import Registry
 
@@ -88,9 +90,7 @@ def message_class(name: str, schemas: str | None = None) -> type[Message]:
     if schemas is not None:
         from difflib import get_close_matches
 
-        import kafkawire
-
-        loaded = kafkawire.load_schemas(schemas)
+        loaded = own_messages(schemas)
         if name not in loaded.__all__:
             near = get_close_matches(name, loaded.__all__, n=3) or loaded.__all__[:3]
             raise typer.BadParameter(f"no message of {schemas} is named {name!r}; near: {', '.join(near)}")
@@ -101,10 +101,23 @@ def message_class(name: str, schemas: str | None = None) -> type[Message]:
 
 def registry_with(schemas: str | None) -> Registry:
     """The messages of Kafka, with those of the folder `schemas` on top."""
-    import kafkawire
     from kafkawire.messages import REGISTRY
 
-    return REGISTRY if schemas is None else kafkawire.load_schemas(schemas).registry.over(REGISTRY)
+    return REGISTRY if schemas is None else own_messages(schemas).registry.over(REGISTRY)
+
+
+def own_messages(schemas: str) -> Namespace:
+    """The messages of the folder `schemas`; what has no effect in them is reported on standard error."""
+    import warnings
+
+    import kafkawire
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        loaded = kafkawire.load_schemas(schemas)
+    for warning in found:
+        typer.echo(f"warning: {printable(str(warning.message))}", err=True)
+    return loaded
 
 
 def message_of(registry: Registry, bare: str) -> type[Message]:

@@ -286,3 +286,15 @@ def test_decodes_frames_of_own_messages(run: Run, tmp_path: Path) -> None:
     assert (shown["name"], shown["body"]) == ("PingResponse", {"text": "a"})
     refused = run("decode", "--frame", "--schemas", tmp_path, "--version", 0, "PongResponse", frame)
     assert (refused.code, "no message is named 'PongResponse'" in refused.err) == (2, True)
+
+
+def test_what_has_no_effect_in_own_schemas_is_one_line_on_standard_error(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "a\x1b[31mb"
+    folder.mkdir()
+    schema = {"name": "Foo", "type": "data", "validVersions": "0", "flexibleVersions": "none"}
+    fields = [{"name": "One", "type": "int8", "versions": "0-3"}]
+    (folder / "Foo.json").write_text(json.dumps(schema | {"fields": fields}))
+    result = run("decode", "Foo", "--schemas", folder, "05")
+    assert json.loads(result.out) == {"one": 5}
+    assert result.err.startswith("warning: Foo.json: line 1, column ")
+    assert result.err.count("\n") == 1
