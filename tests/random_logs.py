@@ -83,3 +83,24 @@ def entry(random_: random.Random, producer_id: int) -> ProducerEntry:
         coordinator_epoch=random_.randrange(3),
         current_txn_first_offset=start,
     )
+
+
+def random_partitions(random_: random.Random, root: Path, seed: int, *, log_starts: bool = False) -> LogDirectory:
+    """Four partitions, most with a snapshot, written to `root`. Even seeds are sound, every third one is compacted.
+
+    `log_starts`: with a checkpoint of log start offsets.
+    """
+    logs = LogDirectory(root, ids=2, compacted=seed % 3 == 2)
+    register(random_, logs)
+    for number in range(4):
+        log = logs.partition(f"topic{number}", start=random_.choice([0, 100]))
+        for _ in range(3):
+            fill(random_, log, range(PRODUCERS if seed % 2 else 2))
+        if random_.random() < 0.7:
+            log.snapshot(*(entry(random_, producer) for producer in range(3)), offset=random_.randrange(200))
+        if log_starts:
+            logs.checkpoint("log-start-offset-checkpoint", f"topic{number}", 0, random_.choice([0, 20]))
+    logs.write()
+    if seed % 2:
+        damage(random_, logs.root)
+    return logs

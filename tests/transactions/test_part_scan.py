@@ -20,7 +20,7 @@ from kafkawire.transactions.part_summary import decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
-from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tests.random_logs import random_partitions
 from tests.references.sequential_replay import comparable, replayed
 from tests.transactions.schedules import NOON as SCHEDULED
 from tests.transactions.schedules import Schedule, schedules
@@ -76,18 +76,7 @@ def compare(partition: Partition, random_: random.Random, **given: int) -> int:
 @pytest.mark.parametrize("seed", range(16))
 def test_merged_parts_equal_the_whole_for_any_batches_and_damage(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
-    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
-    register(random_, logs)
-    for number in range(4):
-        log = logs.partition(f"topic{number}", start=random_.choice([0, 100]))
-        for _ in range(3):
-            fill(random_, log, range(PRODUCERS if seed % 2 else 2))
-        if random_.random() < 0.7:
-            log.snapshot(*(entry(random_, producer) for producer in range(3)), offset=random_.randrange(200))
-        logs.checkpoint("log-start-offset-checkpoint", f"topic{number}", 0, random_.choice([0, 20]))
-    logs.write()
-    if seed % 2:
-        damage(random_, logs.root)
+    logs = random_partitions(random_, tmp_path / "logs", seed, log_starts=True)
     for partition in logdir.open(logs.root).partitions:
         compare(partition, random_)
         compare(partition, random_, producer_expiration_ms=random_.choice([1, MINUTE, HOUR, 8 * HOUR]))

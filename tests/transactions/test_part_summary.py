@@ -21,7 +21,7 @@ from kafkawire.transactions.part_summary import LogSummary, PartSummary, decode,
 from kafkawire.transactions.replica_facts import Replica, ReplicaMerge
 from tests.audit_logs import HOUR, MINUTE, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
-from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tests.random_logs import random_partitions
 from tests.references.sequential_replay import comparable, replayed
 from tests.transactions.schedules import Schedule, schedules
 from tests.transactions.test_part_scan import damaged, long_log, some, write, write_segments
@@ -154,17 +154,7 @@ def test_offsets_that_go_back_below_an_open_transaction_have_its_last_stable_off
 @pytest.mark.parametrize("seed", range(12))
 def test_snapshots_expiry_and_forbidden_batches_at_any_border(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)
-    logs = LogDirectory(tmp_path / "logs", ids=2, compacted=seed % 3 == 2)
-    register(random_, logs)
-    for number in range(4):
-        log = logs.partition(f"topic{number}", start=random_.choice([0, 100]))
-        for _ in range(3):
-            fill(random_, log, range(PRODUCERS if seed % 2 else 2))
-        if random_.random() < 0.7:
-            log.snapshot(*(entry(random_, producer) for producer in range(3)), offset=random_.randrange(200))
-    logs.write()
-    if seed % 2:
-        damage(random_, logs.root)
+    logs = random_partitions(random_, tmp_path / "logs", seed)
     for partition in logdir.open(logs.root).partitions:
         compare(partition, random_)
         compare(partition, random_, random_.choice([1, MINUTE, HOUR, 8 * HOUR]))
