@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from kafkawire.cli.arguments import version_text
 from kafkawire.cli.formatting import printable
@@ -69,8 +73,8 @@ class FieldRow(CommandRow, frozen=True, kw_only=True):
     about: str | None = None
 
 
-def heading(message: type[Message], version: int | None) -> str:
-    """The lines above a table of its fields, each harmless on a terminal."""
+def heading(message: type[Message], version: int | None, path: str = "") -> str:
+    """The lines above a table of its fields, each harmless on a terminal; those of one field are few."""
     spec = message.spec
     key = f", api key {spec.api_key}" if spec.api_key is not None else ""
     flexible = f", flexible: {version_text(spec.flexible_versions)}" if spec.flexible_versions else ", not flexible"
@@ -80,7 +84,7 @@ def heading(message: type[Message], version: int | None) -> str:
     ]
     if spec.aliases:
         lines.append(f"Once named {', '.join(spec.aliases)}.")
-    paragraphs = [spec.about]
+    paragraphs = [] if path else [spec.about]
     if version is not None:
         lines.append(f"In version {version} at least {message.codec.layout(version).min_size} bytes.")
         paragraphs.append(_FLEXIBLE_SIZES if version in spec.flexible_versions else _SIZES)
@@ -89,31 +93,89 @@ def heading(message: type[Message], version: int | None) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
-def all_fields(message: type[Message]) -> Iterator[FieldRow]:
+def all_fields(message: type[Message], path: str = "") -> Iterator[FieldRow]:
     """The fields of all versions in the schema's order, each struct's below its first use.
 
     A struct that is used again is not listed again: structs that use one another twice double with each level.
+
+    Args:
+        message: its class.
+        path: a field, `Coordinators.ErrorCode`; only it and what it nests are listed.
     """
-    return _fields(message, "", set())
+    found = _fields_at(message, path)
+    return _fields(found[-1:] or message.spec.fields, _above(found), set())
 
 
-def fields_of_version(message: type[Message], version: int) -> Iterator[FieldRow]:
-    """The fields that one version carries, in wire order, tagged ones last, each struct's below its first use."""
-    return _layout(message, message.codec.layout(version), "", set())
+def fields_of_version(message: type[Message], version: int, path: str = "") -> Iterator[FieldRow]:
+    """The fields that one version carries, in wire order, tagged ones last, each struct's below its first use.
+
+    Args:
+        message: its class.
+        version: a valid version of it.
+        path: as in `all_fields`; a usage error for a field that the version does not carry.
+    """
+    layout, slot = message.codec.layout(version), None
+    found = _fields_at(message, path)
+    for field in found:
+        if slot is not None:
+            (op,) = (op for op in layout.all_ops() if op.slot == slot)
+            layout = message.codec.table.layouts[op.arg]
+        slot = message.codec.classes[layout.struct].spec.fields.index(field)
+        if all(op.slot != slot for op in layout.all_ops()):
+            where = f"is not in version {version}, but in {version_text(field.versions)}"
+            raise typer.BadParameter(f"{message.spec.name}.{path} {where}")
+    return _layout(message, layout, _above(found), set(), slot)
 
 
-def _fields(struct: type[Struct], prefix: str, shown: set[type[Struct]]) -> Iterator[FieldRow]:
-    for field in struct.spec.fields:
+def _fields_at(message: type[Message], path: str) -> list[Field]:
+    """The fields from the message down to the one of a path; a usage error with near misses where there is none."""
+    struct: type[Struct] | None = message
+    found = []
+    for name in path.split(".") if path else ():
+        field = next((one for one in struct.spec.fields if _plain(name) == _plain(one.name)), None) if struct else None
+        if field is None:
+            raise typer.BadParameter(f"{message.spec.name} has no field {path!r}; {_near(message, path)}")
+        found.append(field)
+        struct = field.struct
+    return found
+
+
+def _above(found: list[Field]) -> str:
+    """What the row of the last of these fields begins with."""
+    return "".join(_inside(field, "") for field in found[:-1])
+
+
+def _plain(name: str) -> str:
+    """A field's name without what its spellings differ in: `error_code`, `errorCode`, `ErrorCode`, `Topics[]`."""
+    return re.sub(r"[_\[\]]", "", name).lower()
+
+
+def _near(message: type[Message], path: str) -> str:
+    """The paths that may be meant: the same name elsewhere, then similar paths."""
+    paths = {_plain(row.field): row.field.replace("[]", "") for row in all_fields(message)}
+    wanted = _plain(path)
+    same = [one for one in paths if one.rpartition(".")[2] == wanted.rpartition(".")[2]]
+    similar = get_close_matches(wanted, paths, n=3, cutoff=0.5)
+    near = list(dict.fromkeys(same + similar))[:3]
+    return f"near: {', '.join(paths[one] for one in near)}" if near else "`schema show` without a field lists all"
+
+
+def _fields(fields: Iterable[Field], prefix: str, shown: set[type[Struct]]) -> Iterator[FieldRow]:
+    for field in fields:
         yield _row(field, prefix)
         if field.struct is not None and field.struct not in shown:
             shown.add(field.struct)
-            yield from _fields(field.struct, _inside(field, prefix), shown)
+            yield from _fields(field.struct.spec.fields, _inside(field, prefix), shown)
 
 
-def _layout(message: type[Message], layout: Layout, prefix: str, shown: set[int]) -> Iterator[FieldRow]:
+def _layout(
+    message: type[Message], layout: Layout, prefix: str, shown: set[int], slot: int | None = None
+) -> Iterator[FieldRow]:
+    """The fields of a layout; of `slot`, only that one."""
     fields = message.codec.classes[layout.struct].spec.fields
-    ops: list[Op | LayoutTag] = [*layout.ops, *layout.tags]
-    for op in ops:
+    for op in layout.all_ops():
+        if slot not in (None, op.slot):
+            continue
         field = fields[op.slot]
         nested = message.codec.table.layouts[op.arg] if op.code & KIND_MASK == STRUCT else None
         yield _row(field, prefix, op, nested)

@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(rich_markup_mode=None)
     group.callback(invoke_without_command=True)(schema)
     group.command("list")(list_messages)
-    group.command("show")(show)
+    group.command("show", short_help="Show what the fields of a message mean, and their bytes.")(show)
     group.command("export")(export)
     group.command("import", short_help="Import message schemas from Kafka's jars.")(schema_import.import_schemas)
     group.command("generate")(generate)
@@ -130,7 +130,7 @@ def list_messages(
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)],
+    name: Annotated[str, typer.Argument(metavar="NAME[.FIELD]", help=f"{arguments.NAME_HELP} NAME.FIELD for a field.")],
     version: Annotated[int | None, typer.Option("--version", help="The layout of this version, in wire order.")] = None,
     schemas: arguments.SchemasOption = None,
     format: output.FormatOption = None,
@@ -138,19 +138,21 @@ def show(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Show the fields of a message, or its layout in one version.
+    """Show the fields of a message with their meaning, or its layout in one version; or one field, by a dotted path.
 
     \b
-    All versions, and the bytes of one:
+    All versions, the bytes of one, a field and what it nests:
       kafkawire schema show WriteTxnMarkersRequest
       kafkawire schema show WriteTxnMarkersRequest --version 1
+      kafkawire schema show WriteTxnMarkersRequest.Markers.Topics
     """
     output_file.check_output(to, [schemas])
+    name, _, path = name.partition(".")
     message = arguments.message_class(name, schemas)
     if version is None:
-        rows = layouts.all_fields(message)
+        rows = layouts.all_fields(message, path)
     else:
-        rows = layouts.fields_of_version(message, arguments.message_version(message, version))
+        rows = layouts.fields_of_version(message, arguments.message_version(message, version), path)
     output.print_rows(
         rows,
         [layouts.FieldRow],
@@ -159,7 +161,7 @@ def show(
         views={layouts.FieldRow: layouts.VIEW if version is None else layouts.VERSION_VIEW},
         wide=wide,
         no_cut=no_cut,
-        heading=layouts.heading(message, version),
+        heading=layouts.heading(message, version, path),
     )
 
 

@@ -104,6 +104,8 @@ def test_list_rejects_unknown_filters(run: Run, arguments: list[str], error: str
         ["TransactionLogValue", "--version", "1"],
         ["FetchRequest", "--version", "4"],
         ["kip-360:TransactionStateValueLastEpoch"],
+        ["FetchRequest.topics[].partitions", "--version", "3"],
+        ["kip-664-draft:WriteTxnMarkersRequest.Markers.Topics"],
     ],
     ids="-".join,
 )
@@ -129,6 +131,47 @@ def test_show_reads_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
     assert "Mine: data" in text
     assert "How many." in text
     assert run("schema", "show", "Mine").code == 2
+
+
+@pytest.mark.parametrize("path", ["coordinators.errorCode", "Coordinators[].ErrorCode", "coordinators.error_code"])
+def test_show_takes_every_spelling_of_a_field(run: Run, path: str) -> None:
+    for version in ([], ["--version", 4]):
+        shown = run("schema", "show", f"FindCoordinatorResponse.{path}", *version, "--format", "jsonl")
+        (row,) = map(json.loads, shown.out.splitlines())
+        assert row["field"] == "coordinators[].errorCode"
+        assert (
+            row["about"] == kafkawire.lookup("FindCoordinatorResponse").codec.classes[0].spec.field("errorCode").about
+        )
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ("Coordinators.Kez", "near: coordinators.key"),
+        ("PORT", ""),
+        ("Rack", "no field 'Rack'"),
+        ("Coordinators.Key.X", "no field 'Coordinators.Key.X'; near: coordinators.key"),
+        ("Coordinators..Key", "near: coordinators.key"),
+    ],
+)
+def test_show_suggests_fields_with_similar_names(run: Run, field: str, reason: str) -> None:
+    done = run("schema", "show", f"FindCoordinatorResponse.{field}")
+    assert done.code == (2 if reason else 0)
+    assert reason in done.err
+
+
+def test_show_refuses_a_field_that_the_version_does_not_carry(run: Run) -> None:
+    done = run("schema", "show", "FindCoordinatorResponse.Coordinators.Key", "--version", 3)
+    assert done.code == 2
+    assert "FindCoordinatorResponse.Coordinators.Key is not in version 3, but in 4-6" in done.err
+
+
+@pytest.mark.slow
+def test_show_finds_every_field_by_its_path() -> None:
+    for name in kafkawire.messages.__all__:
+        message = kafkawire.lookup(name)
+        for row in layouts.all_fields(message):
+            assert next(iter(layouts.all_fields(message, row.field))) == row
 
 
 @pytest.mark.slow
