@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-import construct
-
 from kafkawire.capture.files import Lookahead
 from kafkawire.capture.packet import MAX_PACKET_BYTES, Packet, PacketRun, cut_off
 from kafkawire.errors import CaptureError
@@ -17,29 +15,17 @@ from kafkawire.errors import CaptureError
 _HEADER = 16  # length of the header before a packet
 
 
-def _file_header(order: str) -> construct.Struct:
-    """The head of a classic pcap file."""
-    int16, int32, signed = (getattr(construct, name + order) for name in ("Int16u", "Int32u", "Int32s"))
-    return construct.Struct(
-        "magic" / int32,
-        "version_major" / int16,
-        "version_minor" / int16,
-        "time_zone" / signed,  # 0 in practice: timestamps are UTC
-        "accuracy" / int32,
-        "snap_length" / int32,  # most bytes captured of a packet
-        "link_type" / int32,  # lower 28 bits; the upper 4 describe the frame check sequence
-    )
-
+#: The head of a classic pcap file, behind its magic: version (major, minor), time zone and accuracy (0 in practice:
+#: timestamps are UTC), most bytes captured of a packet, and the link type in the lower 28 bits.
+_FILE_HEADER = "4xHHiIII"
 
 #: first four bytes -> byte order, unit of a timestamp's fraction in nanoseconds
 MAGIC = {
-    b"\xa1\xb2\xc3\xd4": ("b", 1000),
-    b"\xd4\xc3\xb2\xa1": ("l", 1000),
-    b"\xa1\xb2\x3c\x4d": ("b", 1),
-    b"\x4d\x3c\xb2\xa1": ("l", 1),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
 }
-_FILE_HEADERS = {"b": _file_header("b"), "l": _file_header("l")}
-_STRUCT_ORDER = {"b": ">", "l": "<"}
 
 
 class Pcap:
@@ -50,16 +36,16 @@ class Pcap:
         self._engine = engine
         self.number = 0  # of the last packet
         order, self._unit_ns = MAGIC[file.at(0, 4)]
-        layout = _FILE_HEADERS[order]
-        head = file.at(0, layout.sizeof())
-        if len(head) < layout.sizeof():
+        layout = struct.Struct(order + _FILE_HEADER)
+        head = file.at(0, layout.size)
+        if len(head) < layout.size:
             raise cut_off("a pcap file's header", 0, len(head))
         file.read(len(head))
-        self._link_type = layout.parse(head).link_type & 0x0FFFFFFF
+        self._link_type = layout.unpack(head)[-1] & 0x0FFFFFFF
         # Seconds, fraction, bytes kept, bytes of the packet.
-        self._unpack = struct.Struct(_STRUCT_ORDER[order] + "IIII").unpack
-        self.headers = PcapHeaders(_STRUCT_ORDER[order], 1_000_000_000 // self._unit_ns)
-        self._format = (order == "l", self._unit_ns, self._link_type, MAX_PACKET_BYTES, self.headers.FAR_S)
+        self._unpack = struct.Struct(order + "IIII").unpack
+        self.headers = PcapHeaders(order, 1_000_000_000 // self._unit_ns)
+        self._format = (order == "<", self._unit_ns, self._link_type, MAX_PACKET_BYTES, self.headers.FAR_S)
 
     def packets(self) -> Iterator[Packet | PacketRun]:
         file, headers = self.file, self.headers

@@ -53,7 +53,42 @@ class LazyGroup(TyperGroup):
             holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
             self.loaders[cmd_name](holder)
             self.commands.update(get_group(holder).commands)
+            _spare_conversions(self.commands[cmd_name])
         return self.commands.get(cmd_name)
+
+
+def _spare_conversions(command: Any) -> None:
+    """Text and defaults need no conversion, and an option that is not given has nothing to convert. Some releases of
+    typer import pydantic for these too, which takes as long as all other imports of a command."""
+    params = command.get_params
+
+    def get_params(context: Any) -> list[Any]:
+        found: list[Any] = params(context)  # with --help
+        for parameter in found:
+            if hasattr(parameter, "type_descriptor") and "process_value" not in vars(parameter):
+                parameter.process_value = _process_value(parameter, parameter.process_value)
+        return found
+
+    command.get_params = get_params
+    for inner in getattr(command, "commands", {}).values():
+        _spare_conversions(inner)
+
+
+def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    descriptor, many = parameter.type_descriptor, parameter.multiple or parameter.nargs == -1
+    # The type of a value that is as it should be; None: all are converted.
+    kind = {list[str]: (list, tuple)}.get(descriptor.annotation, descriptor.annotation)
+    if many != (kind == (list, tuple)) or not isinstance(kind, (type, tuple)) or descriptor.parameter_info.parser:
+        kind = None
+
+    def process_value(context: Any, value: Any) -> Any:
+        if value is None and not parameter.required:
+            value = () if many else None
+        elif kind is None or value in ((), []) or not isinstance(value, kind):
+            return convert(context, value)
+        return value if parameter.callback is None else parameter.callback(context, parameter, value)
+
+    return process_value
 
 
 def _load(name: str, app: typer.Typer) -> None:
@@ -119,6 +154,7 @@ def _prepare_streams() -> None:
 
 def _run(args: list[str]) -> int:
     command = get_command(app)  # with --install-completion and --show-completion
+    _spare_conversions(command)
     try:
         with command.make_context("kafkawire", args) as context:
             command.invoke(context)

@@ -6,18 +6,50 @@
             record.offset, record.key, record.value, record.headers
 
 `read` also yields a `Damage` for bytes that hold no batch; asking one for its records raises it as `RecordError`.
+
+Each name is imported on first use: what reads no batches does not load their codecs.
 """
 
-from kafkawire.records.batch import Batch
-from kafkawire.records.builder import build, build_control, build_marker
-from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
-from kafkawire.records.control import CONTROL_TYPES, Control
-from kafkawire.records.damage import Damage
-from kafkawire.records.decoded_message import Decoded
-from kafkawire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
-from kafkawire.records.reader import find_batch, read
-from kafkawire.records.record import Header, Record
-from kafkawire.records.source import Memory, Source
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafkawire.records.batch import Batch
+    from kafkawire.records.builder import build, build_control, build_marker
+    from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
+    from kafkawire.records.control import CONTROL_TYPES, Control
+    from kafkawire.records.damage import Damage
+    from kafkawire.records.decoded_message import Decoded
+    from kafkawire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
+    from kafkawire.records.reader import find_batch, read
+    from kafkawire.records.record import Header, Record
+    from kafkawire.records.source import Memory, Source
+
+#: Name -> module.
+_HOMES = {
+    "Batch": "batch",
+    "CODECS": "compression",
+    "CONTROL_TYPES": "control",
+    "Control": "control",
+    "Damage": "damage",
+    "Decoded": "decoded_message",
+    "Header": "record",
+    "INTERNAL_TOPICS": "internal_topics",
+    "MAX_BATCH_BYTES": "compression",
+    "Memory": "source",
+    "Record": "record",
+    "Source": "source",
+    "build": "builder",
+    "build_control": "builder",
+    "build_marker": "builder",
+    "decode_key": "internal_topics",
+    "decode_value": "internal_topics",
+    "decoded": "internal_topics",
+    "find_batch": "reader",
+    "read": "reader",
+}
 
 __all__ = [
     "CODECS",
@@ -41,3 +73,15 @@ __all__ = [
     "find_batch",
     "read",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kafkawire.records' has no attribute {name!r}")
+    value = getattr(import_module(f"kafkawire.records.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

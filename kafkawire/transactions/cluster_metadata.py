@@ -22,7 +22,7 @@ from kafkawire.transactions.facts import (
 #: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
 _BROKER = 4
 
-_HEADER = CONTROL_TYPES[3]
+_HEADER: str = CONTROL_TYPES[3]
 
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
