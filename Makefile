@@ -102,13 +102,13 @@ examples: $(VENV)/.dev
 # Coverage-guided fuzzing of every parser (tools/fuzz); findings go to fuzz/findings. With
 # SANITIZE=address the native engine is compiled with AddressSanitizer, and its own coverage guides, too.
 fuzz: $(VENV)/.dev
-	$(PIP_INSTALL) -e ".[fuzz]"
+	$(PIP_INSTALL) --group fuzz
 	$(BIN)/python -m tools.fuzz --minutes $(DURATION) $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 # Which changes of one operator or number the tests do not notice (tools/mutation): SAMPLE mutants of each source file of
 # ROOMS (or of single files; all by default).
 mutation: $(VENV)/.dev
-	$(PIP_INSTALL) -e ".[mutation]"
+	$(PIP_INSTALL) --group mutation
 	$(BIN)/python -m tools.mutation --sample $(SAMPLE) $(ROOMS)
 
 # An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
@@ -119,7 +119,8 @@ wheels: $(VENV)/.dev
 constraints: $(VENV)/bin/python
 	$(BIN)/pip install -q --upgrade uv
 	printf 'pip\nsetuptools>=77\nsetuptools-rust>=1.10\n' | $(BIN)/uv pip compile -q --universal --upgrade --no-annotate \
-		--python-version 3.11 --all-extras --custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
+		--python-version 3.11 --all-extras $(addprefix --group ,docs dev fuzz mutation) \
+		--custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -128,18 +129,19 @@ $(VENV)/bin/python:
 # The compiler runs from the checkout: it needs what the package depends on, and neither engine nor tests.
 $(VENV)/.compiler: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(PIP_INSTALL) $$($(BIN)/python -c 'import tomllib; \
-		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")')
+		project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print(*project["dependencies"], *project["optional-dependencies"]["cli"], sep="\n")')
 	@touch $@
 
 # An engine that no longer compiles must not leave the one before it behind.
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml setup.py constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
-	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[spark]"
+	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[cli,spark]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml setup.py constraints.txt $(NATIVE)
 	rm -f kafkawire/_native.*.so
-	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[all,dev]"
+	$(PIP_INSTALL) --build-constraint constraints.txt -e ".[all]" --group dev
 	@touch $@
 
 clean:

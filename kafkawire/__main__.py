@@ -1,7 +1,24 @@
-"""`python -m kafkawire`: the `kafkawire` command where no script is installed."""
+"""The `kafkawire` command, also of `python -m kafkawire`. Without its extra it is one line that names the extra."""
+
+from __future__ import annotations
 
 import sys
 
-from kafkawire.cli import main
+from kafkawire.errors import MissingExtraError
 
-sys.exit(main())
+
+def main() -> int:
+    """Runs the command line and returns the exit code: 1 where the `cli` extra is not installed."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError:
+        print(f"error: {MissingExtraError('the kafkawire command', 'cli')}", file=sys.stderr)
+        return 1
+    from kafkawire.cli import main
+
+    return main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -203,6 +203,20 @@ def test_a_checkout_without_links_refuses_an_editable_install(checkout_without_l
         building.run(command, building.PINNED | {"PATH": path_without_rust()})
 
 
+def test_a_fresh_environment_has_few_packages_and_megabytes(wheel: Path, tmp_path: Path) -> None:
+    python = building.environment(Path(sys.executable), tmp_path / "venv")
+    with reachable():
+        building.run([*building.pip(python), "install", "-q", wheel], building.PINNED)
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    assert len(list(site.glob("*.dist-info"))) <= 7
+    files = [path for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"]  # pip compiles 7 MB of these
+    assert sum(path.stat().st_size for path in files) <= 15e6
+    printed = building.run(
+        [python, "-I", "-c", "from kafkawire.messages import EndTxnMarker as M; print(M.decode(bytes(4), 0))"]
+    )
+    assert printed == "EndTxnMarker(coordinator_epoch=0)\n"
+
+
 def test_codecs_and_compiler_work_without_the_source(python: Path, tmp_path: Path) -> None:
     subprocess.run([python, "-c", PROGRAM, str(ping_schemas(tmp_path))], cwd=tmp_path, check=True)
 

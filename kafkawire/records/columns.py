@@ -17,10 +17,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from kafkawire.errors import RecordError
+from kafkawire.errors import MissingExtraError, RecordError
+
+try:
+    import numpy as np
+    import numpy.typing as npt
+except ImportError:
+    raise MissingExtraError("kafkawire.records.columns", "arrow") from None
+
 from kafkawire.records.array_types import Bools, Bytes, Int16, Int32, Int64
 from kafkawire.records.batch import Batch
 from kafkawire.records.batch_walk import BatchWalk

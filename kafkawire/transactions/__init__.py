@@ -23,6 +23,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kafkawire.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from kafkawire.transactions.answers import Answer, Breach, Placed
     from kafkawire.transactions.audit_result import conclude
@@ -117,7 +119,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'kafkawire.transactions' has no attribute {name!r}")
-    value = getattr(import_module(f"kafkawire.transactions.{_HOMES[name]}"), name)
+    try:
+        value = getattr(import_module(f"kafkawire.transactions.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise MissingExtraError(f"kafkawire.transactions.{name}", "arrow") from None
     globals()[name] = value
     return value
 

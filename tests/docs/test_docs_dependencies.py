@@ -9,13 +9,16 @@ from tests.docs.guide import ROOT
 
 
 def declared() -> set[tuple[str, str]]:
-    """Pairs of package and extra ("" for packages that are always installed), without references to own extras."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    groups = {"": project["dependencies"], **project["optional-dependencies"]}
+    """Pairs of package and extra or group ("" for what is always installed), without own ones."""
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project = pyproject["project"]
+    groups = {"": project["dependencies"], **project["optional-dependencies"], **pyproject["dependency-groups"]}
     return {
         (name, extra)
         for extra, requirements in groups.items()
-        for name in (re.match(r"[\w.-]+", requirement)[0] for requirement in requirements)  # type: ignore[index]
+        for name in (
+            re.match(r"[\w.-]+", requirement)[0] for requirement in requirements if isinstance(requirement, str)
+        )  # type: ignore[index]
         if name != "kafkawire"
     }
 

@@ -26,8 +26,9 @@ def on(python: str) -> dict[str, str]:
 
 def wanted() -> Iterator[tuple[Requirement, str]]:
     project = PROJECT["project"]
-    groups = [PROJECT["build-system"]["requires"], project["dependencies"], *project["optional-dependencies"].values()]
-    for requirement in {Requirement(text) for group in groups for text in group}:
+    extras, groups = project["optional-dependencies"], PROJECT["dependency-groups"]
+    lists = [PROJECT["build-system"]["requires"], project["dependencies"], *extras.values(), *groups.values()]
+    for requirement in {Requirement(text) for texts in lists for text in texts if isinstance(text, str)}:
         for python in PYTHONS:
             if requirement.name != project["name"] and (
                 not requirement.marker or requirement.marker.evaluate(on(python))

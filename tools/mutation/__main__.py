@@ -64,7 +64,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     if find_spec("cosmic_ray") is None:
-        sys.exit('tools.mutation: cosmic-ray is not installed (pip install -e ".[mutation]")')
+        sys.exit("tools.mutation: cosmic-ray is not installed (pip install --group mutation)")
     targets = [target for room in sorted(HERE.glob("*.toml")) for target in read(room, arguments.files)]
     if not targets:
         sys.exit(f"tools.mutation: no room or source is named {' or '.join(arguments.files)}")

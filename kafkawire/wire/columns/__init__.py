@@ -15,6 +15,13 @@ is bad exactly when the message's `decode` refuses it; then its columns are null
 
 from __future__ import annotations
 
+from kafkawire.errors import MissingExtraError
+
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    raise MissingExtraError("kafkawire.columns", "arrow") from None
+
 from kafkawire.wire.columns.decoding import ERROR, VERSION, DecodedColumns, decode, decode_structs, schema, shape
 
 __all__ = ["ERROR", "VERSION", "DecodedColumns", "decode", "decode_structs", "schema", "shape"]

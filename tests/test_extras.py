@@ -1,0 +1,128 @@
+"""Each extra brings what its rooms import, and no more is needed: modules are imported where nothing else can be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions, requires
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+#: Modules that need more than the package's own dependencies -> the extra that brings it.
+NEEDED = {
+    "kafkawire.cli": "cli",
+    "kafkawire.client": "net",
+    "kafkawire.wire.columns": "arrow",
+    "kafkawire.records.columns": "arrow",
+    "kafkawire.records.arrow": "arrow",
+    "kafkawire.logdir.arrow_columns": "arrow",
+    "kafkawire.rows.arrow": "arrow",
+    "kafkawire.transactions.local_audit": "arrow",
+    "kafkawire.spark": "spark",
+}
+#: Of each room the modules that users import.
+PUBLIC = (
+    "kafkawire", "kafkawire.capture", "kafkawire.codegen", "kafkawire.drafts", "kafkawire.errors", "kafkawire.frames",
+    "kafkawire.logdir", "kafkawire.messages", "kafkawire.records", "kafkawire.report", "kafkawire.rows",
+    "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
+)  # fmt: skip
+
+ABSENT = """
+import json, sys
+absent = set(json.loads(sys.argv[1]))
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if (top := name.partition(".")[0]) in absent:
+            raise ModuleNotFoundError(f"No module named {top!r}", name=top)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def closure(names: Iterable[str]) -> set[str]:
+    """Distributions that the requirements install, with those that these need."""
+    found: set[tuple[str, str]] = set()
+    wanted = [Requirement(name) for name in names]
+    while wanted:
+        requirement = wanted.pop()
+        name = canonicalize_name(requirement.name)
+        for extra in requirement.extras or {""}:
+            if (name, extra) not in found:
+                found.add((name, extra))
+                for text in requires(name) or ():
+                    needed = Requirement(text)
+                    if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                        wanted.append(needed)
+    return {name for name, _ in found}
+
+
+def run_with(extra: str, program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program that finds only what `kafkawire[extra]` installs, and Python itself."""
+    installed = closure([f"kafkawire[{extra}]" if extra else "kafkawire"])
+    homes = {name: set(map(canonicalize_name, packages)) for name, packages in packages_distributions().items()}
+    absent = [name for name, packages in homes.items() if not packages & installed]
+    command = [sys.executable, "-c", ABSENT + program, json.dumps(absent)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+
+
+def import_with(extra: str, modules: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    return run_with(extra, "".join(f"import {module}\n" for module in modules))
+
+
+def test_the_package_alone_brings_the_codecs_and_few_packages() -> None:
+    assert closure(["kafkawire"]) == {
+        "kafkawire", "msgspec", "construct", "jinja2", "markupsafe", "crc32c", "cramjam",
+    }  # fmt: skip
+    done = import_with("", PUBLIC)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("extra", ["cli", "arrow", "net", "spark"])
+def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
+    done = import_with(extra, [module for module, needed in NEEDED.items() if needed == extra])
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("kafkawire.wire.columns", "arrow"), ("kafkawire.records.columns", "arrow"), ("kafkawire.spark", "spark")],
+)
+def test_a_module_without_its_extra_names_it(module: str, extra: str) -> None:
+    done = import_with("", [module])
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith(f'needs the "{extra}" extra: pip install "kafkawire[{extra}]"')
+
+
+def test_audit_without_arrays_names_the_extra() -> None:
+    done = run_with("", "from kafkawire import transactions; transactions.audit")
+    assert done.stderr.rstrip().endswith(
+        'kafkawire.transactions.audit needs the "arrow" extra: pip install "kafkawire[arrow]"'
+    )
+
+
+def test_the_command_without_its_extra_is_one_line() -> None:
+    done = run_with("", "from kafkawire.__main__ import main; sys.exit(main())")
+    assert (done.returncode, done.stderr) == (
+        1,
+        'error: the kafkawire command needs the "cli" extra: pip install "kafkawire[cli]"\n',
+    )
+
+
+def test_messages_frames_and_records_work_without_extras() -> None:
+    done = run_with(
+        "",
+        "from kafkawire import frames, records, logdir\n"
+        "from kafkawire.messages import EndTxnRequest\n"
+        "data = records.build([records.Record(b'key', b'value')], codec='zstd')\n"
+        "assert [r.value for b in records.read(data) for r in b.records] == [b'value']\n"
+        "frame = frames.encode_request(EndTxnRequest(), version=3, correlation_id=1, client_id='x')\n"
+        "assert frames.decode_request(frame[4:]).body == EndTxnRequest()\n",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
