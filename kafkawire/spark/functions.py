@@ -32,7 +32,7 @@ from kafkawire.spark.function_options import (
     message_named,
     read_options,
 )
-from kafkawire.spark.schema import spark_schema
+from kafkawire.spark.schema import commented, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -64,12 +64,12 @@ def from_kafka_message(
         def decode(data: pa.Array) -> pa.Array:
             return decoded(messageName, chosen, data, fixed)
 
-        return _udf(decode, returned)(data)
+        return _udf(decode, returned)(data).cast(commented(returned, message.spec))
 
     def decode_each(data: pa.Array, version: pa.Array) -> pa.Array:
         return decoded(messageName, chosen, data, version)
 
-    return _udf(decode_each, returned)(data, version)
+    return _udf(decode_each, returned)(data, version).cast(commented(returned, message.spec))
 
 
 def to_kafka_message(

@@ -49,6 +49,9 @@ def test_values_by_prefix_by_number_and_by_column(spark: SparkSession) -> None:
     by_prefix = column(prefixed, from_kafka_message("data", "TransactionLogValue", "prefix"))
     by_column = column(bare, from_kafka_message(F.col("data"), "TransactionLogValue", F.col("version")))
     by_number = column(bare.where("version = 0"), from_kafka_message("data", "TransactionLogValue", 0))
+    decoded = prefixed.select(from_kafka_message("data", "TransactionLogValue", "prefix").alias("v"))
+    comment = TransactionLogValue.spec.field("producer_id").about
+    assert decoded.schema["v"].dataType["producer_id"].metadata == {"comment": comment}
     first, second, null = by_prefix
     assert null is None
     assert by_column == by_prefix

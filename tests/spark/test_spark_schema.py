@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 import kafkawire
 from kafkawire.messages import FetchRequest, TransactionLogValue
-from kafkawire.spark.schema import ERROR, arrow_type, spark_schema
+from kafkawire.spark.schema import ERROR, arrow_type, commented, spark_schema
 
 
 @pytest.mark.slow
@@ -32,3 +32,15 @@ def test_a_schema() -> None:
     )
     assert isinstance(spark_schema(FetchRequest.spec), StructType)
     assert spark_schema(TransactionLogValue.spec, errors=True).fieldNames()[-1] == ERROR
+
+
+def test_fields_have_their_meaning_as_comment() -> None:
+    spec = TransactionLogValue.spec
+    schema = commented(spark_schema(spec, errors=True), spec)
+    for field in spec.fields:
+        assert schema[field.attribute].metadata == {"comment": field.about}
+    nested = schema["transaction_partitions"].dataType.elementType
+    assert nested["topic"].metadata == {
+        "comment": spec.field("transaction_partitions").struct.spec.field("topic").about
+    }
+    assert schema[ERROR].metadata == {}
