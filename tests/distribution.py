@@ -29,7 +29,7 @@ SHARED = {
         "tests/tools/test_broker.py",
         "tests/tools/test_examples.py",
         "tests/tools/test_soak.py",
-        "tests/references/test_coordinator_machine_broker.py",
+        "tests/transactions/test_coordinator_machine_broker.py",
     ),
     "secure broker": (
         "tests/client/test_client_broker.py",

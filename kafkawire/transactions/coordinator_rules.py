@@ -1,7 +1,6 @@
 """The transaction coordinator's rules as tables: states, epochs, timeouts, where an id lives (KIP-98, 890, 939).
 
-Tests compare them with the classes of Kafka 4.4.0, and derive from them a coordinator that answers requests
-(`tests/references/coordinator_machine.py`).
+Tests compare them with the classes of Kafka 4.4.0. `coordinator_machine` applies them to requests.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.coordinator_rules import MAX_EPOCH
 from kafkawire.transactions.decisions import Decision, Decisions, decision_of
 from kafkawire.transactions.facts import Place, Registration
-from tests.references.coordinator_machine import TransactionMetadata
 
 PLACE = Place("logs", "__transaction_state", 0)
 PARTITIONS = frozenset({("orders", 0), ("orders", 1)})

@@ -6,9 +6,9 @@ from typing import Any
 
 from kafkawire.transactions.answers import ID_CHECKS
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord
+from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.facts import Place, ProducerIdUse, Registration
 from kafkawire.transactions.id_history import IdHistory
-from tests.references.coordinator_machine import TransactionMetadata
 
 PLACE = Place("logs", "__transaction_state", 0)
 

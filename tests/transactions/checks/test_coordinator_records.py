@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.answers import ID_CHECKS, LEGAL_TRANSITION, TRANSITION_FIELDS, Answer
 from kafkawire.transactions.checks.coordinator_records import IdChecks, epoch_problem, fields_problem, previous_problem
+from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.coordinator_rules import EPOCH_STEPS, NEVER_WRITTEN
 from kafkawire.transactions.facts import Place, Registration
-from tests.references.coordinator_machine import TransactionMetadata
 
 
 def log(state: str, epoch: int, version: int = 0, producer_id: int = 7, next_id: int = -1) -> TransactionLogValue:

@@ -22,11 +22,11 @@ from kafkawire.messages import (
     InitProducerIdResponse,
 )
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kafkawire.transactions import coordinator_machine
+from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.transactions.coordinator_rules import PREPARED
 from tests.broker_fixture import StartCluster
 from tests.client import live
-from tests.references import coordinator_machine
-from tests.references.coordinator_machine import TransactionMetadata, Transition
 from tools.broker import RunningCluster, jars
 from tools.recordings.raw_client import RawCluster
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions import coordinator_machine
+from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.coordinator_rules import (
     IDLE,
     MAX_EPOCH,
@@ -21,8 +23,6 @@ from kafkawire.transactions.coordinator_rules import (
     STATES,
     partition_of_id,
 )
-from tests.references import coordinator_machine
-from tests.references.coordinator_machine import TransactionMetadata
 from tools.broker import BrokerUnavailableError, jars
 from tools.oracle import Oracle, OracleUnavailableError
 

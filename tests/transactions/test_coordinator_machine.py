@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogValue
+from kafkawire.transactions import coordinator_machine
 from kafkawire.transactions.checks.coordinator_records import epoch_problem
 from kafkawire.transactions.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.transactions.coordinator_rules import IDLE, MAX_EPOCH, NEVER, follows, partition_of_id, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
-from tests.references import coordinator_machine
-from tests.references.coordinator_machine import TransactionMetadata, Transition
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 ROOT = Path(__file__).parents[2]

@@ -1,11 +1,11 @@
-"""The transaction coordinator as a machine: what it makes of each request for an id, and what it answers.
+"""The transaction coordinator as a state machine: an id's state and a request give its next state and the answer.
 
     before = TransactionMetadata.of(value)                         # a record of `__transaction_state`
     after, error = end(before, before.producer_id, before.epoch, committed=True, version=2, now=1000)
     after.record()                                                 # the next one
 
 Pure functions, after Kafka 4.4.0's `TransactionCoordinator` and `TransactionMetadata`: time, new producer ids and the
-transaction version come from the caller. What is not here: pending transitions and failed appends, which no log shows.
+transaction version come from the caller. Pending transitions and failed appends, which no log shows, are left out.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TransactionMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transition(NamedTuple):
-    """What a request leads to: the id as it is then (as it was, where it is refused), and Kafka's error code."""
+    """The result of a request: the id's state after it (unchanged where it is refused), and Kafka's error code."""
 
     after: TransactionMetadata
     error: int = NONE
@@ -112,7 +112,7 @@ def create(producer_id: int, timeout_ms: int, now: int) -> TransactionMetadata:
 
 
 def timeout_of(wanted_ms: int, max_timeout_ms: int, *, two_phase_commit: bool = False) -> int | None:
-    """The timeout that an id gets; None: INVALID_TRANSACTION_TIMEOUT. None at all under two-phase commit (KIP-939)."""
+    """The timeout that an id gets; None: INVALID_TRANSACTION_TIMEOUT. `NEVER` under two-phase commit (KIP-939)."""
     if two_phase_commit:
         return NEVER
     return wanted_ms if 0 < wanted_ms <= max_timeout_ms else None
@@ -170,8 +170,8 @@ def init_producer_id(
 
 
 def _is_own(before: TransactionMetadata, producer_id: int, epoch: int) -> bool:
-    """Whether a producer that comes back can be the one that the id was given to: by the same producer id, or by the
-    one before where its epochs are used up; of an id that is new (it had expired) anybody can be."""
+    """Whether a producer that comes back can be the owner of the transactional id: it has the same producer id, or the
+    previous one, whose epochs are used up. Any producer can own an id that is new (after it had expired)."""
     if before.epoch == -1 or producer_id == before.producer_id:
         return True
     return producer_id == before.previous_producer_id and is_exhausted(epoch)

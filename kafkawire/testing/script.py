@@ -1,0 +1,99 @@
+"""What tests arrange for the next requests of a mock broker: faults, scripted answers; and the requests that came."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from kafkawire.frames import Request
+from kafkawire.wire.message import Message
+
+#: In place of the broker's answer: a response; the bytes of a frame with its size; a function of the request's body.
+Answer = Message | bytes | Callable[[Any], Message | bytes]
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong with a request.
+
+    Attributes:
+        delay_s: seconds before anything else.
+        error: the error code of the response. The request is not carried out.
+        drop: closes the connection without a response, "before" or "after" the request is carried out.
+        reset: the dropped connection ends with RST, as if the broker's process were killed.
+        silent: the request is carried out, there is no response, and the connection stays open.
+        wrong_correlation_id: the response has another correlation id than its request.
+    """
+
+    delay_s: float = 0.0
+    error: int = 0
+    drop: Literal["before", "after"] | None = None
+    reset: bool = False
+    silent: bool = False
+    wrong_correlation_id: bool = False
+
+
+class _Step(NamedTuple):
+    kind: type[Message] | None
+    action: Fault | Answer
+    times: int | None
+
+
+class Script:
+    """Faults and answers, each for a number of requests, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+
+    def add(self, kind: type[Message] | None, action: Fault | Answer, times: int | None) -> None:
+        """Adds a step for the next requests of a class (None: of any); `times` None: for all of them."""
+        if times is not None and times < 1:
+            raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
+        self._steps.append(_Step(kind, action, times))
+
+    def take(self, body: Any) -> Fault | Answer | None:
+        """The first step that is for this request; None for none."""
+        for at, (kind, action, times) in enumerate(self._steps):
+            if kind is None or type(body) is kind:
+                if times == 1:
+                    del self._steps[at]
+                elif times is not None:
+                    self._steps[at] = _Step(kind, action, times - 1)
+                return action
+        return None
+
+    def clear(self) -> None:
+        self._steps.clear()
+
+
+class RequestLog:
+    """The last requests: at most `max_requests`, whose frames have at most `max_bytes`."""
+
+    def __init__(self, max_requests: int = 10_000, max_bytes: int = 16 << 20) -> None:
+        self._held: deque[tuple[Request, int]] = deque()
+        self._bytes = 0
+        self._max_requests = max_requests
+        self._max_bytes = max_bytes
+
+    def add(self, request: Request, size: int) -> None:
+        """Adds a request; `size`: bytes of its frame."""
+        self._held.append((request, size))
+        self._bytes += size
+        while len(self._held) > self._max_requests or self._bytes > self._max_bytes:
+            self._bytes -= self._held.popleft()[1]
+
+    def __iter__(self) -> Iterator[Request]:
+        return (request for request, _ in tuple(self._held))
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def of(self, kind: type[Message]) -> list[Any]:
+        """The bodies of the requests of a class, oldest first."""
+        return [request.body for request in self if type(request.body) is kind]
+
+    def clear(self) -> None:
+        self._held.clear()
+        self._bytes = 0

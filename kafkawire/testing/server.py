@@ -1,0 +1,126 @@
+"""`Server`: the network side of a mock broker: connections -> frames, one at a time, and replies back (asyncio)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from kafkawire.errors import DecodeError
+from kafkawire.frames import FrameReader
+
+_CHUNK = 1 << 16
+
+
+class Address(NamedTuple):
+    """Host and port of a socket."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Reply(NamedTuple):
+    """What a connection does after a frame: it sends bytes, if any, and ends with FIN or RST, if it ends."""
+
+    data: bytes = b""
+    end: Literal["close", "reset"] | None = None
+
+
+#: A frame without its size, and the address at which the client has reached the server -> the reply.
+Respond = Callable[[bytes, Address], Awaitable[Reply]]
+
+
+class Server:
+    """Serves connections until `stop`. A connection's requests are answered one after the other, as Kafka does.
+
+    Args:
+        respond: answers a frame.
+        refused: is called with the reason when a connection is closed because of what the client sent.
+        max_request_bytes: size of a frame above which a connection is closed.
+        max_connections: further connections are closed at once.
+    """
+
+    def __init__(
+        self,
+        respond: Respond,
+        refused: Callable[[str], None],
+        *,
+        max_request_bytes: int,
+        max_connections: int,
+    ) -> None:
+        self._respond = respond
+        self._refused = refused
+        self._max_request_bytes = max_request_bytes
+        self._max_connections = max_connections
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._server: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> Address:
+        """Listens; port 0 takes a free one. Raises OSError where the address cannot be used."""
+        self._server = await asyncio.start_server(self._serve, host, port)
+        return _address(self._server.sockets[0].getsockname())
+
+    async def stop(self) -> None:
+        """Closes the listener and all connections."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._connections)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def drop_connections(self) -> None:
+        """Closes all connections; clients may connect again."""
+        for writer in self._connections.values():
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= self._max_connections:
+            self._refused(f"more than {self._max_connections} connections")
+            writer.close()
+            return
+        self._connections[task] = writer
+        try:
+            with suppress(ConnectionError):
+                await self._answer_frames(reader, writer)
+        except asyncio.CancelledError:
+            pass  # `stop`
+        finally:
+            del self._connections[task]
+            writer.close()
+
+    async def _answer_frames(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        frames = FrameReader(self._max_request_bytes)
+        address = _address(writer.get_extra_info("sockname"))
+        while data := await reader.read(_CHUNK):
+            try:
+                for frame in frames.feed(data):
+                    reply = await self._respond(frame, address)
+                    if reply.data:
+                        writer.write(reply.data)
+                        await writer.drain()
+                    if reply.end == "reset":
+                        reset(writer)
+                    if reply.end:
+                        return
+            except DecodeError as error:
+                self._refused(str(error))
+                return
+
+
+def _address(name: tuple[str, int]) -> Address:
+    return Address(name[0], name[1])
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Ends a connection with RST instead of FIN, as the system does for a process that was killed."""
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()

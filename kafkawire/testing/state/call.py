@@ -1,0 +1,70 @@
+"""`Call`: one request and what its handler may need to know; `Wait`: the answer is not due yet.
+
+A handler is a function `Call -> Message | Wait | None`. It does no input or output and reads no clock. After a `Wait`
+it is called again with the same `Call`, when the state changed or the time has come. None: there is no response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from kafkawire.kafka_errors import CODES
+from kafkawire.wire.message import Message
+
+#: The most partitions, groups, transactional ids, and producers of a partition that a broker keeps.
+MAX_ENTRIES = 10_000
+#: The error code that refuses one more.
+POLICY_VIOLATION = CODES["POLICY_VIOLATION"]
+
+
+class Wait(NamedTuple):
+    """Call the handler again at `until_ms` (the broker's clock, epoch milliseconds), or earlier after a change."""
+
+    until_ms: int
+
+
+class Call:
+    """A request that is being answered.
+
+    Attributes:
+        body, version, client_id: of the request.
+        arrived_ms, now_ms: when it came, and the time of this run of the handler; epoch milliseconds.
+        host, port: the address at which the client has reached the broker.
+        error: the error code of a `Fault`, with which the handler answers instead of carrying the request out; 0: none.
+        kept: what the handler keeps between its runs.
+    """
+
+    __slots__ = ("arrived_ms", "body", "client_id", "error", "host", "kept", "now_ms", "port", "version")
+
+    def __init__(
+        self,
+        body: Any,
+        version: int,
+        *,
+        client_id: str | None = None,
+        now_ms: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        error: int = 0,
+    ) -> None:
+        self.body = body
+        self.version = version
+        self.client_id = client_id
+        self.arrived_ms = self.now_ms = now_ms
+        self.host = host
+        self.port = port
+        self.error = error
+        self.kept: Any = None
+
+
+Handler = Callable[[Call], "Message | Wait | None"]
+Handlers = dict[type[Message], tuple[Handler, range]]
+
+
+def by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Partition numbers by topic, in order."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(places):
+        topics.setdefault(topic, []).append(partition)
+    return topics

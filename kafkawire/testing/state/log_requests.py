@@ -1,0 +1,195 @@
+"""The requests about partitions: Produce, Fetch, ListOffsets, DescribeProducers."""
+
+from __future__ import annotations
+
+from kafkawire.kafka_errors import CODES
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.messages.fetch_request import FetchPartition
+from kafkawire.messages.fetch_response import AbortedTransaction, FetchableTopicResponse, PartitionData
+from kafkawire.messages.list_offsets_request import ListOffsetsPartition
+from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kafkawire.testing.state.call import Call, Handlers, Wait
+from kafkawire.testing.state.partition_log import LEADER_EPOCH, PartitionLog
+from kafkawire.testing.state.topics import Topic, Topics
+from kafkawire.testing.state.transactions import Transactions
+
+OFFSET_OUT_OF_RANGE = CODES["OFFSET_OUT_OF_RANGE"]
+CORRUPT_MESSAGE = CODES["CORRUPT_MESSAGE"]
+INVALID_REQUIRED_ACKS = CODES["INVALID_REQUIRED_ACKS"]
+FETCH_SESSION_ID_NOT_FOUND = CODES["FETCH_SESSION_ID_NOT_FOUND"]
+
+_ACKS = (-1, 0, 1)
+_READ_COMMITTED = 1
+
+
+class LogRequests:
+    """See the module. Fetch has no sessions: every request names its partitions (KIP-227 permits it)."""
+
+    def __init__(self, topics: Topics, transactions: Transactions) -> None:
+        self._topics = topics
+        self._transactions = transactions
+        self.handlers: Handlers = {
+            ProduceRequest: (self.produce, range(3, 14)),
+            FetchRequest: (self.fetch, range(4, 19)),
+            ListOffsetsRequest: (self.list_offsets, range(1, 12)),
+            DescribeProducersRequest: (self.describe_producers, range(1)),
+        }
+
+    # Produce ----------------------------------------------------------------------------------------------------------
+
+    def produce(self, call: Call) -> ProduceResponse | None:
+        request: ProduceRequest = call.body
+        response = ProduceResponse(responses=tuple(self._produced(call, asked) for asked in request.topic_data))
+        return response if request.acks else None
+
+    def _produced(self, call: Call, asked: TopicProduceData) -> TopicProduceResponse:
+        topic = self._topics.topic(asked.name, asked.topic_id)
+        parts = tuple(self._appended(call, topic, data) for data in asked.partition_data)
+        return TopicProduceResponse(name=asked.name, topic_id=asked.topic_id, partition_responses=parts)
+
+    def _appended(self, call: Call, topic: Topic | int, data: PartitionProduceData) -> PartitionProduceResponse:
+        log = call.error or self._topics.log(topic, data.index)
+        if not isinstance(log, int) and call.body.acks not in _ACKS:
+            log = INVALID_REQUIRED_ACKS
+        if isinstance(log, int):
+            return PartitionProduceResponse(index=data.index, error_code=log, base_offset=-1)
+        assert isinstance(topic, Topic)
+        error, base_offset = self._append(call, log, (topic.name, data.index), data.records)
+        return PartitionProduceResponse(
+            index=data.index, error_code=error, base_offset=base_offset, log_start_offset=-1 if error else log.start
+        )
+
+    def _append(
+        self, call: Call, log: PartitionLog, place: tuple[str, int], data: bytes | memoryview | None
+    ) -> tuple[int, int]:
+        batch = log.checked(bytes(data or b""))
+        if isinstance(batch, int):
+            return batch, -1
+        if batch.transactional and (error := self._transactions.admits(call, batch, log, place)):
+            return error, -1
+        return log.append(batch, call.now_ms)
+
+    # Fetch ------------------------------------------------------------------------------------------------------------
+
+    def fetch(self, call: Call) -> FetchResponse | Wait:
+        request: FetchRequest = call.body
+        if call.error and call.version >= 7:
+            return FetchResponse(error_code=call.error)
+        if request.session_id:
+            return FetchResponse(error_code=FETCH_SESSION_ID_NOT_FOUND)
+        left = request.max_bytes
+        found = 0
+        failed = False
+        answers = []
+        for asked in request.topics:
+            topic = self._topics.topic(asked.topic, asked.topic_id)
+            parts = []
+            for wanted in asked.partitions:
+                part = self._fetched(call, topic, wanted, left, at_least_one=not found)
+                found += len(part.records or b"")
+                left = max(0, request.max_bytes - found)
+                failed |= part.error_code != 0
+                parts.append(part)
+            answers.append(FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id, partitions=tuple(parts)))
+        until = call.arrived_ms + request.max_wait_ms
+        if found < request.min_bytes and not failed and call.now_ms < until:
+            return Wait(until)
+        return FetchResponse(responses=tuple(answers))
+
+    def _fetched(
+        self, call: Call, topic: Topic | int, wanted: FetchPartition, left: int, *, at_least_one: bool
+    ) -> PartitionData:
+        log = call.error or self._topics.log(topic, wanted.partition)
+        if isinstance(log, int):
+            return PartitionData(partition_index=wanted.partition, error_code=log, high_watermark=-1, records=b"")
+        stable, offset = log.last_stable_offset, wanted.fetch_offset
+        inside = log.start <= offset <= log.end
+        committed = call.body.isolation_level == _READ_COMMITTED
+        below = stable if committed else log.end
+        size = min(left, wanted.partition_max_bytes)
+        taken = log.read(offset, size, below=below, at_least_one=at_least_one) if inside else []
+        aborted = log.aborted_between(offset, taken[-1].last_offset) if committed and taken else []
+        return PartitionData(
+            partition_index=wanted.partition,
+            error_code=0 if inside else OFFSET_OUT_OF_RANGE,
+            high_watermark=log.end,
+            last_stable_offset=stable,
+            log_start_offset=log.start,
+            aborted_transactions=tuple(
+                AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in aborted
+            )
+            if committed
+            else None,
+            records=b"".join(stored.data for stored in taken),
+        )
+
+    # ListOffsets, DescribeProducers -----------------------------------------------------------------------------------
+
+    def list_offsets(self, call: Call) -> ListOffsetsResponse:
+        request: ListOffsetsRequest = call.body
+        return ListOffsetsResponse(
+            topics=tuple(
+                ListOffsetsTopicResponse(
+                    name=asked.name,
+                    partitions=tuple(self._offset(call, asked.name, wanted) for wanted in asked.partitions),
+                )
+                for asked in request.topics
+            )
+        )
+
+    def _offset(self, call: Call, name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        number = wanted.partition_index
+        log = call.error or self._topics.log(self._topics.topic(name), number)
+        if isinstance(log, int):
+            return ListOffsetsPartitionResponse(partition_index=number, error_code=log)
+        below = log.last_stable_offset if call.body.isolation_level == _READ_COMMITTED else log.end
+        timestamp, offset = log.offset_for(wanted.timestamp, below=below)
+        return ListOffsetsPartitionResponse(
+            partition_index=number,
+            timestamp=timestamp,
+            offset=offset,
+            leader_epoch=LEADER_EPOCH if offset >= 0 and call.version >= 4 else -1,
+        )
+
+    def describe_producers(self, call: Call) -> DescribeProducersResponse:
+        request: DescribeProducersRequest = call.body
+        return DescribeProducersResponse(
+            topics=tuple(
+                TopicResponse(
+                    name=asked.name,
+                    partitions=tuple(self._producers(call, asked.name, number) for number in asked.partition_indexes),
+                )
+                for asked in request.topics
+            )
+        )
+
+    def _producers(self, call: Call, name: str, number: int) -> PartitionResponse:
+        log = call.error or self._topics.log(self._topics.topic(name), number)
+        if isinstance(log, int):
+            return PartitionResponse(partition_index=number, error_code=log)
+        return PartitionResponse(
+            partition_index=number,
+            active_producers=tuple(
+                ProducerState(
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    last_sequence=producer.last_sequence,
+                    last_timestamp=producer.timestamp,
+                    coordinator_epoch=producer.coordinator_epoch,
+                    current_txn_start_offset=producer.first_offset,
+                )
+                for producer in log.replay.producers.values()
+            ),
+        )
