@@ -36,6 +36,7 @@ from pyspark.sql.types import StructType
 from kafkawire.spark.admission import BYTES, FILES
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.capture_streams import CaptureStream
+from kafkawire.spark.errors import without_trace
 from kafkawire.spark.sources import StrictSource
 
 
@@ -51,8 +52,6 @@ class KafkaPcap(StrictSource):
     def name(cls) -> str:
         return "kafka_pcap"
 
-    def reader(self, schema: StructType) -> CaptureReader:
-        return CaptureReader(schema, self.of_batch())
-
+    @without_trace()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return CaptureStream(schema, self.of_stream())

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from kafkawire.errors import KafkaWireError
+
+#: Of a worker: Spark asks it for short traces (the default), and for none (`hideTraceback`).
+_SHORT_TRACE, _NO_TRACE = "SPARK_SIMPLIFIED_TRACEBACK", "SPARK_HIDE_TRACEBACK"
 
 
 class SparkError(KafkaWireError):
@@ -11,6 +18,18 @@ class SparkError(KafkaWireError):
 
 class SourceError(KafkaWireError):
     """Damage that a data source met, in mode FAILFAST."""
+
+
+@contextmanager
+def without_trace() -> Iterator[None]:
+    """Errors of options, paths and files reach the user as one sentence: a worker of Spark reports them without
+    Python's trace, unless the session asks for whole traces. It ends after an error, and its environment with it."""
+    try:
+        yield
+    except (KafkaWireError, OSError, ValueError):
+        if _SHORT_TRACE in os.environ:
+            os.environ[_NO_TRACE] = "1"
+        raise
 
 
 def first_line(error: BaseException) -> str:

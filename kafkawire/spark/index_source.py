@@ -86,6 +86,3 @@ class KafkaIndex(StrictSource):
     @classmethod
     def name(cls) -> str:
         return "kafka_index"
-
-    def reader(self, schema: StructType) -> IndexReader:
-        return IndexReader(schema, self.of_batch())

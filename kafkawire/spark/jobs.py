@@ -104,7 +104,7 @@ def cause(error: BaseException) -> str:
         if found:
             return advice.format(*found.groups())
     raised = re.findall(r"^(?:[\w.]+(?:Error|Exception|Interrupt)): .+$", text, re.MULTILINE)
-    if raised and "Traceback (most recent call last)" in text:  # of a worker
+    if raised and ("Traceback (most recent call last)" in text or "from the Python worker" in text):
         return str(raised[-1])
     caused = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
     return caused[-1] if isinstance(error, Py4JJavaError) and caused else first_line(error)

@@ -33,6 +33,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from kafkawire.spark.admission import BYTES, FILES, OFFSETS
+from kafkawire.spark.errors import without_trace
 from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
@@ -51,8 +52,6 @@ class KafkaSegment(StrictSource):
     def name(cls) -> str:
         return "kafka_segment"
 
-    def reader(self, schema: StructType) -> SegmentReader:
-        return SegmentReader(schema, self.of_batch())
-
+    @without_trace()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return SegmentStream(schema, self.of_stream())

@@ -34,6 +34,8 @@ _REACH_S = 10
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _IMAGE = "spark.kubernetes.container.image"
 _PYTHON = "spark.pyspark.python"
+#: Of Connect, which shows the server's Java trace behind each error.
+_SERVER_TRACE = "spark.sql.connect.serverStacktrace.enabled"
 
 SETTINGS = {
     "spark.app.name": "kafkawire",
@@ -133,7 +135,7 @@ def _connect(url: str, conf: Mapping[str, str]) -> SparkSession:
     except (PySparkException, OSError, RuntimeError, ValueError) as error:
         raise SparkError(f"{url} does not answer: {first_line(error)}") from None
     started = cast("SparkSession", session)
-    _configure(started, conf)
+    _configure(started, {_SERVER_TRACE: "false", **conf})
     return started
 
 

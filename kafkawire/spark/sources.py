@@ -20,6 +20,7 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.remote import matching
 from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.spark.column_projection import projection, table_schema
+from kafkawire.spark.errors import without_trace
 from kafkawire.spark.task_sizing import split_into_tasks
 
 Item = TypeVar("Item")
@@ -49,10 +50,12 @@ class StrictSource(DataSource):
     batch_only: ClassVar[tuple[str, ...]] = ()
     stream_only: ClassVar[tuple[str, ...]] = ()
 
+    @without_trace()
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
         self.checked(*self.shared, *self.batch_only, *self.stream_only)
 
+    @without_trace()
     def schema(self) -> StructType:
         options = self.checked(*self.shared, *self.batch_only, *self.stream_only)
         assert options.paths  # a missing path is an error of `load`
@@ -60,9 +63,9 @@ class StrictSource(DataSource):
         columns = options.words("columns") or [name for name in table.names if name not in hidden]
         return table_schema(table, columns, case_sensitive=options.case_sensitive)
 
-    def of_batch(self) -> SourceOptions:
-        """The options of a batch read."""
-        return self.checked(*self.shared, *self.batch_only, what="a batch of ")
+    @without_trace()
+    def reader(self, schema: StructType) -> ItemReader[Any]:
+        return self.item_reader(schema, self.checked(*self.shared, *self.batch_only, what="a batch of "))
 
     def of_stream(self) -> SourceOptions:
         """The options of a stream."""
@@ -126,6 +129,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
     def batches(self, items: Iterable[Item], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of some items; called on a worker."""
 
+    @without_trace()
     def partitions(self) -> Sequence[InputPartition]:
         return self.tasks(self.items())
 
@@ -135,7 +139,8 @@ class ItemReader(DataSourceReader, Generic[Item]):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, Task):  # Spark makes one partition of nothing out of none
-            yield from map(self.projection.batch, self.batches(partition.items, self.projection.source))
+            with without_trace():
+                yield from map(self.projection.batch, self.batches(partition.items, self.projection.source))
 
 
 class SourceOptions:

@@ -81,7 +81,7 @@ def through_connect(url: str, paths: list[str]) -> dict[str, Any]:
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([kafkawire.__file__])], ["file"])
 
     with room.session_on(url) as session:
-        said: dict[str, Any] = {"tables": tables(session)}
+        said: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
     with room.session_on(url) as session:
         room.ship(session)
         said["audit"] = audited(session, paths)
@@ -96,6 +96,17 @@ def segments(spark: SparkSession) -> DataFrame:
 
     register(spark)
     return spark.read.format("kafka_segment").option("maxPartBytes", "1001").load(LOGS)
+
+
+def missing(spark: SparkSession) -> str:
+    """The error of a path that does not exist."""
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.read.format("kafka_segment").load("/no/such/path").count()
+    except PySparkException as error:
+        return str(error)
+    return ""
 
 
 def audited(spark: SparkSession, paths: list[str]) -> Any:
@@ -252,6 +263,9 @@ def test_an_executor_that_is_killed_changes_no_audit(two_workers: dict[str, Any]
 
 def test_connect(connect: dict[str, Any], records: list[Any]) -> None:
     check_tables(connect["tables"], records)
+    sentence, *other = connect["missing"].splitlines()
+    assert sentence.endswith("FileNotFoundError: [Errno 2] the path does not exist: '/no/such/path'")
+    assert all("SQLSTATE" in line for line in other)
 
 
 def test_connect_with_the_package_shipped(connect: dict[str, Any], audit: dict[str, Any]) -> None:

@@ -188,8 +188,3 @@ def test_views_in_sql(spark: SparkSession) -> None:
     assert spark.sql("SELECT count(*) AS n FROM batch_view").collect()[0].n == expected
     with pytest.raises(PySparkException, match=r"kafka_segment has no option .*owner"):
         spark.sql(f"CREATE TABLE segment_table USING kafka_segment OPTIONS (path '{EXAMPLES}')")
-
-
-def test_a_missing_path_is_an_error_of_load(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match=r"the path does not exist: '.*none'"):
-        load(spark, tmp_path / "none")
