@@ -9,7 +9,7 @@ from pathlib import Path
 from kafkawire.codegen import names
 from kafkawire.codegen.load import load_folder
 from kafkawire.codegen.model import MessageModel
-from kafkawire.codegen.render import render_module, render_package
+from kafkawire.codegen.render import render_module, render_package, responses
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import ForeignFileError
 
@@ -36,7 +36,8 @@ def load(schemas: Path, *, drafts: bool = False) -> list[MessageModel]:
 def package_files(messages: Iterable[MessageModel], docstring: str) -> dict[str, str]:
     """The files of the package of those messages: name -> text."""
     messages = list(messages)
-    files = {f"{names.module_name(message.name)}.py": render_module(message) for message in messages}
+    pairs = responses(messages)
+    files = {f"{names.module_name(one.name)}.py": render_module(one, pairs.get(one.name)) for one in messages}
     files["__init__.py"] = render_package(messages, docstring)
     return files
 

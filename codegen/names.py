@@ -17,7 +17,10 @@ RESERVED_ATTRIBUTES = frozenset(
         "encode",
         "encode_prefixed",
         "float",
+        "for_version",
         "mro",
+        "replace",
+        "response",
         "spec",
         "str",
         "tuple",
@@ -26,34 +29,22 @@ RESERVED_ATTRIBUTES = frozenset(
     }
 )
 
-#: Names that a generated module imports or defines; a struct with one of them gets an underscore appended.
-RESERVED_CLASSES = frozenset(
-    {
-        "Annotated",
-        "Append",
-        "Buffer",
-        "ClassVar",
-        "Codec",
-        "Elements",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Message",
-        "MessageSpec",
-        "Records",
-        "Struct",
-        "StructSpec",
-        "Tag",
-        "TaggedField",
-        "Tags",
-        "TypeError",
-        "Uint16",
-        "Uint32",
-        "ValueError",
-        "Wire",
-    }
+#: What generated modules import from `kafkawire.runtime` (`kafkawire.wire.codec_names`).
+RUNTIME = frozenset(
+    """
+    BOOLS BOOL_BYTES NO_FIELDS NO_TAGS ZERO_UUID Append BrokerId Buffer Codec Elements GroupId Int8 Int16 Int32 Int64
+    Message MessageSpec ProducerId Records Struct StructSpec Tag TaggedField Tags TopicName TransactionalId Uint16
+    Uint32 Wire classic flexible make_uuid message pack_b pack_h pack_i pack_ih pack_ii pack_iq pack_q pack_u
+    read_bool read_float64 read_int8 read_int16 read_int32 read_int64 read_nullable_struct read_one read_struct
+    read_tagged_nullable_struct read_tags read_uint16 read_uint32 read_unknown_tags read_uuid run sibling strided
+    struct unknown_tags unpack_b unpack_h unpack_i unpack_ih unpack_ii unpack_iq unpack_q unpack_u write_bool
+    write_float64 write_int8 write_int16 write_int32 write_int64 write_nullable_struct write_one write_struct
+    write_tagged_nullable_struct write_tags write_uint16 write_uint32 write_uuid
+    """.split()  # noqa: SIM905
 )
+
+#: Names that a generated module may import; a struct with one of them gets an underscore appended.
+RESERVED_CLASSES = RUNTIME | {"Annotated", "ClassVar", "TypeError", "ValueError", "TYPE_CHECKING"}
 
 #: Local names of generated decoders in addition to the fields.
 RESERVED_LOCALS = frozenset(

@@ -11,12 +11,23 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from kafkawire import __version__
+from kafkawire._interface import INTERFACE
 from kafkawire.codegen import names, steps
 from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, MessageModel, StructModel
-from kafkawire.codegen.text import call_text, doc, import_text, range_text, reflow, string, strings, version_text, wrap
+from kafkawire.codegen.text import (
+    doc,
+    import_text,
+    in_import_order,
+    range_text,
+    reflow,
+    string,
+    strings,
+    version_text,
+    wrap,
+)
 from kafkawire.codegen.versions import VersionRange
 from kafkawire.errors import Problem, SchemaError
-from kafkawire.wire import read, write
 from kafkawire.wire.abouts import message_title, struct_title
 from kafkawire.wire.fields import camel_case
 from kafkawire.wire.layout import BOOL, BYTES, FLOAT64, KIND_NAMES, STRING, UUID
@@ -47,8 +58,8 @@ class _ClassText:
     fields: list[_FieldText]
 
 
-def render_module(message: MessageModel) -> str:
-    """The source of the module of one message."""
+def render_module(message: MessageModel, response: MessageModel | None = None) -> str:
+    """The source of the module of one message. `response`: the response of a request, where the package has one."""
     _check_names(message)
     classes = [_class_text(message, struct) for struct in (*message.structs, message.root)]
     planned = steps.codecs(message, [{f.attribute: (f.annotation, f.default) for f in text.fields} for text in classes])
@@ -57,13 +68,34 @@ def render_module(message: MessageModel) -> str:
         "source": doc(message.source),
         "docstring": _docstring(message),
         "classes": classes,
-        "runs": sorted((steps.run_name(pack), pack) for pack in planned.runs),
+        "runs": sorted(
+            (name, pack) for pack in planned.runs if f"pack_{(name := steps.run_name(pack))}" not in names.RUNTIME
+        ),
         "codecs": planned.codecs,
         "structs": ", ".join(nested) + "," * (len(nested) == 1),
+        "nested": nested,
+        "reexported": [f"{name} as {name}" for name in nested],
+        "module": names.module_name(message.name),
+        "response": response and {"module": names.module_name(response.name), "name": names.class_name(response.name)},
         "root": names.class_name(message.name),
     }
     template = environment().get_template("module.py.jinja")
     return reflow(template.render(imports=_imports(template.render(imports=[], **parts)), **parts))
+
+
+def responses(messages: Iterable[MessageModel]) -> dict[str, MessageModel]:
+    """Each request's name -> its response: the one of its api key, or of its name where it has none (drafts)."""
+    messages = list(messages)
+    by_key = {one.api_key: one for one in messages if one.kind == "response" and one.api_key is not None}
+    by_name = {one.name: one for one in messages if one.kind == "response" and one.api_key is None}
+    found = {
+        one.name: by_name.get(re.sub("Request$", "Response", one.name))
+        if one.api_key is None
+        else by_key.get(one.api_key)
+        for one in messages
+        if one.kind == "request"
+    }
+    return {name: response for name, response in found.items() if response is not None}
 
 
 def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
@@ -77,7 +109,11 @@ def render_package(messages: Iterable[MessageModel], docstring: str) -> str:
         }
         for entry in ordered
     ]
-    return reflow(environment().get_template("package.py.jinja").render(entries=entries, docstring=docstring))
+    return reflow(
+        environment()
+        .get_template("package.py.jinja")
+        .render(entries=entries, docstring=docstring, compiler=__version__, interface=INTERFACE)
+    )
 
 
 def registry_entry(message: MessageModel) -> dict[str, Any]:
@@ -123,13 +159,13 @@ def _class_text(message: MessageModel, struct: StructModel) -> _ClassText:
     about = message.about if is_root else struct.about
     if is_root:
         title = message_title(message.name, str(message.valid), version_text(message.flexible, message.valid))
-        spec = call_text("message", _message_parts(message), 4)
+        spec = f"message({', '.join(_message_parts(message))})"
     else:
         title = struct_title(message.name, str(struct.versions))
         parts = [] if struct.name == names.class_name(struct.name) else [string(struct.name)]
         if struct.versions != message.valid:
             parts.append(f'versions="{version_text(struct.versions, message.valid)}"')
-        spec = call_text("struct", parts, 4) if parts else ""
+        spec = f"struct({', '.join(parts)})" if parts else ""
     return _ClassText(
         name=names.class_name(struct.name),
         base="Message" if is_root else "Struct",
@@ -193,8 +229,6 @@ def _wire_parts(message: MessageModel, struct: StructModel, field: FieldModel) -
         parts.append("ignorable=True")
     if field.map_key:
         parts.append("map_key=True")
-    if field.entity_type:
-        parts.append(f"entity_type={string(field.entity_type)}")
     if field.aliases:
         parts.append(f"aliases={strings(field.aliases)}")
     return parts
@@ -203,6 +237,8 @@ def _wire_parts(message: MessageModel, struct: StructModel, field: FieldModel) -
 def _annotation(field: FieldModel) -> str:
     if field.type.struct:
         text = names.class_name(field.type.struct)
+    elif field.entity_type:
+        text = field.entity_type[0].upper() + field.entity_type[1:]
     else:
         text = _PYTHON_TYPES.get(field.type.kind) or KIND_NAMES[field.type.kind].capitalize()
     if field.type.array:
@@ -225,17 +261,6 @@ def _default(field: FieldModel) -> str:
 
 # Imports -------------------------------------------------------------------------------------------------------------
 
-#: Module -> the names that generated modules may need of it; all modules have `kafkawire.wire.` before them.
-_NAMES = {
-    "fields": {"Int8", "Int16", "Int32", "Int64", "Uint16", "Uint32", "Records", "Wire", "message", "struct"},
-    "message": {"Codec", "Message", "Struct"},
-    "read": {"Elements", "make_uuid", "run"} | {name for name in vars(read) if name.startswith("read_")},
-    "spec": {"MessageSpec", "StructSpec"},
-    "strides": {"strided"},
-    "tags": {"NO_TAGS", "Tag", "Tags", "read_tags", "read_unknown_tags", "unknown_tags", "write_tags"},
-    "values": {"BOOLS", "Buffer", "NO_FIELDS", "TaggedField", "ZERO_UUID"},
-    "write": {"Append", "BOOL_BYTES"} | {name for name in vars(write) if name.startswith("write_")},
-}
 #: A name that is neither an attribute nor an argument's.
 _NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*\b(?!=[^=])")
 _STRINGS = re.compile(r'"""(?s:.*?)"""|"(?:[^"\\\n]|\\.)*"')
@@ -247,12 +272,8 @@ def _imports(source: str) -> list[str]:
     lines = [f"import {module}" for module in ("uuid",) if module in used]
     if "partial" in used:
         lines.append("from functools import partial")
-    lines += [import_text("typing", {"Annotated", "ClassVar"} & used), ""]
-    forms = {"classic", "flexible"} & used
-    if forms:
-        lines.append(import_text("kafkawire.wire", forms))
-    wanted = {module: its & used for module, its in _NAMES.items()}
-    lines += (import_text(f"kafkawire.wire.{module}", its) for module, its in sorted(wanted.items()) if its)
+    lines += [import_text("typing", {"TYPE_CHECKING", "Annotated", "ClassVar"} & used), ""]
+    lines.append(f"from kafkawire.runtime import {', '.join(in_import_order(names.RUNTIME & used))}")
     return lines
 
 
@@ -260,29 +281,17 @@ def _imports(source: str) -> list[str]:
 
 
 def _docstring(message: MessageModel) -> str:
-    about = f" {message.about}" if message.about else ""
     key = f", api key {message.api_key}" if message.api_key is not None else ""
-    title = f"{message.name} ({message.kind}{key})."
-    return f"{wrap(doc(title + about), 0)}\n\n{_versions_text(message, True)}."
+    return wrap(doc(f"{message.name}: {message.kind}{key}, {_versions_text(message)}."), 0)
 
 
-def _versions_text(message: MessageModel, capital: bool = False) -> str:
-    text = _version_words(message.valid)
+def _versions_text(message: MessageModel) -> str:
+    text = f"version{'s' * (message.valid.low != message.valid.high)} {message.valid}"
     if not message.flexible:
-        text += ", not flexible"
-    elif message.flexible.low <= message.valid.low:
-        text += ", flexible"
-    else:
-        text += f", flexible from version {message.flexible.low}"
-    return text[:1].upper() + text[1:] if capital else text
-
-
-def _version_words(versions: VersionRange) -> str:
-    if not versions:
-        return "in no version"
-    if versions.low == versions.high:
-        return f"version {versions.low}"
-    return f"versions {versions.low}-{versions.high}"
+        return f"{text}, not flexible"
+    if message.flexible.low <= message.valid.low:
+        return f"{text}, flexible"
+    return f"{text}, flexible from version {message.flexible.low}"
 
 
 def _move(position: str) -> str:

@@ -149,7 +149,7 @@ class _StructPlanner:
         if any("(" in default[1:] for default in unset):  # a value that would be made each time
             unset = [f"*_TAGS_{codec.name.upper()}.defaults"]
         codec.untagged = ", ".join([*unset, "()", "p + 1"])
-        codec.values = [_local(one) for one in struct.fields] + ["unknown"] * bool(flexible)
+        codec.values = [_local(one) for one in struct.fields] + ["unknown_tagged_fields=unknown"] * bool(flexible)
         return codec
 
     def unset(
@@ -266,14 +266,16 @@ class _StructPlanner:
             null = "nullable_" if nullable else ""
             items = self.names[one.type.struct] if one.type.struct else ""
             if items and one.type.array:
-                read, write = (f"partial({v}_compact_{null}array, _{v}_{items}_array)" for v in ("read", "write"))
+                read, write = (f"partial(flexible.{v}_{null}array, _{v}_{items}_array)" for v in ("read", "write"))
             elif items and nullable:
                 read, write = (f"partial({v}_tagged_nullable_struct, _{v}_{items})" for v in ("read", "write"))
             elif items:
                 read, write = (f"_{v}_{items}" for v in ("read", "write"))
             else:
-                compact = "" if not one.type.array and one.type.kind in FIXED_SIZES else f"compact_{null}"
-                read, write = (f"{v}_{compact}{_word(one)}" for v in ("read", "write"))
+                fixed = not one.type.array and one.type.kind in FIXED_SIZES
+                read, write = (
+                    f"{v}_{_word(one)}" if fixed else f"flexible.{v}_{null}{_word(one)}" for v in ("read", "write")
+                )
             yield TagLine(one.tag, attribute, versions, read, write, bool(items))
 
 

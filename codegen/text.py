@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterable
 
 from kafkawire.codegen.versions import VersionRange
 from kafkawire.printable import printable
@@ -12,6 +13,7 @@ WIDTH = 120
 
 #: Quotes that could end a docstring: those before another one or at the end.
 _QUOTES = re.compile(r'"(?="|$)')
+_IMPORTED = re.compile(r"( *from \S+ import )([^()]+)")
 _TARGETS = re.compile(r"( +)(\w+(?:, \w+)+)( = .*)")
 
 
@@ -37,8 +39,8 @@ def version_text(versions: VersionRange, valid: VersionRange) -> str:
 
 
 def import_text(module: str, what: set[str], indent: int = 0) -> str:
-    """An import of names, sorted as import sorters do: constants, then classes, then functions."""
-    ordered = sorted(what, key=lambda name: (not name.isupper(), not name[:1].isupper(), _natural(name)))
+    """An import of names, each on a line of its own where one is too short."""
+    ordered = in_import_order(what)
     line = f"from {module} import {', '.join(ordered)}"
     if len(line) + indent <= WIDTH:
         return line
@@ -46,18 +48,14 @@ def import_text(module: str, what: set[str], indent: int = 0) -> str:
     return f"from {module} import (\n" + "".join(f"{inner}{name},\n" for name in ordered) + " " * indent + ")"
 
 
+def in_import_order(names: Iterable[str]) -> list[str]:
+    """Names sorted as import sorters do: constants, then classes, then functions."""
+    return sorted(names, key=lambda name: (not name.isupper(), not name[:1].isupper(), _natural(name)))
+
+
 def _natural(name: str) -> list[str]:
     """A key that sorts INT8 before INT16."""
     return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def call_text(name: str, parts: list[str], indent: int) -> str:
-    """A call, on one line where it fits and with a line for each argument where not."""
-    line = f"{name}({', '.join(parts)})"
-    if len(line) + indent < WIDTH and "\n" not in line:
-        return line
-    inner = " " * (indent + 4)
-    return f"{name}(\n" + "".join(f"{inner}{part},\n" for part in parts) + " " * indent + ")"
 
 
 def fill(parts: list[str], indent: int) -> str:
@@ -79,9 +77,16 @@ def doc(text: str) -> str:
 
 def wrap(text: str, indent: int) -> str:
     """Prose in lines that fit behind an indent; the first one follows three quotes."""
-    return textwrap.fill(
-        text, WIDTH - indent - 6, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    margin = indent + 3
+    lines = textwrap.fill(
+        text,
+        WIDTH - 3,
+        initial_indent=" " * margin,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return lines[margin:]
 
 
 def reflow(source: str) -> str:
@@ -94,6 +99,7 @@ def _broken(line: str) -> str:
     if match:
         indent, targets, rest = match.groups()
         line = f"{indent}({targets}){rest}"
+    line = _IMPORTED.sub(r"\1(\2)", line)
     open_at, close_at = _longest_brackets(line)
     if open_at < 0:
         return line + "\n"

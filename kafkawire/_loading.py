@@ -84,11 +84,12 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
     messages, notes = resolve_with_warnings(load_folder(Path(folder)))
     for note in notes:
         warnings.warn(str(note), stacklevel=2)
+    pairs = render.responses(messages)
     for message in messages:
         module = ModuleType(f"{package}.{names.module_name(message.name)}")
         # Registered, so that the classes can be found by their module's name (pickling, typing.get_type_hints).
         sys.modules[module.__name__] = module
-        source = render.render_module(message)
+        source = render.render_module(message, pairs.get(message.name))
         vars(module)["__loader__"] = _Source(source)
         exec(compile(source, f"<{message.source}>", "exec"), module.__dict__)
         loaded[message.name] = getattr(module, names.class_name(message.name))

@@ -32,7 +32,7 @@ NEEDED = {
 PUBLIC = (
     "kafkawire", "kafkawire.capture", "kafkawire.codegen", "kafkawire.drafts", "kafkawire.errors", "kafkawire.frames",
     "kafkawire.logdir", "kafkawire.messages", "kafkawire.records", "kafkawire.report", "kafkawire.rows",
-    "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
+    "kafkawire.runtime", "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
 )  # fmt: skip
 
 ABSENT = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import os
 import pickle
@@ -77,6 +78,51 @@ def compare_spec_with_schema(path: Path) -> None:
         for field in struct.spec.fields:
             if field.default is not None or field.kind != 12:
                 assert getattr(struct(), field.attribute) == field.default, field.name
+
+
+def test_each_request_has_the_response_of_its_api_key() -> None:
+    registry = kafkawire.messages.REGISTRY
+    requests = [registry.load(entry) for entry in registry if entry.kind == "request"]
+    assert len(requests) > 90
+    for request in requests:
+        response = request.response  # type: ignore[attr-defined]
+        assert response is registry.rpc(request.spec.api_key or 0, "response")
+    assert not hasattr(DescribeProducersResponse, "response")
+    draft = importlib.import_module("kafkawire.drafts.kip_664_draft")
+    assert draft.DescribeProducersRequest.response is draft.DescribeProducersResponse  # neither has an api key
+
+
+def test_response_is_imported_on_first_use() -> None:
+    program = """
+import sys
+from kafkawire.messages import ProduceRequest
+assert "kafkawire.messages.produce_response" not in sys.modules
+assert ProduceRequest.response.__name__ == "ProduceResponse"
+assert vars(ProduceRequest)["response"] is ProduceRequest().response
+"""
+    assert python(program).stderr == ""
+
+
+def test_request_of_own_schemas_has_its_response_if_there_is_one(tmp_path: Path) -> None:
+    def write(name: str, kind: str, api_key: int) -> None:
+        schema = {"name": name, "type": kind, "apiKey": api_key, "validVersions": "0", "flexibleVersions": "none"}
+        schema["fields"] = [{"name": "Response", "type": "string", "versions": "0+"}]
+        (tmp_path / f"{name}.json").write_text(json.dumps(schema))
+
+    write("PingRequest", "request", 9001)
+    write("PongResponse", "response", 9001)
+    write("LonelyRequest", "request", 9002)
+    mine = kafkawire.load_schemas(tmp_path)
+    assert mine.PingRequest.response is mine.PongResponse  # type: ignore[attr-defined]
+    assert not hasattr(mine.LonelyRequest, "response")
+    assert mine.PingRequest(response_="a field's").response_ == "a field's"  # type: ignore[attr-defined, call-arg]
+
+
+def test_structs_are_attributes_of_their_message() -> None:
+    for name in kafkawire.messages.__all__:
+        cls: type[Message] = getattr(kafkawire.messages, name)
+        assert all(getattr(cls, struct.__name__) is struct for struct in cls.codec.classes[:-1])
+    assert DescribeProducersResponse.TopicResponse is TopicResponse
 
 
 def test_messages_of_the_oldest_and_newest_releases_exist() -> None:

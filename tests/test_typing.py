@@ -12,6 +12,8 @@ from kafkawire.messages import (
     CreateTopicsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    ProduceRequest,
+    ProduceResponse,
     TransactionLogValue,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
@@ -42,6 +44,14 @@ def test_fields_have_the_types_that_the_schema_gives_them() -> None:
     assert_type([topic.topic_id for topic in topics], list[UUID])
     assert partition.error_message is None
     assert topics == ()
+
+
+def test_request_has_its_response_and_its_structs() -> None:
+    assert_type(ProduceRequest.response, type[ProduceResponse])
+    assert_type(ProduceRequest.response.decode(ProduceResponse().encode(9), 9), ProduceResponse)
+    topic: ProduceRequest.TopicProduceData = ProduceRequest.TopicProduceData(name="orders")
+    assert_type(topic.name, str)  # an entity type asks for no conversion
+    assert_type(ProduceRequest(topic_data=(topic,)).topic_data, tuple[ProduceRequest.TopicProduceData, ...])
 
 
 def test_json_takes_a_class_and_gives_its_messages() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkawire.wire.registry import Entry, Registry
+from kafkawire.runtime import Entry, Registry, check_generated
 
 if TYPE_CHECKING:
     from .abort_transaction_record import AbortTransactionRecord
@@ -298,6 +298,8 @@ if TYPE_CHECKING:
     from .write_txn_markers_request import WriteTxnMarkersRequest
     from .write_txn_markers_response import WriteTxnMarkersResponse
     from .zk_migration_state_record import ZkMigrationStateRecord
+
+check_generated(__name__, compiler="0.1.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,

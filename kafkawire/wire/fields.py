@@ -7,9 +7,10 @@ A field is stated once, as an annotated attribute with its default:
     partitions: tuple[Partition, ...] = ()
 
 The annotation gives the type on the wire: `Int16` and the other names below, or what Python has of its own (`bool`,
-`float` for float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `Wire` adds the
-rest. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them is carried in
-all versions of its struct, and a struct without them is used in all versions of the message.
+`float` for float64, `str`, `bytes`, `uuid.UUID`, the class of a struct, `tuple[...]` for an array). `TopicName` and the
+other entity types say what a string or a number names; for a type checker they are `str` and `int`, so that values need
+no conversion. `Wire` adds the rest. Versions are written as in schemas ("3", "0-2", "3+", "none"); a field without them
+is carried in all versions of its struct, and a struct without them is used in all versions of the message.
 
 Annotations are evaluated when a spec is first used, not when a module is imported.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import types
 import uuid
+from importlib import import_module
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
 from kafkawire.wire.spec import NEVER, Field, MessageSpec, StructSpec
@@ -29,6 +31,19 @@ Int64 = Annotated[int, "int64"]
 Uint16 = Annotated[int, "uint16"]
 Uint32 = Annotated[int, "uint32"]
 Records = Annotated[bytes, "records"]
+
+
+class Entity(NamedTuple):
+    """The entity type of a field: the schema's `entityType`."""
+
+    name: str
+
+
+BrokerId = Annotated[Int32, Entity("brokerId")]
+GroupId = Annotated[str, Entity("groupId")]
+ProducerId = Annotated[Int64, Entity("producerId")]
+TopicName = Annotated[str, Entity("topicName")]
+TransactionalId = Annotated[str, Entity("transactionalId")]
 
 #: Python's own types -> their names in schemas.
 _NAMES: dict[Any, str] = {bool: "bool", float: "float64", str: "string", bytes: "bytes", uuid.UUID: "uuid"}
@@ -43,7 +58,7 @@ class Wire(NamedTuple):
         tagged, tag: the versions in which it is a tagged field, and its number.
         flexible: the versions in which its length is an unsigned varint, where they are not the message's.
         name: the schema's name, where it is not the attribute's in camel case.
-        ignorable, map_key, entity_type, aliases: as in `kafkawire.wire.spec.Field`.
+        ignorable, map_key, aliases: as in `kafkawire.wire.spec.Field`.
     """
 
     versions: str | None = None
@@ -54,7 +69,6 @@ class Wire(NamedTuple):
     name: str | None = None
     ignorable: bool = False
     map_key: bool = False
-    entity_type: str | None = None
     aliases: tuple[str, ...] = ()
 
 
@@ -103,6 +117,27 @@ class _MessageSpec(_StructSpec):
         valid = self.valid_versions
         fields = fields_of(owner, valid, valid)
         return MessageSpec(self.name or owner.__name__, fields, owner=owner, valid_versions=valid, **self.stated)
+
+
+class _Sibling:
+    """A class of another module of the package, until its first use; then the class takes its place."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        self.attribute = attribute
+
+    def __get__(self, value: object, owner: Any) -> Any:
+        found = getattr(import_module(f"{owner.__module__.rpartition('.')[0]}.{self.module}"), self.name)
+        setattr(owner, self.attribute, found)
+        return found
+
+
+def sibling(module: str, name: str) -> Any:
+    """The class `name` of another module of the package, imported on first use."""
+    return _Sibling(module, name)
 
 
 def struct(name: str | None = None, *, versions: str | None = None) -> Any:
@@ -156,7 +191,7 @@ _PLAIN = Wire()
 def _field(attribute: str, annotation: Any, default: Any, owner: Any, struct_versions: range, valid: range) -> Field:
     stated, type_ = _parts(annotation)
     versions = struct_versions if stated.versions is None else versions_of(stated.versions, valid)
-    name, cls = _type(type_)
+    name, cls, entity = _type(type_)
     return Field(
         stated.name or camel_case(attribute),
         attribute,
@@ -169,7 +204,7 @@ def _field(attribute: str, annotation: Any, default: Any, owner: Any, struct_ver
         struct=cls,
         ignorable=stated.ignorable,
         map_key=stated.map_key,
-        entity_type=stated.entity_type,
+        entity_type=entity,
         aliases=stated.aliases,
         flexible_versions=None if stated.flexible is None else versions_of(stated.flexible, valid),
         owner=owner,
@@ -185,16 +220,26 @@ def _parts(annotation: Any) -> tuple[Wire, Any]:
     return _PLAIN, annotation
 
 
-def _type(annotation: Any) -> tuple[str, Any]:
-    """The type's name in schemas, and the class of a struct."""
+def _type(annotation: Any) -> tuple[str, Any, str | None]:
+    """The type's name in schemas, the class of a struct, and the entity type."""
     origin = get_origin(annotation)
     if origin is Annotated:
-        return str(annotation.__metadata__[0]), None
+        plain = annotation.__origin__
+        name, cls, entity = _NAMES.get(plain), None, None
+        if plain not in _NAMES and plain is not int:
+            name, cls, entity = _type(plain)
+        for stated in annotation.__metadata__:
+            if isinstance(stated, Entity):
+                entity = stated.name
+            else:
+                name = str(stated)
+        assert name is not None
+        return name, cls, entity
     if origin in (Union, types.UnionType):
         return _type(get_args(annotation)[0])
     if origin is tuple:
-        name, cls = _type(get_args(annotation)[0])
-        return f"[]{name}", cls
+        name, cls, entity = _type(get_args(annotation)[0])
+        return f"[]{name}", cls, entity
     if annotation in _NAMES:
-        return _NAMES[annotation], None
-    return annotation.spec.name, annotation
+        return _NAMES[annotation], None, None
+    return annotation.spec.name, annotation, None

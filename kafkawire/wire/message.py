@@ -28,16 +28,17 @@ if TYPE_CHECKING:
     from kafkawire.wire.values import Input
 
 
-class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Base class of the structs of messages. The last field of each is `unknown_tagged_fields`."""
+class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_only=True):
+    """Base class of the structs of messages.
+
+    Attributes:
+        unknown_tagged_fields: what the schema does not know; the last field of each struct, and given by name only.
+    """
 
     spec: ClassVar[StructSpec] = fields.struct()
     codec: ClassVar[Codec]
 
-    if TYPE_CHECKING:
-
-        @property
-        def unknown_tagged_fields(self) -> tuple[TaggedField, ...]: ...
+    unknown_tagged_fields: tuple[TaggedField, ...] = ()
 
 
 class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -171,6 +172,8 @@ class Codec:
         self.scope: dict[str, Any] = read.__globals__
         for cls in self.classes:
             cls.codec = self
+        for struct in structs:
+            setattr(message, struct.__name__, struct)
 
     def __getattr__(self, name: str) -> Any:
         derive = _DERIVED.get(name)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkawire.wire.registry import Entry, Registry
+from kafkawire.runtime import Entry, Registry, check_generated
 
 if TYPE_CHECKING:
     from .describe_transaction_state_request import DescribeTransactionStateRequest
     from .describe_transaction_state_response import DescribeTransactionStateResponse
     from .transaction_state_value_instance_epoch import TransactionStateValueInstanceEpoch
     from .transaction_state_value_last_epoch import TransactionStateValueLastEpoch
+
+check_generated(__name__, compiler="0.1.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafkawire.wire.registry import Entry, Registry
+from kafkawire.runtime import Entry, Registry, check_generated
 
 if TYPE_CHECKING:
     from .describe_producers_request import DescribeProducersRequest
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .list_transactions_response import ListTransactionsResponse
     from .write_txn_markers_request import WriteTxnMarkersRequest
     from .write_txn_markers_response import WriteTxnMarkersResponse
+
+check_generated(__name__, compiler="0.1.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,
