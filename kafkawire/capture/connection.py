@@ -166,12 +166,12 @@ class TcpConnection:
 
     def finish(self) -> None:
         """Ends the connection and reports what is incomplete."""
-        self._ending = True
         for index, direction in enumerate(self._directions):
             for event in direction.stream.finish():
                 self._handle(index, event)
         if self.tls is not None and self.verdict != OTHER:
             self._decrypted(self.tls.finish())
+        self._ending = True  # not before: the last events come one by one
         for index, direction in enumerate(self._directions):
             direction.look_again()
             self._advance(index, self._found(index))

@@ -112,6 +112,19 @@ def test_reports_a_hole_in_a_connection_from_before_the_capture(lost: int) -> No
     assert any("missing in the capture" in str(row.problem) for row in found)
 
 
+def test_finds_frames_of_several_packets_after_a_hole_that_shows_at_the_end() -> None:
+    talk = Talk(mss=100)
+    for number in range(4):
+        talk.request(MetadataRequest(), version=9, correlation_id=number)
+        talk.response(MetadataResponse(cluster_id="c" * 250), version=9, correlation_id=number)
+    assert brief(exchanges([*talk.packets[:4], *talk.packets[5:]])) == [
+        ("Metadata", 0, False, NO_RESPONSE),
+        (None, None, False, "from the broker: 100 bytes are missing in the capture"),
+        (None, None, False, "from the broker: 176 bytes that belong to no known frame"),
+        *(("Metadata", number, True, None) for number in (1, 2, 3)),
+    ]
+
+
 def test_reports_bytes_that_are_no_frame_in_a_connection_from_before_the_capture() -> None:
     talk = ask(Talk(handshake=False).send(0, bytes(7)), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
     reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))

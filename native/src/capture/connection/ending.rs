@@ -12,7 +12,6 @@ const MOST_SEARCHES: usize = 16;
 impl Connection {
     /// Ends the connection and reports what is incomplete.
     pub fn finish(&mut self, py: Python<'_>, context: &mut Context) -> PyResult<()> {
-        self.ending = true;
         for index in [0, 1] {
             let mut events = Vec::new();
             self.directions[index].stream.finish(&mut events);
@@ -21,6 +20,7 @@ impl Connection {
         if self.verdict != Verdict::Other {
             self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_finish", ()))?;
         }
+        self.ending = true; // not before: the last events come one by one
         for index in [0, 1] {
             self.directions[index].look_again();
             let frames = self.found(py, context, index)?;
