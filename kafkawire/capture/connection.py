@@ -330,7 +330,7 @@ class TcpConnection:
             return True
         head = direction.head
         if index == self._client:
-            return recognition.request(head) is recognition.Recognition.YES
+            return self._decoder.recognizer.request(head) is Recognition.YES
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
 
     def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
@@ -369,7 +369,7 @@ class TcpConnection:
         return direction.begin(offset)
 
     def _find_request(self, data: bytes, starts: set[int]) -> SearchResult:
-        return recognition.find_request(data, starts, final=self._ending)
+        return self._decoder.recognizer.find_request(data, starts, final=self._ending)
 
     def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
@@ -383,7 +383,7 @@ class TcpConnection:
         offset = None
         if self._opener in (None, index) and direction.loose:
             if direction.from_start:
-                begins = recognition.request(direction.loose)
+                begins = self._decoder.recognizer.request(direction.loose)
                 if begins is Recognition.NO:
                     if self.tls is None and recognition.is_tls(direction.loose):
                         self._begin_tls()

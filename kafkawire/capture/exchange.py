@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
+from kafkawire.messages import REGISTRY
 from kafkawire.rows import Exchange
+from kafkawire.wire.registry import Registry
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
@@ -38,7 +40,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
     messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
-    long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text.
+    long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `registry`: the messages.
     """
 
     body: bool = False
@@ -50,6 +52,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     live: bool = False
     lines: bool = False
     keep_requests: frozenset[int] = frozenset()
+    registry: Registry = REGISTRY
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

@@ -13,11 +13,13 @@ import msgspec
 from msgspec import UNSET
 
 from kafkawire.capture import message_json
+from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
+from kafkawire.capture.recognition import Recognizer
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
 from kafkawire.frames.headers import request_header_version, response_header_version
 from kafkawire.kafka_api_keys import api_name
-from kafkawire.messages import REGISTRY, RequestHeader
+from kafkawire.messages import RequestHeader
 from kafkawire.wire.backend import native
 from kafkawire.wire.interpreter import Decoder
 from kafkawire.wire.json_text import text_writer
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
 _PRODUCE = 0
+_PRODUCE_REQUEST = "ProduceRequest"
 
 
 class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
@@ -60,23 +63,26 @@ class FrameDecoder:
     """Decodes the frames of all connections of a capture.
 
     Attributes:
+        recognizer: recognises requests of the same messages.
         writes_text: whether the native engine may write bodies, so that rows have no message objects.
 
     Args:
-        options: what rows contain.
+        options: what rows contain, and which messages there are.
     """
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
+        self.recognizer = Recognizer(options.registry)
+        self._registry = options.registry
         self._no_body = None if options.body else UNSET
         self.writes_text = native is not None and not options.keep and (options.text or not options.body)
 
     def request(self, frame: bytes) -> DecodedRequest:
         """Decodes the frame of a request."""
-        found = decode_request(frame, copy=False)
-        acks = found.body.acks if found.api_key == _PRODUCE and found.body is not None else None
+        found = decode_request(frame, copy=False, registry=self._registry)
+        acks = found.body.acks if found.body is not None and kafka_name(found.body) == _PRODUCE_REQUEST else None
         why = None if isinstance(found, Request) else found.reason
-        return _with_header(found, why, self._body(found.body, found.version), acks, found.body)
+        return self._with_header(found, why, self._body(found.body, found.version), acks, found.body)
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         """Decodes the frame of a response.
@@ -85,7 +91,7 @@ class FrameDecoder:
             frame: without its size prefix.
             api_key, version: those of its request.
         """
-        found = decode_response(frame, api_key=api_key, version=version, copy=False)
+        found = decode_response(frame, api_key=api_key, version=version, copy=False, registry=self._registry)
         return DecodedResponse(
             errors={} if found.body is None else message_json.errors(found.body),
             problem=None if isinstance(found, Response) else f"response: {found.reason}",
@@ -100,13 +106,18 @@ class FrameDecoder:
             head: the frame's bytes before the first hole.
             why: the sentence about the missing bytes.
         """
-        found = decode_request(head, copy=False)
-        acks = _acks_of_cut(head, found.version) if found.api_key == _PRODUCE else None
-        return _with_header(found, why, self._no_body, acks)
+        found = decode_request(head, copy=False, registry=self._registry)
+        acks = _acks_of_cut(self._message(found.api_key), head, found.version)
+        return self._with_header(found, why, self._no_body, acks)
 
     def cut_response(self, why: str) -> DecodedResponse:
         """The fields of a response that the capture has only in part. `why`: the sentence about the missing bytes."""
         return DecodedResponse({}, f"response: {why}", self._no_body)
+
+    def answers(self, frame: bytes, api_key: int, version: int) -> bool:
+        """Whether a frame decodes as the response to a request of this api key and version."""
+        found = decode_response(frame, api_key=api_key, version=version, registry=self._registry)
+        return isinstance(found, Response)
 
     def _body(self, message: Message | None, version: int | None) -> Any:
         """The body as JSON; None without a message, unset without `options.body`."""
@@ -122,20 +133,22 @@ class FrameDecoder:
 
     def request_writer(self, api_key: int) -> tuple[str, Any] | None:
         """The api's name and the writer of its requests; None where rows need `request`."""
-        cls = REGISTRY.rpc(api_key, "request")
+        cls = self._registry.rpc(api_key, "request")
         if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
             return None
         # The acks of a Produce request determine whether a response is sent.
+        if api_key == _PRODUCE and kafka_name_of(cls) is None:
+            return None
         writer = text_writer(
             cls,
             counted=lambda field: api_key == _PRODUCE and field.name == "Acks",
             header_version=lambda version: request_header_version(cls, version),
         )
-        return None if writer is None else (api_name(api_key), writer)
+        return None if writer is None else (self._api_name(api_key), writer)
 
     def response_writer(self, api_key: int) -> Any | None:
         """The writer of an api's responses; None where rows need `response`."""
-        cls = REGISTRY.rpc(api_key, "response")
+        cls = self._registry.rpc(api_key, "response")
         if cls is None or not self._is_shown_unchanged(cls):
             return None
         return text_writer(
@@ -147,33 +160,45 @@ class FrameDecoder:
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
         """Whether rows contain no body, or an unchanged one."""
         return not self.options.body or (
-            (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.name))
+            (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.api_key, cls.spec.kind))
             and not (self.options.records and message_json.has_records_fields(cls))
         )
 
+    def _message(self, api_key: int | None) -> type[Message] | None:
+        return None if api_key is None else self._registry.rpc(api_key, "request")
 
-def _with_header(
-    found: Request | UndecodedRequest, why: str | None, body: Any, acks: int | None, message: Message | None = None
-) -> DecodedRequest:
-    """A request's header fields with its body. `why`: why the body was not decoded wholly."""
-    return DecodedRequest(
-        api=None if found.api_key is None else api_name(found.api_key),
-        api_key=found.api_key,
-        version=found.version,
-        correlation_id=found.correlation_id,
-        client_id=found.client_id,
-        problem=None if why is None else f"request: {why}",
-        body=body,
-        silent=acks == 0,
-        message=message,
-    )
+    def _api_name(self, api_key: int) -> str:
+        """The name of its request in the registry, without `Request`; `UNKNOWN_<n>` for an unknown api key."""
+        cls = self._message(api_key)
+        return api_name(api_key) if cls is None else cls.spec.name.removesuffix("Request")
+
+    def _with_header(
+        self,
+        found: Request | UndecodedRequest,
+        why: str | None,
+        body: Any,
+        acks: int | None,
+        message: Message | None = None,
+    ) -> DecodedRequest:
+        """A request's header fields with its body. `why`: why the body was not decoded wholly."""
+        return DecodedRequest(
+            api=None if found.api_key is None else self._api_name(found.api_key),
+            api_key=found.api_key,
+            version=found.version,
+            correlation_id=found.correlation_id,
+            client_id=found.client_id,
+            problem=None if why is None else f"request: {why}",
+            body=body,
+            silent=acks == 0,
+            message=message,
+        )
 
 
-def _acks_of_cut(head: bytes, version: int | None) -> int | None:
+def _acks_of_cut(cls: type[Message] | None, head: bytes, version: int | None) -> int | None:
     """The acks of a Produce request of which only the beginning was captured; None if they lie after it."""
-    cls = REGISTRY.rpc(_PRODUCE, "request")
-    if cls is None or version is None or version not in cls.spec.valid_versions:
+    if cls is None or kafka_name_of(cls) != _PRODUCE_REQUEST or version not in cls.spec.valid_versions:
         return None
+    assert version is not None
     table = cls.codec.table
     layout = table.layouts[table.roots[version - table.first_version]]
     slot = cls.__struct_fields__.index("acks")

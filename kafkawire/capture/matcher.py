@@ -15,7 +15,6 @@ from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.frame_stream import Frame
 from kafkawire.capture.sequencer import Sequencer, Ticket
-from kafkawire.frames import Response, decode_response
 from kafkawire.rows import Exchange
 
 _SASL_HANDSHAKE = 17
@@ -38,14 +37,15 @@ class PendingExchange(msgspec.Struct, frozen=True):
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """A response that is waited for: api key and version of its request."""
+    """A response that is waited for: api key and version of its request, and what decodes it."""
 
     api_key: int
     version: int
+    decoder: FrameDecoder
 
     def is_answered_by(self, frame: bytes) -> bool:
         """Whether a frame with its correlation id decodes as its response."""
-        return isinstance(decode_response(frame, api_key=self.api_key, version=self.version), Response)
+        return self.decoder.answers(frame, self.api_key, self.version)
 
 
 class PendingRequest(PendingExchange, frozen=True):
@@ -105,7 +105,8 @@ class Matcher:
         if asked.silent or asked.correlation_id is None or asked.api_key is None or asked.version is None:
             self._close(ticket, exchange)
             return
-        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, Expected(asked.api_key, asked.version)))
+        expected = Expected(asked.api_key, asked.version, self._decoder)
+        self._wait(asked.correlation_id, PendingRequest(ticket, exchange, expected))
 
     def _request_row(self, frame: Frame, **fields: Any) -> Exchange:
         """A row with the fields that packets give of a request, and `fields` of its content."""
@@ -178,7 +179,7 @@ class Matcher:
 
     def _is_request(self, frame: Frame) -> bool:
         head = frame.size.to_bytes(4, "big") + frame.data[: recognition.HEAD]
-        return recognition.request(head) is recognition.Recognition.YES
+        return self._decoder.recognizer.request(head) is recognition.Recognition.YES
 
     def _wait(self, correlation_id: int, pending: PendingRequest) -> None:
         early = self._early.pop(correlation_id, None)

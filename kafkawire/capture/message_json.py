@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkawire import records, rows
+from kafkawire.capture.kafka_fields import kafka_name, released_name
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
 from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
@@ -47,23 +48,31 @@ CONFIGS = {
 
 #: Responses with record batches of `__cluster_metadata`: of snapshots always, of fetches where they name the topic.
 _SNAPSHOT, _FETCH = "FetchSnapshotResponse", "FetchResponse"
+_OF_METADATA = (_SNAPSHOT, _FETCH)
 _METADATA_ID = UUID(int=1)  # `Uuid.METADATA_TOPIC_ID`
 
 
-def may_contain_secrets(name: str) -> bool:
-    """Whether messages of that name may contain values that `body_json` redacts, whatever the message."""
+def may_contain_secrets(api_key: int | None, kind: str) -> bool:
+    """Whether messages of an api key may contain values that `body_json` redacts, whatever the message.
+
+    Args:
+        api_key: of the request.
+        kind: `request` or `response`.
+    """
+    name = released_name(api_key, kind)
     return name in SECRETS or name in CONFIGS or name == _SNAPSHOT
 
 
-def frame_may_contain_secrets(api: str | None, kind: str, frame: bytes) -> bool:
+def frame_may_contain_secrets(api_key: int | None, kind: str, frame: bytes) -> bool:
     """Whether a frame may contain secrets.
 
     Args:
-        api: name of the api; None for a response without its request, which may be any.
-        kind: `Request` or `Response`.
+        api_key: of the request; None for a response without its request, which may be any.
+        kind: `request` or `response`.
     """
-    name = f"{api}{kind}"
-    return api is None or may_contain_secrets(name) or (name == _FETCH and names_metadata(frame))
+    if api_key is None or may_contain_secrets(api_key, kind):
+        return True
+    return released_name(api_key, kind) == _FETCH and names_metadata(frame)
 
 
 def names_metadata(frame: bytes) -> bool:
@@ -81,6 +90,9 @@ def body_json(
 ) -> rows.Json:
     """The message as `to_json` gives it, with its secrets replaced by `[redacted]`.
 
+    Of a message with the api key of one of Kafka's that has secrets, but without all of its fields, every text and all
+    bytes are `[redacted]`.
+
     Args:
         version: the message's version.
         show_secrets: leave secrets as they are.
@@ -88,26 +100,39 @@ def body_json(
         payloads: False replaces record batches by null.
     """
     body = to_json(message, version, unknown_tags=True)
-    name = message.spec.name
+    spec = message.spec
+    name = released_name(spec.api_key, spec.kind) if spec.family == "rpc" else None
+    known = name is None or kafka_name(message) == name
     if not show_secrets:
-        for path in SECRETS.get(name, ()):
+        if not known and may_contain_secrets(spec.api_key, spec.kind):
+            return {key: _redacted(value) for key, value in body.items()}
+        for path in SECRETS.get(name or "", ()):
             *parents, field = path.split(".")
             for place in _objects(body, parents):
                 if place.get(field) not in (None, ""):
                     place[field] = REDACTED
-        paths = CONFIGS.get(name, ())
+        paths = CONFIGS.get(name or "", ())
         for path in paths:
             if path.rpartition(".")[0] not in paths:  # synonyms are hidden with their configuration
                 for config in _objects(body, path.split(".")):
                     _hide_config(config)
-    if decode_records or not payloads or name in (_FETCH, _SNAPSHOT):
+    if decode_records or not payloads or name in _OF_METADATA:
         for first, *parents, field in _records_paths(message.spec):
             for top in _objects(body, [first]):
-                hidden = not show_secrets and _is_metadata(name, top)
+                hidden = not show_secrets and name in _OF_METADATA and (not known or _is_metadata(name, top))
                 for place in _objects(top, parents):
                     if place.get(field) is not None:
                         place[field] = _shown_records(place[field], decode_records, payloads, hidden=hidden)
     return body
+
+
+def _redacted(value: Any) -> Any:
+    """JSON with all of its texts redacted."""
+    if isinstance(value, dict):
+        return {key: _redacted(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_redacted(each) for each in value]
+    return REDACTED if isinstance(value, str) and value else value
 
 
 def _hide_config(config: rows.Json) -> None:
@@ -119,10 +144,10 @@ def _hide_config(config: rows.Json) -> None:
             each["value"] = REDACTED
 
 
-def _is_metadata(name: str, topic: rows.Json) -> bool:
-    """Whether a topic of a response is `__cluster_metadata`."""
+def _is_metadata(name: str | None, topic: rows.Json) -> bool:
+    """Whether a topic of one of the responses `_OF_METADATA` is `__cluster_metadata`."""
     named = topic.get("topic") == CLUSTER_METADATA or topic.get("topicId") == uuid_text(_METADATA_ID)
-    return name == _SNAPSHOT or (name == _FETCH and named)
+    return name == _SNAPSHOT or named
 
 
 def _shown_records(text: str, decode: bool, payloads: bool, *, hidden: bool) -> Any:

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import records
+from kafkawire.capture.kafka_fields import kafka_name
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Struct
@@ -50,7 +51,7 @@ class NamedEntities(msgspec.Struct):
 
 def topic_ids(response: Any) -> dict[UUID, str]:
     """The names of topics by their ids, in a response that has both."""
-    attribute = _TOPIC_IDS.get(response.spec.name)
+    attribute = _TOPIC_IDS.get(kafka_name(response) or "")
     topics = getattr(response, attribute) if attribute else ()
     return {topic.topic_id: topic.name for topic in topics if topic.name and topic.topic_id.int}
 

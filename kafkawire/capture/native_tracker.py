@@ -135,7 +135,7 @@ class Handler:
         secrets: Secrets,
         owns: Callable[[Ends], bool] | None,
     ) -> None:
-        self.versions = recognition.first_and_last_versions()
+        self.versions = decoder.recognizer.versions
         self._file = file
         self._decoder = decoder
         self._keep = decoder.options.keep
@@ -183,7 +183,7 @@ class Handler:
         return found if self._keep else replace(found, message=None)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
-        return Expected(api_key, version).is_answered_by(frame)
+        return self._decoder.answers(frame, api_key, version)
 
     def _asked(self, found: DecodedRequest) -> _Found:
         kept = found if self._keep or found.api_key in self._keep_requests else replace(found, message=None)
@@ -192,12 +192,12 @@ class Handler:
     # Searches ---------------------------------------------------------------------------------------------------------
 
     def find_request(self, data: bytes, starts: list[int], final: bool) -> tuple[int | None, int, int]:
-        return recognition.find_request(data, set(starts), final=final)
+        return self._decoder.recognizer.find_request(data, set(starts), final=final)
 
     def find_response(
         self, data: bytes, starts: list[int], outstanding: list[tuple[int, int, int]], final: bool
     ) -> tuple[int | None, int, int]:
-        expected = {correlation_id: Expected(*asked) for correlation_id, *asked in outstanding}
+        expected = {number: Expected(key, version, self._decoder) for number, key, version in outstanding}
         return recognition.find_response(data, set(starts), expected, final=final)
 
     # TLS --------------------------------------------------------------------------------------------------------------

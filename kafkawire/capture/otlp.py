@@ -16,6 +16,7 @@ from uuid import UUID
 import msgspec
 
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.named_entities import NamedEntities, topic_ids
 from kafkawire.rows import Exchange
 from kafkawire.wire.json_form import uuid_text
@@ -190,7 +191,7 @@ def _attributes_of_row(row: Exchange, operation: str) -> Json:
 
 
 def _partitions(message: Any) -> set[int]:
-    places = _PARTITIONS.get(message.spec.name)
+    places = _PARTITIONS.get(kafka_name(message) or "")
     if places is None:
         return set()
     topics, partitions, number = places

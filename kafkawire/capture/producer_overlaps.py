@@ -14,6 +14,7 @@ import msgspec
 
 from kafkawire import records
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.kafka_fields import kafka_name
 
 #: Limits: producers that are remembered, connections of each, overlaps that are listed.
 MOST_PRODUCERS, _MOST_CONNECTIONS, _MOST_LISTED = 10_000, 64, 100
@@ -115,6 +116,8 @@ class ProducerOverlaps:
 
 def _producers(request: Any, api_key: int | None, version: int) -> set[tuple[int, int]]:
     """The producer ids and epochs that a request is sent with."""
+    if kafka_name(request) is None:
+        return set()
     if api_key == _PRODUCE:
         found = {
             (batch.producer_id, batch.producer_epoch)

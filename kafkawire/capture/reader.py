@@ -22,8 +22,10 @@ from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
 from kafkawire.capture.tracker import Ends, LinesOfExchanges, PacketTracker, Tracker
 from kafkawire.errors import CaptureError, KeyLogError
+from kafkawire.messages import REGISTRY
 from kafkawire.rows import Exchange
 from kafkawire.wire.backend import native
+from kafkawire.wire.registry import Registry
 
 #: The packets of a file, given a function that is called with each part of it that cannot be read, and the engine of a
 #: `NativeTracker`, which takes runs of packets, or None.
@@ -172,6 +174,7 @@ def read(
     size: int | None = None,
     keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
     decode_as: Iterable[str] = (),
+    registry: Registry = REGISTRY,
 ) -> Exchanges:
     """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
 
@@ -198,6 +201,7 @@ def read(
         keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
             pcapng are used in any case.
         decode_as: encapsulations on further UDP ports, in Wireshark's syntax: `udp.port==8473,vxlan`.
+        registry: the messages, by default those of Kafka. Connections are recognised by the requests in it.
 
     Raises:
         ValueError: a rule of `decode_as` is malformed, or names an unknown encapsulation.
@@ -218,6 +222,7 @@ def read(
         live or bool(follow),
         lines,
         frozenset(keep_requests),
+        registry,
     )
     tunnels = decoded_as(decode_as)
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from kafkawire.frames import MAX_FRAME_BYTES, Request, decode_request
 from kafkawire.frames.headers import API_VERSIONS
-from kafkawire.messages import REGISTRY
+from kafkawire.wire.registry import Registry
 
 _START = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
 _SHORTEST_REQUEST, _SHORTEST_RESPONSE = 8, 4
@@ -26,11 +26,8 @@ _HEAD = _START.size
 #: Most bytes of a candidate frame that are waited for. After them its header alone decides.
 _PATIENCE = 64 << 10
 
-_VERSIONS = {
-    entry.api_key: entry.valid_versions for entry in REGISTRY if entry.family == "rpc" and entry.kind == "request"
-}
-#: Matches the beginning of every request that `request` may accept, to find candidates fast.
-_CANDIDATE = re.compile(rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}\x00.\x00[\x00-\x63])", re.DOTALL)
+#: ApiVersions requests of unknown versions up to this one, without it, are recognized.
+_MOST_API_VERSIONS = 100
 
 #: The header of a TLS record of a connection that is established: type, version, and a length up to 16 KiB + 2 KiB.
 _TLS_HEADER = re.compile(rb"[\x14-\x17]\x03\x03(?:[\x00-\x47][\x00-\xff]|\x48\x00)", re.DOTALL)
@@ -55,26 +52,6 @@ class Recognition(Enum):
     TOO_SHORT = "too short"
 
 
-def request(data: bytes | bytearray, position: int = 0) -> Recognition:
-    """Whether a request, with its size prefix, may begin at `position`."""
-    there = len(data) - position
-    if there < 8:
-        return Recognition.TOO_SHORT
-    size, api_key, version = struct.unpack_from(">ihh", data, position)
-    versions = _VERSIONS.get(api_key)
-    if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
-        return Recognition.NO
-    # Clients may send an ApiVersions of a later version; for all other apis they ask for the versions first.
-    if version not in versions and not (api_key == API_VERSIONS and 0 <= version < 100):
-        return Recognition.NO
-    if there < _START.size:
-        return Recognition.YES if there >= 4 + size else Recognition.TOO_SHORT  # ControlledShutdown v0 has no client id
-    length = _START.unpack_from(data, position)[4]
-    if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
-        return Recognition.YES if is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
-    return Recognition.NO
-
-
 class SearchResult(NamedTuple):
     """The result of a search for the beginning of a frame.
 
@@ -89,22 +66,66 @@ class SearchResult(NamedTuple):
     wanted: int
 
 
-def find_request(data: bytes, starts: Container[int], *, final: bool = False) -> SearchResult:
-    """Searches for the first request that decodes, followed by another request or by the end of the data.
+class Recognizer:
+    """Recognises the requests of a registry.
+
+    Attributes:
+        versions: the first and last version of each request, by api key.
 
     Args:
-        starts: offsets in `data` at which packets begin.
-        final: no more data will follow.
+        registry: the messages.
     """
 
-    def good(position: int, end: int) -> bool:
-        return request(data, end) is not Recognition.NO and isinstance(
-            decode_request(data[position + 4 : end]), Request
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        known = ((api_key, entry.valid_versions) for api_key, entry in registry.requests().items())
+        self.versions = {api_key: (versions[0], versions[-1]) for api_key, versions in known if versions}
+        # Matches the beginning of every request that `request` may accept, to find candidates fast.
+        keys = bytes(sorted({api_key >> 8 for api_key in self.versions}))
+        highest = max((last for _, last in self.versions.values()), default=0)
+        version = rb"\x00[\x00-\x63]" if highest < _MOST_API_VERSIONS else rb"[\x00-\x7f]."
+        self._candidate = re.compile(
+            rb"(?!\x00\x00\x00[\x00-\x07])(?=[\x00-\x10].{3}[" + re.escape(keys or b"\0") + rb"]." + version + rb")",
+            re.DOTALL,
         )
 
-    positions = (found.start() for found in _CANDIDATE.finditer(data))
-    candidates = (position for position in positions if request(data, position) is Recognition.YES)
-    return _first(data, candidates, good, starts, final)
+    def request(self, data: bytes | bytearray, position: int = 0) -> Recognition:
+        """Whether a request, with its size prefix, may begin at `position`."""
+        there = len(data) - position
+        if there < 8:
+            return Recognition.TOO_SHORT
+        size, api_key, version = struct.unpack_from(">ihh", data, position)
+        versions = self.versions.get(api_key)
+        if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
+            return Recognition.NO
+        # Clients may send an ApiVersions of a later version; for all other apis they ask for the versions first.
+        later = api_key == API_VERSIONS and 0 <= version < _MOST_API_VERSIONS
+        if not (later or versions[0] <= version <= versions[1]):
+            return Recognition.NO
+        if there < _START.size:
+            # ControlledShutdown v0 has no client id.
+            return Recognition.YES if there >= 4 + size else Recognition.TOO_SHORT
+        length = _START.unpack_from(data, position)[4]
+        if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
+            return Recognition.YES if is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
+        return Recognition.NO
+
+    def find_request(self, data: bytes, starts: Container[int], *, final: bool = False) -> SearchResult:
+        """Searches for the first request that decodes, followed by another request or by the end of the data.
+
+        Args:
+            starts: offsets in `data` at which packets begin.
+            final: no more data will follow.
+        """
+
+        def good(position: int, end: int) -> bool:
+            return self.request(data, end) is not Recognition.NO and isinstance(
+                decode_request(data[position + 4 : end], registry=self._registry), Request
+            )
+
+        positions = (found.start() for found in self._candidate.finditer(data))
+        candidates = (position for position in positions if self.request(data, position) is Recognition.YES)
+        return _first(data, candidates, good, starts, final)
 
 
 def find_response(
@@ -159,12 +180,6 @@ def _first(
     if len(data) - position >= _PATIENCE:
         return SearchResult(position, position, 0)
     return SearchResult(None, position, min(end, 2 * len(data), position + _PATIENCE) - position)
-
-
-def first_and_last_versions() -> dict[int, tuple[int, int]]:
-    """The first and last version of each request, by api key."""
-    known = ((api_key, versions) for api_key, versions in _VERSIONS.items() if api_key is not None and versions)
-    return {api_key: (versions[0], versions[-1]) for api_key, versions in known}
 
 
 def is_tls(data: bytes | bytearray) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from kafkawire import records
 from kafkawire.capture.exchange import CapturedExchange
+from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.capture.producer_overlaps import ProducerOverlaps
 from kafkawire.rows import TimelineStep
@@ -35,11 +36,14 @@ class Timeline:
         Call it for all exchanges, in their order. They need their messages (`keep` of `capture.read`).
         """
         row = matched.row
-        describe = _DESCRIPTIONS.get(row.api or "")
-        if matched.request is None or describe is None:
+        request, response = matched.request, matched.response
+        describe = None if request is None else _DESCRIPTIONS.get(kafka_name(request) or "")
+        if request is None or describe is None:
             return None
-        found = NamedEntities().add(matched.request, matched.version)
-        if (assigned := _assigned(matched)) >= 0:
+        if response is not None and kafka_name(response) is None:
+            response = None
+        found = NamedEntities().add(request, matched.version)
+        if (assigned := _assigned(response)) >= 0:
             found.producer_ids.add(assigned)
         mine = not (self._ids.isdisjoint(found.transactional_ids) and self._producer_ids.isdisjoint(found.producer_ids))
         if not mine:
@@ -57,7 +61,7 @@ class Timeline:
             broker=row.broker,
             api=row.api,
             version=row.version,
-            what=describe(matched.request, matched.response),
+            what=describe(request, response),
             transactional_id=_only(found.transactional_ids),
             producer_id=_only(found.producer_ids),
             latency_ms=row.latency_ms,
@@ -67,11 +71,10 @@ class Timeline:
         )
 
 
-def _assigned(matched: CapturedExchange) -> int:
-    """The producer id in the response to InitProducerId; -1 for none."""
-    response = matched.response
-    assigned: int = getattr(response, "producer_id", -1) if matched.row.api == "InitProducerId" else -1
-    return assigned
+def _assigned(response: Any) -> int:
+    """The producer id in a response to InitProducerId; -1 for none."""
+    is_assignment = response is not None and response.spec.api_key == _INIT_PRODUCER_ID
+    return response.producer_id if is_assignment else -1
 
 
 def _only(values: set[Any]) -> Any:
@@ -142,14 +145,15 @@ def _places(topics: Iterable[tuple[str, Iterable[int]]]) -> str:
     return ", ".join(f"{name}-{partition}" for name, partitions in topics for partition in partitions)
 
 
+_INIT_PRODUCER_ID = 22
 _DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
-    "InitProducerId": _init_producer_id,
-    "AddPartitionsToTxn": _add_partitions,
-    "AddOffsetsToTxn": lambda request, response: f"group {request.group_id}",
-    "Produce": _produce,
-    "TxnOffsetCommit": _offsets,
-    "EndTxn": _end,
-    "WriteTxnMarkers": _markers,
+    "InitProducerIdRequest": _init_producer_id,
+    "AddPartitionsToTxnRequest": _add_partitions,
+    "AddOffsetsToTxnRequest": lambda request, response: f"group {request.group_id}",
+    "ProduceRequest": _produce,
+    "TxnOffsetCommitRequest": _offsets,
+    "EndTxnRequest": _end,
+    "WriteTxnMarkersRequest": _markers,
 }
 
 

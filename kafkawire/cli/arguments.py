@@ -14,14 +14,27 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.printable import printable
 
 if TYPE_CHECKING:
-    from kafkawire._loading import Namespace
     from kafkawire.wire.message import Message
     from kafkawire.wire.registry import Registry
 
 NAME_HELP = "A message's name, DescribeProducersResponse; kip-664-draft:NAME for a layout that was only proposed."
 
 SchemasOption = Annotated[
-    str | None, typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's.")
+    str | None,
+    typer.Option(
+        "--schemas",
+        metavar="DIR|PACKAGE",
+        help="Message schemas of your own, or a package generated from them, instead of Kafka's.",
+    ),
+]
+MoreSchemasOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schemas",
+        metavar="DIR|PACKAGE",
+        help="Message schemas of your own, or a package generated from them, over Kafka's: of messages with one name "
+        "or api key, yours counts.",
+    ),
 ]
 
 #: Bytes of an input that is read as a whole: as many as a request has at most (socket.request.max.bytes).
@@ -86,38 +99,66 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def message_class(name: str, schemas: str | None = None) -> type[Message]:
-    """The class of `[namespace:]name`, or of a message of the folder `schemas`; a usage error where there is none."""
+    """The class of `[namespace:]name`, or of a message of `schemas`; a usage error where there is none."""
     if schemas is not None:
         from difflib import get_close_matches
 
-        loaded = own_messages(schemas)
-        if name not in loaded.__all__:
-            near = get_close_matches(name, loaded.__all__, n=3) or loaded.__all__[:3]
+        registry = own_registry(schemas)
+        names = sorted(registry.entries)
+        if name not in registry.entries:
+            near = get_close_matches(name, names, n=3) or names[:3]
             raise typer.BadParameter(f"no message of {schemas} is named {name!r}; near: {', '.join(near)}")
-        return loaded[name]
+        return registry.load(registry.entries[name])
     namespace, bare = split_name(name)
     return message_of(registry_of(namespace), bare)
 
 
 def registry_with(schemas: str | None) -> Registry:
-    """The messages of Kafka, with those of the folder `schemas` on top."""
+    """The messages of Kafka, with those of `schemas` on top."""
     from kafkawire.messages import REGISTRY
 
-    return REGISTRY if schemas is None else own_messages(schemas).registry.over(REGISTRY)
+    return REGISTRY if schemas is None else own_registry(schemas).over(REGISTRY)
 
 
-def own_messages(schemas: str) -> Namespace:
-    """The messages of the folder `schemas`; what has no effect in them is reported on standard error."""
+def own_registry(schemas: str) -> Registry:
+    """The messages of a folder of schemas, or of a generated package: its folder or its name.
+
+    What has no effect in schemas is reported on standard error.
+    """
     import warnings
 
     import kafkawire
 
+    if os.path.isfile(os.path.join(schemas, "__init__.py")):
+        parent, name = os.path.split(os.path.abspath(schemas))
+        return _package_registry(parent, name)
+    if not os.path.exists(schemas) and all(map(str.isidentifier, schemas.split("."))):
+        return _package_registry(os.getcwd(), schemas)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         loaded = kafkawire.load_schemas(schemas)
     for warning in found:
         typer.echo(f"warning: {printable(str(warning.message))}", err=True)
-    return loaded
+    return loaded.registry
+
+
+def _package_registry(parent: str, name: str) -> Registry:
+    """The registry of a generated package, which may lie in the folder `parent`; a usage error for other names."""
+    from importlib import import_module
+
+    from kafkawire.wire.registry import Registry
+
+    sys.path.append(parent)  # last: it hides no other module
+    try:
+        registry = getattr(import_module(name), "REGISTRY", None)
+    except Exception as error:  # the package's own code runs
+        text = f"{name} is neither a folder of schemas nor a package that can be imported: {error}"
+        raise typer.BadParameter(printable(text), param_hint="--schemas") from None
+    finally:
+        sys.path.remove(parent)
+    if not isinstance(registry, Registry):
+        raise typer.BadParameter(f"{name} is no package of messages (schema generate makes one)")
+    return registry
 
 
 def message_of(registry: Registry, bare: str) -> type[Message]:

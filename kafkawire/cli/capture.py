@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
+from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli import capture_options as given
-from kafkawire.cli import output, output_file
 from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
@@ -42,6 +42,7 @@ def capture(
     keylog: given.Keylog = None,
     decode_as: given.DecodeAs = None,
     follow: given.Follow = False,
+    schemas: arguments.MoreSchemasOption = None,
     api: given.Api = None,
     client_id: given.ClientId = None,
     topic: given.Topic = None,
@@ -73,6 +74,8 @@ def capture(
       kafkawire capture trace.pcap --timeline orders-service
     Over TLS, with the secrets that a client or broker has written:
       kafkawire capture trace.pcap --keylog keys.log
+    Messages of your own, whose schemas are in my/:
+      kafkawire capture trace.pcap --body --schemas my/
     A ring buffer that dumpcap or tcpdump rotates over; the quotes keep the pattern from the shell:
       kafkawire capture --follow 'ring*.pcapng'
     One message as bytes:
@@ -95,14 +98,16 @@ def capture(
         raise typer.BadParameter("otlp-json has spans: it excludes --stats, --timeline, --body and --records")
     printed = output.Format.jsonl if spans else None if format is None else output.Format(format.value)
     inputs = [each for file in files for each in (file, *(files_of(file) if is_ring(file) else ()))]
-    output_file.check_output(to, [*inputs, *(keylog or ())])
+    output_file.check_output(to, [*inputs, *(keylog or ()), schemas])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
     rules = given.checked_rules(decode_as)
     body = (body or records) and not stats and timeline is None
+    registry = arguments.registry_with(schemas)
     selection = given.selection(
         apis=api,
+        registry=registry,
         client_ids=client_id,
         topics=topic,
         transactional_ids=transactional_id,
@@ -144,6 +149,7 @@ def capture(
                     size=None if opened is None else opened.size,
                     keylog=keylog or (),
                     decode_as=rules,
+                    registry=registry,
                 )
                 overlaps = ProducerOverlaps()
                 for matched in _matched(found, file, notes):

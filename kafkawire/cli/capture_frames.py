@@ -40,12 +40,12 @@ class FrameFiles:
         row = matched.row
         name = f"{self._number:06}-{row.api or 'unknown'}" + ("" if row.version is None else f"-v{row.version}")
         for ending, kind, frame in (
-            ("req", "Request", matched.request_frame),
-            ("resp", "Response", matched.response_frame),
+            ("req", "request", matched.request_frame),
+            ("resp", "response", matched.response_frame),
         ):
             if frame is None:
                 continue
-            if not self._show_secrets and frame_may_contain_secrets(row.api, kind, frame):
+            if not self._show_secrets and frame_may_contain_secrets(row.api_key, kind, frame):
                 self._save(f"{name}.{ending}.withheld", _WITHHELD)
             else:
                 self._save(f"{name}.{ending}.bin", frame)

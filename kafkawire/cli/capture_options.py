@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from kafkawire.capture import ExchangeSelection
+    from kafkawire.wire.registry import Registry
 
 Files = Annotated[
     list[str],
@@ -135,6 +136,7 @@ Time = Annotated[
 def selection(
     *,
     apis: list[str] | None,
+    registry: Registry,
     client_ids: list[str] | None,
     topics: list[str] | None,
     transactional_ids: list[str] | None,
@@ -149,6 +151,7 @@ def selection(
 
     Args:
         apis: names or numbers of apis; each list selects any of its values, None all.
+        registry: the messages, whose requests name the apis.
         client_ids, topics, transactional_ids, producer_ids: as in the messages.
         errors: only exchanges with an error code.
         slow_ms: least latency in milliseconds.
@@ -159,7 +162,7 @@ def selection(
     from kafkawire.cli.ranges import time_range
 
     for api in apis or ():
-        _known_api(api)
+        _known_api(api, registry)
     return ExchangeSelection(
         apis=tuple(apis or ()),
         client_ids=tuple(client_ids or ()),
@@ -185,14 +188,13 @@ def checked_rules(rules: list[str] | None) -> tuple[str, ...]:
     return tuple(rules or ())
 
 
-def _known_api(api: str) -> None:
+def _known_api(api: str, registry: Registry) -> None:
     from difflib import get_close_matches
-
-    from kafkawire.kafka_api_keys import KEYS
 
     if re.fullmatch(r"-?\d{1,5}|UNKNOWN_-?\d{1,5}", api, re.IGNORECASE | re.ASCII):
         return
-    names = {name.lower(): name for name in KEYS}
+    known = (request.name.removesuffix("Request") for request in registry.requests().values())
+    names = {name.lower(): name for name in known}
     if api.lower() not in names:
         near = [names[name] for name in get_close_matches(api.lower(), names, n=3)]
         hint = f"; near: {', '.join(near)}" if near else ""

@@ -103,7 +103,9 @@ def _frame(
     if api_key is None or version is None:
         request = frames.decode_request(raw, registry=registry)
         if isinstance(request, frames.UndecodedRequest):
-            raise arguments.InputError(request.reason)
+            unknown = request.api_key is not None and registry.rpc(request.api_key, "request") is None
+            hint = "; for a message of your own, give its schemas with --schemas" if unknown and not schemas else ""
+            raise arguments.InputError(request.reason + hint)
         header_version = frames.request_header_version(type(request.body), request.version)
         return _framed(request.header, header_version, request.body, request.version)
     response = frames.decode_response(raw, api_key=api_key, version=version, registry=registry)

@@ -265,12 +265,12 @@ def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.S
     row = matched.row
     shared = {name: getattr(row, name) for name in ("file", "connection", "client", "broker", *_HEADER, "problem")}
     if row.request_bytes is not None:
-        data = _shown(row.api, "Request", matched.request_frame, show_secrets)
+        data = _shown(row.api_key, "request", matched.request_frame, show_secrets)
         yield _Frame(**shared, frame="request", time=row.time, time_ns=row.time_ns, bytes=row.request_bytes,
                      packet=row.packet, errors={}, data=data)  # fmt: skip
     if row.response_bytes is not None:
         at = row.response_time_ns
-        data = _shown(row.api, "Response", matched.response_frame, show_secrets)
+        data = _shown(row.api_key, "response", matched.response_frame, show_secrets)
         yield _Frame(**shared, frame="response", time=None if at is None else iso_time(at), time_ns=at,
                      bytes=row.response_bytes, packet=row.response_packet, errors=row.errors, data=data)  # fmt: skip
     if row.request_bytes is None and row.response_bytes is None:
@@ -278,6 +278,6 @@ def _frames(matched: CapturedExchange, show_secrets: bool) -> Iterator[msgspec.S
                      data=None)  # fmt: skip
 
 
-def _shown(api: str | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
-    hidden = frame is None or (not show_secrets and frame_may_contain_secrets(api, kind, frame))
+def _shown(api_key: int | None, kind: str, frame: bytes | None, show_secrets: bool) -> bytes | None:
+    hidden = frame is None or (not show_secrets and frame_may_contain_secrets(api_key, kind, frame))
     return None if hidden else frame

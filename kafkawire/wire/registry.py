@@ -132,6 +132,11 @@ class Registry:
         cls: type[Message] = getattr(import_module(f"{self.package}.{entry.module}"), entry.name)
         return cls
 
+    def requests(self) -> dict[int, Entry]:
+        """Api key -> the request that comes in frames with this key."""
+        found = self._by_key.items()
+        return {key: entry for (key, kind, family), entry in found if (kind, family) == ("request", "rpc")}
+
     def rpc(self, api_key: int, kind: str) -> type[Message] | None:
         """The class of an api key's request or response (`kind`); None for an unknown api key."""
         key = api_key, kind

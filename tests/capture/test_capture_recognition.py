@@ -20,7 +20,9 @@ from wiretap import (
 from kafkawire import capture
 from kafkawire.capture import recognition
 from kafkawire.frames import encode_request
-from kafkawire.messages import ApiVersionsRequest
+from kafkawire.messages import REGISTRY, ApiVersionsRequest
+
+RECOGNIZER = recognition.Recognizer(REGISTRY)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +71,11 @@ def test_waits_for_a_candidate_frame_up_to_a_limit() -> None:
     """After the limit its header decides, if a packet begins with it."""
     head = encode_request(ApiVersionsRequest(), version=0, correlation_id=1, client_id="tests")
     begun = b"xx" + (1 << 20).to_bytes(4, "big") + head[4:]
-    assert recognition.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)
+    assert RECOGNIZER.find_request(begun, {2}) == (None, 2, 2 * len(begun) - 2)
     begun += bytes(recognition._PATIENCE)
-    assert recognition.find_request(begun, {2}) == (2, 2, 0)
-    assert recognition.find_request(begun, set()).offset is None
-    assert recognition.find_request(begun, {2}, final=True).offset is None
+    assert RECOGNIZER.find_request(begun, {2}) == (2, 2, 0)
+    assert RECOGNIZER.find_request(begun, set()).offset is None
+    assert RECOGNIZER.find_request(begun, {2}, final=True).offset is None
 
 
 def _tls_record(size: int, kind: int = 23) -> bytes:

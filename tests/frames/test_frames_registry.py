@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from own_schemas import with_start_times, write
 
 import kafkawire
 from kafkawire import frames
 from kafkawire.codegen import generate
 from kafkawire.messages import REGISTRY, ApiVersionsRequest
 
-SCHEMAS = Path(__file__).parents[2] / "schemas" / "kafka"
-TEXT = {"name": "Text", "type": "string", "versions": "0+"}
-PING: dict[str, Any] = {
-    "name": "PingRequest",
-    "type": "request",
-    "apiKey": 9001,
-    "listeners": ["broker"],
-    "validVersions": "0-1",
-    "flexibleVersions": "1+",
-    "fields": [TEXT],
-}
-PONG = PING | {"name": "PingResponse", "type": "response", "listeners": []}
-
-
-def with_start_times(folder: Path) -> None:
-    """ListTransactions with a version that Kafka does not have, as an edit of the shipped schemas."""
-    for name in ("ListTransactionsRequest", "ListTransactionsResponse"):
-        schema = json.loads((SCHEMAS / "rpc" / f"{name}.json").read_text())
-        last = int(schema["validVersions"].rpartition("-")[2])
-        schema["validVersions"] = f"0-{last + 1}"
-        schema["fields"].append({"name": "Extra", "type": "int64", "versions": f"{last + 1}+"})
-        (folder / f"{name}.json").write_text(json.dumps(schema))
-
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for schema in (PING, PONG):
-        (folder / f"{schema['name']}.json").write_text(json.dumps(schema))
+    folder = write(tmp_path / "mine")
     with_start_times(folder)
     return folder
 

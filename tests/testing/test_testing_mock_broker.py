@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_schemas import PING, PONG, with_start_times
 
 import kafkawire
 from kafkawire import frames
@@ -28,7 +29,6 @@ from kafkawire.messages import (
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
 from kafkawire.testing import Fault, MockBroker
-from tests.frames.test_frames_registry import PING, PONG, with_start_times
 from tools.recordings.raw_client import RawCluster
 
 HEARTBEAT = HeartbeatRequest(group_id="g", member_id="m")
