@@ -136,8 +136,11 @@ class LogRows:
         codecs: list[bytes],
         timestamp_types: tuple[bytes, bytes],
         markers: tuple[bytes, bytes],
+        states: list[bytes],
         printable: bytes,
         marker_records: bool,
         max_batch_bytes: int,
     ) -> None: ...
-    def lines(self, data: _Bytes, origin: int, start: int, until: int, most: int) -> tuple[_Bytes, int, bool]: ...
+    def lines(
+        self, data: _Bytes, origin: int, starts: _Int64, states: NDArray[np.int8] | None, most: int
+    ) -> tuple[_Bytes, int, bool]: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 from kafkawire.cli import dump_options as given
@@ -19,8 +20,9 @@ from kafkawire.cli.table import View, Views
 from kafkawire.rows.base import Columns, Lines
 
 if TYPE_CHECKING:
-    from kafkawire.logdir import LogDirectory, LogFile, Options
+    from kafkawire.logdir import LogDirectory, LogFile, Options, OutcomesByFile
     from kafkawire.logdir.located_file import LocatedFile
+    from kafkawire.logdir.view import IsolationLevel
     from kafkawire.rows import Row
 
     #: A row, or many of them.
@@ -51,6 +53,8 @@ def dump(
     skip_record_metadata: given.SkipRecordMetadata = False,
     no_payloads: given.NoPayloads = False,
     show_secrets: given.ShowSecrets = False,
+    isolation_level: given.IsolationLevel = None,
+    transaction: given.Transaction = False,
     stats: given.Stats = False,
     offset: given.Offset = None,
     time: given.Time = None,
@@ -83,6 +87,8 @@ def dump(
     The records of an hour, of one producer, as a Parquet file:
       kafkawire dump /var/kafka-logs/orders-* --print-data-log --producer-id 4001 \\
         --time 2026-11-21T10:00..2026-11-21T11:00 -o orders.parquet
+    Exactly the records of committed transactions, and of none:
+      kafkawire dump /var/kafka-logs/orders-0 --print-data-log --isolation-level read_committed
     How well do topics compress, and where are offsets missing?
       kafkawire dump /var/kafka-logs --stats
     Do the indexes agree with their logs?
@@ -99,6 +105,9 @@ def dump(
     )
     if sum((stats, verify_index_only, index_sanity_check)) > 1:
         raise typer.BadParameter("--stats, --verify-index-only and --index-sanity-check exclude each other")
+    by_outcome = isolation_level is not None or transaction
+    if by_outcome and (stats or verify_index_only or index_sanity_check):
+        raise typer.BadParameter("--isolation-level and --transaction are for the rows of segments")
     payloads = (print_data_log or skip_record_metadata or decode_as is not None) and not no_payloads
     deep = deep_iteration or print_data_log or skip_record_metadata or decode_as is not None
     options = logdir.Options(
@@ -123,19 +132,27 @@ def dump(
     directory = logdir.open(*chosen)
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
-    wanted = list(logdir.wanted_files(directory.files, options.selection))
+    listed = (file for file in directory.files if isolation_level is None or file.kind == "log")
+    wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()
-    unset = (*(() if payloads else _PAYLOAD), *(() if options.metadata or not deep else _METADATA))
+    unset = (
+        *(() if payloads else _PAYLOAD),
+        *(() if options.metadata or not deep else _METADATA),
+        *(() if transaction else ("transaction",)),
+    )
     rows_of_file: RowsOf = logdir.rows_of
     if output.takes_lines(format, to):
         rows_of_file = _lines_of_file
     elif output.takes_columns(format, to):
         rows_of_file = _columns_of_file
+    if by_outcome:
+        outcomes = logdir.OutcomesByFile(directory.partitions, chosen)
+        rows_of_file = _seen(rows_of_file, outcomes, isolation_level, transaction)
     with progress(total_size(wanted), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
         output.print_rows(
             _counted(directory, found, outcome),
-            _kinds(options, stats),
+            _kinds(options, stats, isolation_level),
             format=format,
             output=to,
             views=_views(),
@@ -155,15 +172,15 @@ def _views() -> Views:
         rows.BatchRow: View(
             columns=(
                 "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
-                "producer_epoch", "sequence", "leader_epoch", "transactional", "control",
+                "producer_epoch", "sequence", "leader_epoch", "transactional", "control", "transaction",
             ),
             primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
             minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
         ),
         rows.RecordRow: View(
             columns=(
-                "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "key_size",
-                "value_size", *_PAYLOAD,
+                "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "transaction",
+                "key_size", "value_size", *_PAYLOAD,
             ),
             primary=("offset", "timestamp", "control", "key", "key_base64", "value", "value_base64"),
             minor=("key_size", "value_size", "sequence"),
@@ -191,7 +208,7 @@ def _all_of(kind: type[Row]) -> View:
     return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
 
 
-def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
+def _kinds(options: Options, stats: bool, isolation_level: str | None) -> Sequence[type[Row]]:
     """The kinds of rows that can occur: their fields are the columns of csv and Parquet."""
     from kafkawire import rows
 
@@ -199,6 +216,8 @@ def _kinds(options: Options, stats: bool) -> Sequence[type[Row]]:
         return (rows.Stats, rows.DamageRow)
     if options.indexes != "show":
         return (rows.Check, rows.DamageRow)
+    if isolation_level is not None:
+        return (rows.BatchRow, *((rows.RecordRow,) if options.deep else ()), rows.DamageRow)
     without = {rows.Stats, rows.Check, *(() if options.deep else (rows.RecordRow,))}
     return [kind for kind in rows.LOG_ROWS.values() if kind not in without]
 
@@ -207,6 +226,19 @@ def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: Row
     """The rows of files, one file after the other."""
     for file in files:
         yield from _moving(file, rows_of(file, options), advance)
+
+
+def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | None, shown: bool) -> RowsOf:
+    """The rows of segments by what became of their transactions."""
+    from kafkawire.logdir import View
+
+    def found(file: LocatedFile, options: Options) -> Iterator[Made]:
+        if file.kind == "log":
+            view = View(outcomes=outcomes.of(file), isolation_level=level, shown=shown)
+            options = msgspec.structs.replace(options, view=view)
+        return rows_of(file, options)
+
+    return found
 
 
 def _lines_of_file(file: LocatedFile, options: Options) -> Iterator[Made]:

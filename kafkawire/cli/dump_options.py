@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -33,6 +33,20 @@ NoPayloads = Annotated[
 ]
 ShowSecrets = Annotated[
     bool, typer.Option("--show-secrets", help="Credentials, tokens and passwords in __cluster_metadata as they are.")
+]
+IsolationLevel = Annotated[
+    Literal["read_uncommitted", "read_committed"] | None,
+    typer.Option(
+        "--isolation-level",
+        help="Only what a consumer of this level gets: data from the log start offset up to the last stable offset "
+        "(read_uncommitted: the high watermark).",
+    ),
+]
+Transaction = Annotated[
+    bool,
+    typer.Option(
+        "--transaction", help="A field with the state of each transaction: none, committed, aborted, open, unknown."
+    ),
 ]
 Stats = Annotated[
     bool, typer.Option("--stats", help="A row for each partition: batches, records, codecs, producers, gaps.")

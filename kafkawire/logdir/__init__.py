@@ -10,6 +10,11 @@ for file in directory.files:
         ...
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from kafkawire.logdir.directory import BrokerDirectory, LogDirectory, Partition, Unreadable, open
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.file_source import FileSource
@@ -18,16 +23,41 @@ from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
 
+if TYPE_CHECKING:
+    from kafkawire.logdir.isolation import OutcomesByFile, outcomes_of
+    from kafkawire.logdir.transaction_states import Outcomes
+    from kafkawire.logdir.view import View
+
+#: Name -> module: what needs NumPy is imported on first use.
+_HOMES = {
+    "Outcomes": "transaction_states",
+    "OutcomesByFile": "isolation",
+    "View": "view",
+    "outcomes_of": "isolation",
+}
+
 __all__ = [
     "BrokerDirectory",
     "FileSource",
     "LogDirectory",
     "LogFile",
     "Options",
+    "Outcomes",
+    "OutcomesByFile",
     "Partition",
     "Selection",
     "Unreadable",
+    "View",
     "open",
+    "outcomes_of",
     "rows_of",
     "wanted_files",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kafkawire.logdir' has no attribute {name!r}")
+    value = getattr(import_module(f"kafkawire.logdir.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

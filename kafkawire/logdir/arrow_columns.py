@@ -19,6 +19,7 @@ from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.row_arrays import KNOWN, Piece
+from kafkawire.records.array_types import Int8
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import controls_of
 from kafkawire.wire.backend import native
@@ -50,20 +51,18 @@ def columns_of(
         yield from rows_of(file, options)
         return
 
-    def write(found: Batches, at: int, stop: int) -> tuple[rows.Columns | None, int, bool]:
-        first, last = found.start.searchsorted([at, stop]).tolist()
-        piece = _piece(found, first, last, deep=options.deep)
+    def write(found: Batches, first: int, last: int, states: Int8 | None) -> tuple[rows.Columns | None, int, bool]:
+        piece = _piece(found, first, last, states, deep=options.deep)
         if piece is None:
-            return None, at, True
+            return None, first, True
         arrays = {name: piece.repeated(value) for name, value in constants.items() if value is not None}
         arrays |= {name: array for name in names if (array := piece.array(name, fields, encode)) is not None}
-        after = int(found.start[piece.stop]) if piece.stop < len(found) else len(found.data)
-        return rows.Columns(found.origin + at, piece.length, arrays), after, False
+        return rows.Columns(found.origin + int(found.start[first]), piece.length, arrays), piece.stop, False
 
     yield from runs_of(file, options, write)
 
 
-def _piece(found: Batches, first: int, last: int, *, deep: bool) -> Piece | None:
+def _piece(found: Batches, first: int, last: int, states: Int8 | None, *, deep: bool) -> Piece | None:
     """The batches from `first` on, at most up to `last`, that can be one piece; None where the first is refused."""
     controls = controls_of(found)
     refused = [index for index in controls.malformed if index >= first]
@@ -71,7 +70,7 @@ def _piece(found: Batches, first: int, last: int, *, deep: bool) -> Piece | None
         refused += (first + np.flatnonzero(found.size[first:last] > _MOST_BYTES)).tolist()
     last = min(last, *refused) if refused else last
     if not deep:
-        return Piece(found, first, last, None, controls) if last > first else None
+        return Piece(found, first, last, None, controls, states) if last > first else None
     data = np.frombuffer(found.data, np.uint8)
     limit = min(found.max_batch_bytes, _MOST_BYTES)
     while last > first:
@@ -79,6 +78,6 @@ def _piece(found: Batches, first: int, last: int, *, deep: bool) -> Piece | None
         columns, copied, malformed, stop, _ = native.record_columns(data, found.start[:last], first, _PIECE, limit)
         if not malformed:
             records = Records(found, data if copied is None else copied, (), *columns)
-            return Piece(found, first, stop, records, controls) if stop > first else None
+            return Piece(found, first, stop, records, controls, states) if stop > first else None
         last = int(malformed[0])
     return None

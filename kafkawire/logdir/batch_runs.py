@@ -6,7 +6,7 @@ the way of `rows_of`: damage, other magics, batches that go back in offset, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafkawire import rows
@@ -16,16 +16,15 @@ from kafkawire.logdir.read_options import Options
 from kafkawire.records import INTERNAL_TOPICS, Batch, Damage
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+    from kafkawire.records.array_types import Int8
     from kafkawire.records.columns import Batches
 
 T = TypeVar("T")
 
-#: Writes the batches that begin in `data[at:stop]` of some batches, or the first of them: what it made of them (None:
-#: nothing), where the first begins that is not among them, and whether that one was refused.
-Write = Callable[["Batches", int, int], tuple[T | None, int, bool]]
+#: Writes some batches from one index up to another, or the first of them: what it made of them (None: nothing), the
+#: index of the first that is not among them, and whether that one was refused. Last the states of all their
+#: transactions, where these are shown.
+Write = Callable[["Batches", int, int, "Int8 | None"], tuple[T | None, int, bool]]
 
 
 class Fields(NamedTuple):
@@ -41,11 +40,12 @@ def fields_of(file: LocatedFile, options: Options) -> Fields | None:
     plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
     if file.kind not in BATCHES or not plain:
         return None
-    shown = record_options(file, options)
-    if options.payloads and (shown["decode_as"] or shown["topic"]) in INTERNAL_TOPICS:
+    given = record_options(file, options)
+    if options.payloads and (given["decode_as"] or given["topic"]) in INTERNAL_TOPICS:
         return None
-    record = rows.RecordRow.fields(payload=options.payloads, metadata=options.metadata) if options.deep else ()
-    return Fields(rows.field_names(rows.BatchRow), record)
+    shown = {"transaction": options.transaction}
+    of_record = {"payload": options.payloads, "metadata": options.metadata, **shown}
+    return Fields(rows.BatchRow.fields(**shown), rows.RecordRow.fields(**of_record) if options.deep else ())
 
 
 def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[rows.Row | T]:
@@ -80,28 +80,29 @@ def _as_rows(item: Batch | Damage, file: LocatedFile, options: Options, followin
 def _run(
     found: Batches, file: LocatedFile, options: Options, write: Write[T], following: int
 ) -> Iterator[rows.Row | T]:
-    """What is made of batches; rows for those that are refused, and where offsets go back."""
+    """What is made of batches; rows for those that are refused, where offsets go back, and where the view has more to
+    say than whether a batch is read."""
     import numpy as np
 
     expected = np.concatenate([np.array([following]), found.last_offset[:-1] + 1])
-    aside = np.flatnonzero(found.base_offset < expected)
+    aside, states = found.base_offset < expected, None
+    if options.view is not None:
+        seen = options.view.see(found)
+        aside |= seen.lost | seen.parted
+        if not (seen.kept | aside).all():
+            chosen = seen.kept | aside
+            found, expected, aside = found.where(chosen), expected[chosen], aside[chosen]
+            seen = seen._replace(states=seen.states[chosen])
+        states = seen.states if options.view.shown else None
     at = 0
-    for stop in [*found.start[aside].tolist(), len(found.data)]:
+    for stop in [*np.flatnonzero(aside).tolist(), len(found)]:
         while at < stop:
-            made, at, refused = write(found, at, stop)
+            made, at, refused = write(found, at, stop, states)
             if made is not None:
                 yield made
             if refused:
-                at = yield from _one(found, at, file, options, expected)
-        if stop < len(found.data):
-            at = yield from _one(found, at, file, options, expected)
-
-
-def _one(
-    found: Batches, at: int, file: LocatedFile, options: Options, expected: npt.NDArray[np.int64]
-) -> Generator[rows.Row, None, int]:
-    """The rows of the batch at `at`; returns where it ends."""
-    index = int(found.start.searchsorted(at))
-    batch = found.batch(index)
-    yield from _as_rows(batch, file, options, int(expected[index]))
-    return at + batch.size
+                yield from _as_rows(found.batch(at), file, options, int(expected[at]))
+                at += 1
+        if stop < len(found):
+            yield from _as_rows(found.batch(at), file, options, int(expected[at]))
+            at += 1

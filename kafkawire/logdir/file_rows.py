@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from msgspec import UNSET
+
 from kafkawire import rows
 from kafkawire.errors import RecordError
 from kafkawire.logdir import indexes, text_files
@@ -105,25 +107,29 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
     """
     place = file.place
     shown = record_options(file, options)
-    selection = options.selection
-    everything = selection.all
+    selection, view = options.selection, options.view
+    first = None if view is None else view.offsets[0]
+    everything = selection.all and first is None
     for item in found:
-        if isinstance(item, Damage):
-            yield rows.DamageRow.of(item, **place)
+        seen = item if view is None or isinstance(item, Damage) else view.reads(item)
+        if isinstance(seen, Damage):
+            yield rows.DamageRow.of(seen, **place)
+        if isinstance(item, Damage) or isinstance(seen, Damage) or not seen:
             continue
+        transaction = view.state(item) if view is not None and view.shown else UNSET
         control, problem = None, None
         try:
             control = item.control
         except RecordError as error:
             control, problem = Control(MALFORMED), error
-        yield rows.BatchRow.of(item, control, **place)
+        yield rows.BatchRow.of(item, control, transaction, **place)
         try:
             if problem:
                 raise problem
             if options.deep and (options.metadata or control is None):
                 for record in item.records:
-                    if everything or selection.record(record):
-                        yield rows.RecordRow.of(record, item, control, **shown)
+                    if everything or (selection.record(record) and (first is None or record.offset >= first)):
+                        yield rows.RecordRow.of(record, item, control, transaction=transaction, **shown)
         except RecordError as error:
             damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
             yield rows.DamageRow.of(damage, **place)

@@ -15,12 +15,14 @@ from kafkawire.logdir.batch_runs import fields_of, runs_of
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
+from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records import CODECS, CONTROL_TYPES
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.control import ABORT, COMMIT
 from kafkawire.wire.backend import native
 
 if TYPE_CHECKING:
+    from kafkawire.records.array_types import Int8
     from kafkawire.records.columns import Batches
 
 #: Bytes of one piece of lines, roughly.
@@ -44,12 +46,14 @@ def lines_of(
         yield from rows_of(file, options)
         return
 
-    def write(found: Batches, at: int, stop: int) -> tuple[rows.Lines | None, int, bool]:
+    def write(found: Batches, first: int, stop: int, states: Int8 | None) -> tuple[rows.Lines | None, int, bool]:
         import numpy as np
 
         data = np.frombuffer(found.data, np.uint8)
-        lines, after, refused = writer.lines(data, found.origin, at, stop, _PIECE)
-        return rows.Lines(found.origin + at, lines.data) if len(lines) else None, after, refused
+        of_chosen = None if states is None else states[first:stop]
+        lines, count, refused = writer.lines(data, found.origin, found.start[first:stop], of_chosen, _PIECE)
+        made = rows.Lines(found.origin + int(found.start[first]), lines.data) if len(lines) else None
+        return made, first + count, refused
 
     yield from runs_of(file, options, write)
 
@@ -81,6 +85,7 @@ def writer_of(
             list(map(encode, CODECS)),
             (encode(TIMESTAMP_TYPES[0]), encode(TIMESTAMP_TYPES[1])),
             (encode(CONTROL_TYPES[ABORT]), encode(CONTROL_TYPES[COMMIT])),
+            list(map(encode, STATES)),
             printable() if options.deep and options.payloads else b"",
             not options.payloads,
             options.max_batch_bytes,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import MAX_BATCH_BYTES
+
+if TYPE_CHECKING:
+    from kafkawire.logdir.view import View
 
 #: What is done with indexes: their entries are shown and checked, only checked against the log, or only looked at as a
 #: broker does when it starts.
@@ -29,6 +32,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
         max_bytes: the number of bytes at a file's beginning in which the batches must lie.
         selection: the rows to return.
+        view: how its transactions are seen, of the one partition whose segments are read; None: all rows, without their
+            states.
     """
 
     deep: bool = False
@@ -41,3 +46,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_bytes: int = MAX_BATCH_BYTES
     max_bytes: int | None = None
     selection: Selection = Selection()
+    view: View | None = None
+
+    @property
+    def transaction(self) -> bool:
+        """Whether rows have the state of their transaction."""
+        return self.view is not None and self.view.shown

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from kafkawire import rows
 from kafkawire.logdir.batch_runs import Fields
-from kafkawire.records.array_types import Bools, Bytes, Int32, Int64
+from kafkawire.logdir.transaction_states import STATES
+from kafkawire.records.array_types import Bools, Bytes, Int8, Int32, Int64
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import Controls
 from kafkawire.records.control_json import decoded_control
@@ -31,15 +32,24 @@ _TYPES = {field.name: field.type for field in arrow.schema([rows.BatchRow, rows.
 
 
 class Piece:
-    """Batches `first` to `stop`, without it, of some batches, and their records (None: not wanted).
+    """Batches `first` to `stop`, without it, of some batches, and their records (None: not wanted). `states`: of the
+    transactions of all batches.
 
     Attributes:
         length: how many rows. is_record: whose rows they are.
     """
 
-    def __init__(self, batches: Batches, first: int, stop: int, records: Records | None, controls: Controls) -> None:
+    def __init__(
+        self,
+        batches: Batches,
+        first: int,
+        stop: int,
+        records: Records | None,
+        controls: Controls,
+        states: Int8 | None = None,
+    ) -> None:
         self.batches, self.first, self.stop = batches, first, stop
-        self.records, self.controls = records, controls
+        self.records, self.controls, self.states = records, controls, states
         index = np.arange(stop - first)
         counts = 0 * index if records is None else np.bincount(records.batch - first, minlength=len(index))
         self._rows_of = counts + 1
@@ -93,6 +103,13 @@ class Piece:
         present = np.zeros(self.length, bool)
         present[places] = values.present.flags
         return Values(numbers, Validity(present), values.texts)
+
+    @property
+    def transaction(self) -> pa.Array:
+        """The names of the states."""
+        assert self.states is not None
+        states = np.repeat(self.states[self.first : self.stop], self._rows_of)
+        return Values(states, texts=STATES).array(pa.string())
 
     # What records hold -----------------------------------------------------------------------------------------------
 
@@ -154,6 +171,7 @@ _RENDERED: dict[str, Callable[[Piece, Encode], pa.Array | None]] = {
     "value": lambda piece, _: piece.value.text,
     "value_base64": lambda piece, _: piece.value.base64,
     "headers": lambda piece, _: piece.headers,
+    "transaction": lambda piece, _: piece.transaction,
     "decoded": lambda piece, encode: piece.decoded(encode),
 }
 #: The fields that have arrays.

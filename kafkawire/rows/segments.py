@@ -27,6 +27,8 @@ class BatchRow(LogRow, frozen=True, kw_only=True):
         control: None for data; COMMIT, ABORT, LEADER_CHANGE, ...; EMPTY if compaction removed the marker's record.
         coordinator_epoch: of the transaction coordinator, for COMMIT and ABORT.
         delete_horizon: time from which compaction may remove the batch's tombstones and markers.
+        transaction: none, committed, aborted, open or unknown: what became of the batch's transaction, and how a marker
+            ended its own.
     """
 
     kind: str = "batch"
@@ -49,12 +51,19 @@ class BatchRow(LogRow, frozen=True, kw_only=True):
     control: str | None = None
     coordinator_epoch: int | None = None
     delete_horizon: int | None = None
+    transaction: str | UnsetType = UNSET
+
+    @classmethod
+    def fields(cls, *, transaction: bool = False) -> tuple[str, ...]:
+        """The names of the fields that are set, in order. `transaction`: whether it has a state."""
+        return tuple(name for name in field_names(cls) if transaction or name != "transaction")
 
     @classmethod
     def of(
         cls,
         batch: _records.Batch,
         control: _records.Control | None,
+        transaction: str | UnsetType = UNSET,
         **origin: Unpack[RowOrigin],
     ) -> BatchRow:
         """The row of a batch.
@@ -62,6 +71,7 @@ class BatchRow(LogRow, frozen=True, kw_only=True):
         Args:
             batch: the batch.
             control: its control type, `batch.control`; None for data. Finding it reads the payload.
+            transaction: the state of its transaction.
         """
         return cls(
             **origin,
@@ -84,6 +94,7 @@ class BatchRow(LogRow, frozen=True, kw_only=True):
             control=control.name if control else None,
             coordinator_epoch=control.coordinator_epoch if control else None,
             delete_horizon=batch.delete_horizon,
+            transaction=transaction,
         )
 
 
@@ -106,7 +117,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
 
     Attributes:
         position: byte offset of its batch in the file.
-        control, coordinator_epoch: as in `BatchRow`.
+        control, coordinator_epoch, transaction: as in `BatchRow`.
         key_size, value_size: sizes in bytes; None for null.
         key, value: the bytes as text, if they are UTF-8.
         key_base64, value_base64: the bytes, if they are no UTF-8.
@@ -126,6 +137,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
     transactional: bool | UnsetType = UNSET
     control: str | UnsetType | None = UNSET
     coordinator_epoch: int | UnsetType | None = UNSET
+    transaction: str | UnsetType = UNSET
     key_size: int | UnsetType | None = UNSET
     value_size: int | UnsetType | None = UNSET
     key: str | UnsetType | None = UNSET
@@ -136,9 +148,14 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
     decoded: Json | UnsetType | None = UNSET
 
     @classmethod
-    def fields(cls, *, payload: bool = False, metadata: bool = True) -> tuple[str, ...]:
-        """The names of the fields that are set, in order. The arguments are those of `of`."""
-        absent = {*(() if metadata else _METADATA), *(() if payload else _PAYLOAD)}
+    def fields(cls, *, payload: bool = False, metadata: bool = True, transaction: bool = False) -> tuple[str, ...]:
+        """The names of the fields that are set, in order. The arguments are those of `of`; `transaction`: whether it
+        has a state."""
+        absent = {
+            *(() if metadata else _METADATA),
+            *(() if payload else _PAYLOAD),
+            *(() if transaction else ("transaction",)),
+        }
         return tuple(name for name in field_names(cls) if name not in absent)
 
     @classmethod
@@ -150,6 +167,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
         *,
         payload: bool = False,
         metadata: bool = True,
+        transaction: str | UnsetType = UNSET,
         decode_as: str | None = None,
         show_secrets: bool = False,
         **origin: Unpack[RowOrigin],
@@ -160,6 +178,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
             record, batch: the record and its batch.
             control: the control type of the batch; None for data.
             payload: whether key, value and headers are set. `metadata`: whether timestamp, producer and sizes are.
+            transaction: the state of its transaction.
             decode_as: name of the internal topic whose schemas decode the record; by default its own topic.
             show_secrets: whether credentials, tokens and passwords of `__cluster_metadata` are shown.
         """
@@ -188,7 +207,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
                 )
                 if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
                     shown |= {"value": REDACTED, "value_base64": None}
-        return cls(**origin, position=batch.position, offset=record.offset, **shown)
+        return cls(**origin, position=batch.position, offset=record.offset, transaction=transaction, **shown)
 
 
 def _content(record: _records.Record) -> dict[str, Any]:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kafkawire.logdir.transaction_states import COMMITTED, NO_OFFSET, NONE, Outcomes, Stretch, table_of
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch, Damage
-from kafkawire.records.header import CONTROL, TRANSACTIONAL
 from kafkawire.transactions.producer_append import append_of
 from kafkawire.transactions.replay import Replay
-
-_ABORT = "ABORT"
 
 
 def read_committed(
@@ -27,34 +25,24 @@ def read_committed(
         aborted: its aborted transactions, all that end behind the first batch; a broker sends them along.
         last_stable_offset: where reading stops; None: at the end.
 
-    A batch belongs to an aborted transaction when its producer's has begun and the ABORT marker has not come. Markers
-    are not returned. Whether a batch still has records, after compaction, is not looked at.
+    Markers are not returned. Whether a batch still has records, after compaction, is not looked at.
     """
-    waiting = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
-    discarded: set[int] = set()
+    stretches = (Stretch(one.producer_id, one.first_offset, one.last_offset) for one in aborted)
+    outcomes = Outcomes(end=NO_OFFSET, aborted=table_of(stretches))
     for batch in batches:
         if not isinstance(batch, Batch):
             continue
         if last_stable_offset is not None and batch.base_offset >= last_stable_offset:
             return
-        producer_id = batch.producer_id
-        if producer_id >= 0:
-            while waiting and waiting[-1].first_offset <= batch.last_offset:
-                discarded.add(waiting.pop().producer_id)
-            if batch.attributes & CONTROL:
-                append = append_of(batch)
-                if append is not None and append.control == _ABORT:
-                    discarded.discard(producer_id)
-            elif batch.attributes & TRANSACTIONAL and producer_id in discarded:
-                continue
-        if not batch.attributes & CONTROL:
+        if not batch.is_control and outcomes.state(batch) in (NONE, COMMITTED):
             yield batch
 
 
 def outcome_of(
     batches: Iterable[Batch | Damage], *, high_watermark: int | None = None, log_start: int = 0
 ) -> tuple[list[AbortedTxn], int]:
-    """The aborted transactions of a partition and its last stable offset, from its batches.
+    """The aborted transactions of a partition, as its `.txnindex` files have them, and its last stable offset, from all
+    of its batches. `logdir.outcomes_of` does with any subset of its segments.
 
     Args:
         high_watermark: up to where the replicas have it; None: up to the end.

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, rows
 from kafkawire.logdir.batch_runs import fields_of, runs_of
 from kafkawire.records import Record, build
+from kafkawire.records.array_types import Int8
 from kafkawire.records.columns import Batches
 from tests.logdir.test_logdir_jsonl import mutated_segments, segment, segments
 
@@ -27,16 +28,14 @@ class Writer:
     def __init__(self, most: int, refused: list[bool]) -> None:
         self.most, self.refused, self.calls = most, refused, 0
 
-    def __call__(self, found: Batches, at: int, stop: int) -> tuple[Taken | None, int, bool]:
-        assert at < stop <= len(found.data)
-        first, last = found.start.searchsorted([at, stop]).tolist()
-        assert found.start[first] == at
+    def __call__(self, found: Batches, first: int, stop: int, states: Int8 | None) -> tuple[Taken | None, int, bool]:
+        assert first < stop <= len(found)
+        assert states is None
         self.calls += 1
         if self.refused and self.refused[self.calls % len(self.refused)]:
-            return None, at, True
-        last = min(last, first + self.most)
-        after = int(found.start[last]) if last < len(found) else len(found.data)
-        return Taken(found.position[first:last].tolist()), after, False
+            return None, first, True
+        last = min(stop, first + self.most)
+        return Taken(found.position[first:last].tolist()), last, False
 
 
 def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, int]]:
@@ -88,5 +87,5 @@ def test_only_plain_log_files_come_in_runs(tmp_path: Any, name: str, options: lo
     fields = fields_of(segment(tmp_path, b"", name), options)
     assert (fields is not None) == in_runs
     if fields is not None:
-        assert fields.batch == rows.field_names(rows.BatchRow)
+        assert fields.batch == rows.BatchRow.fields()
         assert ("value" in fields.record) == options.payloads

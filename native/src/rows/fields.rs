@@ -33,6 +33,7 @@ pub enum BatchValue {
     Control,
     CoordinatorEpoch,
     DeleteHorizon,
+    Transaction,
 }
 
 /// Values that differ between the records of a batch, and those of the batch.
@@ -79,6 +80,7 @@ impl BatchValue {
             "control" => Self::Control,
             "coordinator_epoch" => Self::CoordinatorEpoch,
             "delete_horizon" => Self::DeleteHorizon,
+            "transaction" => Self::Transaction,
             _ => return None,
         })
     }
@@ -98,7 +100,7 @@ impl RecordValue {
             "value_base64" => Self::ValueBase64,
             "headers" => Self::Headers,
             "position" | "timestamp_type" | "producer_id" | "producer_epoch" | "transactional" | "control"
-            | "coordinator_epoch" => Self::OfBatch(BatchValue::named(name)?),
+            | "coordinator_epoch" | "transaction" => Self::OfBatch(BatchValue::named(name)?),
             _ => return None,
         })
     }
@@ -129,6 +131,8 @@ pub struct Words {
     pub log_append_time: Vec<u8>,
     pub abort: Vec<u8>,
     pub commit: Vec<u8>,
+    /// Of transactions, by number.
+    pub states: Vec<Vec<u8>>,
 }
 
 /// What a batch's values are taken from.
@@ -138,6 +142,8 @@ pub struct Facts<'a> {
     pub marker: Option<Marker>,
     /// Of the batch's codec, which must be known.
     pub codec: &'a [u8],
+    /// The state of its transaction; empty where that is not shown.
+    pub transaction: &'a [u8],
     pub words: &'a Words,
 }
 
@@ -178,6 +184,7 @@ impl BatchValue {
                 Some(timestamp) => integer(out, timestamp),
                 None => out.extend_from_slice(b"null"),
             },
+            Self::Transaction => out.extend_from_slice(facts.transaction),
         }
     }
 }

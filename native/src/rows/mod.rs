@@ -22,7 +22,8 @@ struct LogRows(Writer);
 #[pymethods]
 impl LogRows {
     /// Fields in their order; an empty `record` writes batches only. `codecs`, `timestamp_types` (CreateTime,
-    /// LogAppendTime) and `markers` (ABORT, COMMIT) are words in JSON; `printable` a byte for each character.
+    /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are words in JSON; `printable` a byte for
+    /// each character.
     ///
     /// ValueError: a field that is not known here.
     #[new]
@@ -34,6 +35,7 @@ impl LogRows {
         codecs: Vec<Vec<u8>>,
         timestamp_types: (Vec<u8>, Vec<u8>),
         markers: (Vec<u8>, Vec<u8>),
+        states: Vec<Vec<u8>>,
         printable: Vec<u8>,
         marker_records: bool,
         max_batch_bytes: usize,
@@ -49,6 +51,7 @@ impl LogRows {
                 log_append_time: timestamp_types.1,
                 abort: markers.0,
                 commit: markers.1,
+                states,
             },
             printable,
             marker_records,
@@ -57,20 +60,20 @@ impl LogRows {
         }))
     }
 
-    /// See `Writer::lines`: the lines, where to go on, and whether the batch there was refused.
+    /// See `Writer::lines`: the lines, of how many batches, and whether the next one was refused.
     fn lines<'py>(
         &mut self,
         py: Python<'py>,
         data: PyReadonlyArray1<'py, u8>,
         origin: i64,
-        start: usize,
-        until: usize,
+        starts: PyReadonlyArray1<'py, i64>,
+        states: Option<PyReadonlyArray1<'py, i8>>,
         most: usize,
     ) -> PyResult<(Bound<'py, PyArray1<u8>>, usize, bool)> {
-        let data = data.as_slice()?;
-        let until = until.min(data.len());
-        let found = py.detach(|| self.0.lines(data, origin, start, until, most));
-        Ok((PyArray1::from_vec(py, found.bytes), found.next, found.refused))
+        let (data, starts) = (data.as_slice()?, starts.as_slice()?);
+        let states = states.as_ref().map(|states| states.as_slice()).transpose()?;
+        let found = py.detach(|| self.0.lines(data, origin, starts, states, most));
+        Ok((PyArray1::from_vec(py, found.bytes), found.batches, found.refused))
     }
 }
 

@@ -28,39 +28,38 @@ pub struct Writer {
     pub decompressor: Decompressor,
 }
 
-/// The lines of whole batches, where in the data the first batch begins that has none yet, and whether that one was
-/// refused.
+/// The lines of whole batches, of how many, and whether the next one was refused.
 pub struct Lines {
     pub bytes: Vec<u8>,
-    pub next: usize,
+    pub batches: usize,
     pub refused: bool,
 }
 
 impl Writer {
-    /// The lines of the batches that begin in `data[from..until]`, until they are `most` bytes, or up to a batch that
-    /// is not plain: one that is damaged, a marker of another kind, text that Python has to judge.
+    /// The lines of the batches that begin at `starts`, until they are `most` bytes, or up to a batch that is not
+    /// plain: one that is damaged, a marker of another kind, text that Python has to judge.
     ///
-    /// `origin`: position of `data` in its file.
-    pub fn lines(&mut self, data: &[u8], origin: i64, from: usize, until: usize, most: usize) -> Lines {
+    /// `origin`: position of `data` in its file. `states`: of the batches' transactions, places in `words.states`.
+    pub fn lines(&mut self, data: &[u8], origin: i64, starts: &[i64], states: Option<&[i8]>, most: usize) -> Lines {
         let mut out = Vec::with_capacity(most + most / 8);
-        let mut at = from;
+        let mut batches = 0;
         let mut refused = false;
-        while at < until && out.len() < most {
+        while batches < starts.len() && out.len() < most {
             let mark = out.len();
-            match self.batch_lines(data, origin, at, &mut out) {
-                Ok(size) => at += size,
-                Err(Refused) => {
-                    out.truncate(mark);
-                    refused = true;
-                    break;
-                }
+            let state = states.map(|states| states.get(batches).copied().unwrap_or(-1));
+            if self.batch_lines(data, origin, starts[batches], state, &mut out).is_err() {
+                out.truncate(mark);
+                refused = true;
+                break;
             }
+            batches += 1;
         }
-        Lines { bytes: out, next: at, refused }
+        Lines { bytes: out, batches, refused }
     }
 
-    /// Appends the lines of the batch at `at`; its size.
-    fn batch_lines(&mut self, data: &[u8], origin: i64, at: usize, out: &mut Vec<u8>) -> Read<usize> {
+    /// Appends the lines of the batch at `at`.
+    fn batch_lines(&mut self, data: &[u8], origin: i64, at: i64, state: Option<i8>, out: &mut Vec<u8>) -> Read<()> {
+        let at = usize::try_from(at).map_err(|_| Refused)?;
         let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
         let batch = &data[at..at + header.size()];
         let deep = !self.record.is_empty();
@@ -79,6 +78,10 @@ impl Writer {
             header: &header,
             marker: if header.control() { Some(marker(records, header.count)?) } else { None },
             codec: self.words.codecs.get(header.codec()).ok_or(Refused)?,
+            transaction: match state {
+                Some(state) => usize::try_from(state).ok().and_then(|at| self.words.states.get(at)).ok_or(Refused)?,
+                None => &[],
+            },
             words: &self.words,
         };
         for field in &self.batch {
@@ -92,7 +95,7 @@ impl Writer {
                 template.write(out, record, &header, records, &self.header, &self.printable)
             })?;
         }
-        Ok(header.size())
+        Ok(())
     }
 }
 

@@ -1,0 +1,149 @@
+"""How the transactions of partitions ended, from their segments and what else their directories have of them.
+
+Headers are read once, from the first segment to the end of the log. Where offsets are missing, the `.snapshot` of the
+segment behind them shows what was open there, and `.txnindex` files show what was aborted in between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from kafkawire.logdir.directory import Partition, open
+from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
+from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
+from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, Stretch, TransactionScan, table_of
+from kafkawire.records import Batch, Damage
+
+
+def outcomes_of(partition: Partition, *, high_watermark: int | None = None) -> Outcomes:
+    """How the transactions of a partition ended, and where its consumers begin and stop.
+
+    Args:
+        high_watermark: consumers get no offset from it on; None: the broker's checkpoint, where that names the
+            partition, otherwise the end of the log.
+    """
+    limit = partition.high_watermark if high_watermark is None else high_watermark
+    start = partition.local_start_offset or 0
+    snapshots = {file.offset or 0: file for file in partition.snapshots}
+    base = next((file.offset or 0 for file in partition.segments), 0)
+    scan = TransactionScan(base, _ongoing_at(snapshots, base))
+    scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
+    unstable = _read(scan, partition.segments, snapshots, limit)
+    reached = base if scan.end is None else scan.end
+    later = max(snapshots, default=0)
+    if later > reached and (ongoing := _ongoing(snapshots[later])) is not None:
+        scan.resume(later, ongoing)
+    indexed = list(_indexed(partition.txn_indexes, scan.unsure))
+    ends = [limit or 0, later, *(one.end for one in indexed if one.producer_id in scan.open)]
+    continues = max(ends) > (reached if scan.end is None else scan.end)
+    if unstable is None:
+        unstable = NO_OFFSET if continues else scan.first_unstable
+    found = scan.finish(continues=continues)
+    mark = reached if limit is None else min(limit, reached)
+    return msgspec.structs.replace(
+        found,
+        start=start,
+        aborted=table_of([*scan.aborted, *indexed]),
+        high_watermark=mark,
+        last_stable_offset=min(mark, max(start, unstable)),
+    )
+
+
+class OutcomesByFile:
+    """The outcomes of the partitions that files belong to; those of the last one are kept.
+
+    Args:
+        partitions: that were opened.
+        paths: those that were given. Of a partition of which single files were given, the others are used, too.
+    """
+
+    def __init__(self, partitions: Iterable[Partition], paths: Iterable[str]) -> None:
+        self._partitions = {(one.path, one.state): one for one in partitions}
+        self._paths = frozenset(paths)
+        self._last: tuple[str, Outcomes] | None = None
+
+    def of(self, file: LocatedFile) -> Outcomes:
+        """The outcomes of the file's partition; of a file that is none of its segments, what it shows itself."""
+        directory = os.path.dirname(file.path)
+        partition = self._partitions.get((directory, file.state))
+        if partition is None or all(file.path != one.path for one in partition.segments):
+            scan = TransactionScan()
+            _read(scan, [file], {}, None)
+            return scan.finish(continues=True)
+        if self._last is None or self._last[0] != directory:
+            if file.path in self._paths:
+                partition = next((one for one in open(directory).partitions if one.path == directory), partition)
+            self._last = directory, outcomes_of(partition)
+        return self._last[1]
+
+
+def _read(
+    scan: TransactionScan, segments: Iterable[LocatedFile], snapshots: Mapping[int, LocatedFile], limit: int | None
+) -> int | None:
+    """Read headers. Returns the first offset of the earliest transaction that is open at the offset `limit`; None where
+    no batch has that."""
+    unstable: int | None = None
+    for file in segments:
+        base = file.offset or 0
+        if scan.first is not None and (scan.end or 0) < base and base in snapshots:
+            ongoing = _ongoing(snapshots[base])
+            if ongoing is not None:
+                scan.resume(base, ongoing)
+        try:
+            for item in pieces(file):
+                if isinstance(item, Damage):
+                    if not item.harmless and item.reason != "offset_backwards":
+                        scan.damage(f"{file.path}: at byte {item.position}: {item.reason}: {item.detail}")
+                elif isinstance(item, Batch):
+                    scan.add_old(item.measured())
+                elif limit is None or unstable is not None or item.base_offset[-1] < limit:
+                    scan.add(item)
+                else:
+                    below = item.base_offset < limit
+                    if below.any():
+                        scan.add(item.where(below))
+                    unstable = scan.first_unstable
+                    scan.add(item.where(~below))
+        except OSError as error:
+            scan.damage(f"{file.path}: {error.strerror or error}")
+    return unstable
+
+
+def _ongoing_at(snapshots: Mapping[int, LocatedFile], base: int) -> dict[int, int]:
+    """The transactions that are open before the first segment: as its `.snapshot` has them; or those of the newest one
+    that began before."""
+    found = _ongoing(snapshots[base]) if base in snapshots else None
+    if found is None and snapshots:
+        found = _ongoing(snapshots[max(snapshots)]) or {}
+        found = {producer_id: first for producer_id, first in found.items() if first < base}
+    return found or {}
+
+
+def _ongoing(snapshot: LocatedFile) -> dict[int, int] | None:
+    """The open transactions of a `.snapshot`: producer id -> first offset; None where it cannot be read."""
+    try:
+        data = snapshot.content()
+    except OSError:
+        return None
+    entries = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
+    if any(isinstance(entry, Damage) for entry in entries):
+        return None
+    producers = (entry.producer for entry in entries if isinstance(entry, SnapshotEntry))
+    return {one.producer_id: one.current_txn_first_offset for one in producers if one.current_txn_first_offset >= 0}
+
+
+def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> Iterator[Stretch]:
+    """The aborted transactions of some producers, by `.txnindex` files."""
+    for file in files if producers else ():
+        try:
+            with file.source() as source:
+                for entry in aborted_transactions(source):
+                    if isinstance(entry, AbortedEntry) and entry.aborted.producer_id in producers:
+                        yield Stretch(entry.aborted.producer_id, entry.aborted.first_offset, entry.aborted.last_offset)
+        except OSError:
+            continue  # what it would show stays unknown

@@ -1,0 +1,467 @@
+"""How the transactions of a partition ended, from its batches: what a read_committed consumer gets (KIP-98; Kafka's
+`CompletedFetch` and `UnifiedLog.fetchLastStableOffsetMetadata`). No I/O: `isolation` reads a partition.
+
+The outcome of a transactional batch is in the next marker of its producer, whatever began before the log or the part of
+it that was read. So a `TransactionScan` of a part needs no part before it, scans are joined in the order of the log
+(`take`), and its memory grows with producers, aborted transactions, and those whose outcome is unknown.
+
+An outcome is unknown where the marker may be among offsets that are missing. Compaction leaves a marker as long as
+records of its transaction are left (Kafka's `CleanedTransactionMetadata`): offsets that it removed hide none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kafkawire.errors import RecordError
+from kafkawire.records import Batch
+from kafkawire.records.array_types import Bools, Int8, Int64
+from kafkawire.records.columns import Batches
+from kafkawire.records.control import ABORT, COMMIT, EMPTY
+from kafkawire.records.marker_columns import markers
+
+#: States of a batch, and their names. A marker has the state in which it leaves its transaction.
+NONE, COMMITTED, ABORTED, OPEN, UNKNOWN = range(5)
+STATES = ("none", "committed", "aborted", "open", "unknown")
+
+#: What a batch is for its transaction: the codes of markers are Kafka's.
+_ABORT, _COMMIT, _EMPTY, _MALFORMED, _DATA = range(5)
+_STATE_OF = np.array([ABORTED, COMMITTED, UNKNOWN, UNKNOWN], np.int8)
+#: Above all offsets.
+NO_OFFSET = int(np.iinfo(np.int64).max)
+#: At most so many problems are kept with their text.
+_MOST_PROBLEMS = 100
+
+
+class Stretch(NamedTuple):
+    """Transactional data of a producer, from an offset on up to another, without it."""
+
+    producer_id: int
+    first: int
+    end: int
+
+
+class Problem(NamedTuple):
+    """Why something is unknown of the log from an offset on. `gap`: offsets are missing, which compaction explains."""
+
+    offset: int
+    text: str
+    gap: bool = False
+
+
+class _Head(NamedTuple):
+    """The first marker of a producer in a part. `first`: of its data before that; -1: none. `gap`, `hole`, `malformed`:
+    as in `TransactionScan`, at the marker."""
+
+    first: int
+    gap: int
+    hole: int
+    malformed: int
+    marker: int
+    code: int
+
+
+class TransactionScan:
+    """What a part of a log shows of its transactions.
+
+    Attributes:
+        first, end: the first offset, and the one after the highest; None: no batch.
+        open: producer id -> first offset of the data whose marker has not come.
+        aborted: data that an ABORT marker ended.
+        unknown: data before a hole, or ended by a marker that does not show how.
+        doubtful: data before a gap, with the code of the marker behind it: unknown unless the log is compacted.
+        gap, hole: the offset behind the last missing offsets, and behind the last ones that damage hides; -1: none.
+        thinned: compaction has removed records.
+        blurred: ranges of offsets that occur twice.
+        problems: the first ones, in order.
+
+    Args:
+        end: the offset at which the part begins, where it is known.
+        ongoing: the transactions that are open there, as `open`.
+    """
+
+    def __init__(self, end: int | None = None, ongoing: dict[int, int] | None = None) -> None:
+        self.first: int | None = None
+        self.end = end
+        self.open = dict(ongoing or {})
+        self.aborted: list[Stretch] = []
+        self.unknown: list[Stretch] = []
+        self.doubtful: list[tuple[Stretch, int]] = []
+        self.gap = self.hole = -1
+        self.thinned = False
+        self.blurred: list[tuple[int, int]] = []
+        self.problems: list[Problem] = []
+        self._heads: dict[int, _Head] = {}
+        self._malformed: dict[int, int] = {}
+        self._again: dict[int, int] = {}  # of open ones, the first data behind the last missing offsets
+        self._damaged = False  # since the last batch
+        self._begins_damaged = False
+
+    # A part, batch by batch ------------------------------------------------------------------------------------------
+
+    def add(self, found: Batches) -> None:
+        """Take the next batches."""
+        base, after = found.base_offset, found.last_offset + 1
+        self.thinned = self.thinned or bool(
+            (found.record_count <= found.last_offset_delta).any() or found.delete_horizon.any()
+        )
+        if self.first is None:  # the first batch may hold the offset at which the part begins
+            self.first = int(base[0])
+            self.end = self.first if self.end is None or self.first < self.end <= after[0] else self.end
+        assert self.end is not None
+        reached = np.maximum.accumulate(np.concatenate(([self.end], after)))
+        jumps = np.flatnonzero(base != reached[:-1])
+        at, codes = _events(found, jumps)
+        done = 0
+        for index in jumps.tolist():
+            upto = int(at.searchsorted(index))
+            self._follow(found, at[done:upto], codes[done:upto])
+            done = upto
+            self._jump(int(reached[index]), int(base[index]))
+        self._follow(found, at[done:], codes[done:])
+        self.end, self._damaged = int(reached[-1]), False
+
+    def add_old(self, batch: Batch) -> None:
+        """Take a batch of magic 0 or 1, which has no producer."""
+        if self.first is None:
+            self.first = batch.base_offset
+        if self.end is not None and self.end != batch.base_offset:
+            self._jump(self.end, batch.base_offset)
+        self.end, self._damaged = max(batch.last_offset + 1, self.end or 0), False
+
+    def damage(self, text: str) -> None:
+        """Note that bytes at this place cannot be read; there may have been batches."""
+        self._damaged = True
+        self._begins_damaged = self._begins_damaged or self.first is None
+        self._problem(Problem(-1 if self.end is None else self.end, text))
+
+    def resume(self, offset: int, ongoing: dict[int, int]) -> None:
+        """Pass over missing offsets.
+
+        Args:
+            offset: the one behind them.
+            ongoing: the transactions that are open there, by a `.snapshot`, as `open`; those that are not have ended.
+        """
+        for producer_id, first in self.open.items():
+            if not 0 <= ongoing.get(producer_id, -1) <= first:
+                self.unknown.append(Stretch(producer_id, first, offset))
+                self._problem(Problem(offset, f"offsets {self.end} to {offset - 1} are missing", gap=True))
+        self.open = dict(ongoing)
+        self._again = dict.fromkeys(ongoing, self._jumped)
+        self.end = offset
+        self._damaged = False
+
+    def _jump(self, reached: int, base: int) -> None:
+        """Offsets do not follow one another."""
+        if base < reached:
+            self.blurred.append((base, reached))
+            self._problem(Problem(base, f"offsets go back from {reached} to {base}"))
+            self.hole = reached
+        elif self._damaged:
+            self.hole = base
+        elif not self.thinned:
+            self.gap = base
+            self._problem(Problem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
+        self._damaged = False
+
+    def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
+        events = zip(found.producer_id[at].tolist(), found.base_offset[at].tolist(), codes.tolist(), strict=True)
+        for producer_id, offset, code in events:
+            if code == _DATA:
+                if self.open.setdefault(producer_id, offset) < self._jumped > self._again.get(producer_id, -1):
+                    self._again[producer_id] = offset
+            elif code == _MALFORMED:
+                self._malformed[producer_id] = offset
+            else:
+                begun, malformed = self._closed(producer_id)
+                self._mark(producer_id, _Head(begun, self.gap, self.hole, malformed, offset, code))
+
+    @property
+    def _jumped(self) -> int:
+        """The offset behind the last missing ones; -1: none."""
+        return max(self.hole, -1 if self.thinned else self.gap)
+
+    def _closed(self, producer_id: int) -> tuple[int, int]:
+        """Forget what is open. Returns its first offset and that of its last malformed marker; -1: none."""
+        self._again.pop(producer_id, None)
+        return self.open.pop(producer_id, -1), self._malformed.pop(producer_id, -1)
+
+    def _mark(self, producer_id: int, head: _Head) -> None:
+        """A transaction ends; the first one of a producer may have begun in a part before."""
+        if producer_id not in self._heads:
+            self._heads[producer_id] = head
+        elif head.first >= 0:
+            self._end(producer_id, head)
+
+    def _end(self, producer_id: int, head: _Head) -> None:
+        begun, _, hole, malformed, marker, code = head
+        if malformed > begun:
+            hole = max(hole, malformed)
+            self._problem(_strange(producer_id, begun, malformed))
+        if hole > begun:
+            self.unknown.append(Stretch(producer_id, begun, hole))
+            begun = hole
+        if head.gap > begun:
+            self.doubtful.append((Stretch(producer_id, begun, head.gap), code))
+            begun = head.gap
+        if code == _ABORT:
+            self.aborted.append(Stretch(producer_id, begun, marker))
+        elif code != _COMMIT:
+            self.unknown.append(Stretch(producer_id, begun, marker))
+            self._problem(_strange(producer_id, begun, marker))
+
+    def _problem(self, problem: Problem) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    # Parts -----------------------------------------------------------------------------------------------------------
+
+    def take(self, part: TransactionScan) -> None:
+        """Take the next part of the log."""
+        if part.first is not None and self.end is not None:
+            self._damaged = self._damaged or part._begins_damaged
+            straddles = self.first is None and part.first < self.end
+            if part.first != self.end and not straddles:
+                self._jump(self.end, part.first)
+        where = -1 if self.end is None else self.end
+        for problem in part.problems:
+            self._problem(problem._replace(offset=where) if problem.offset < 0 else problem)
+        for producer_id, head in part._heads.items():
+            begun, malformed = self._closed(producer_id)
+            self._mark(producer_id, head._replace(
+                first=head.first if begun < 0 else begun, gap=max(head.gap, self.gap), hole=max(head.hole, self.hole),
+                malformed=max(head.malformed, malformed),
+            ))  # fmt: skip
+        self._malformed |= part._malformed
+        self.aborted += part.aborted
+        self.unknown += part.unknown
+        self.doubtful += part.doubtful
+        self.blurred += part.blurred
+        self.gap, self.hole = max(self.gap, part.gap), max(self.hole, part.hole)
+        self.thinned = self.thinned or part.thinned
+        for producer_id, first in part.open.items():
+            found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
+            if self.open.setdefault(producer_id, first) < self._jumped:
+                self._again[producer_id] = next((one for one in found if one >= self._jumped), -1)
+        if part.first is not None and part.end is not None:
+            self.first = part.first if self.first is None else self.first
+            self.end, self._damaged = max(part.end, self.end or 0), False
+        self._damaged = self._damaged or part._damaged
+
+    @property
+    def first_unstable(self) -> int:
+        """The first offset of the earliest transaction that is known to be open; the highest number for none."""
+        return min((one.first for one in self._ongoing()), default=NO_OFFSET)
+
+    def _ongoing(self) -> Iterator[Stretch]:
+        """What is open for certain: behind missing offsets, only what has data there."""
+        for producer_id, first in self.open.items():
+            begun = first if first >= self._jumped else self._again.get(producer_id, -1)
+            if begun >= max(0, self._jumped):
+                yield Stretch(producer_id, begun, NO_OFFSET)
+
+    @property
+    def unsure(self) -> set[int]:
+        """The producers of whose transactions some have no certain outcome."""
+        doubtful = () if self.thinned else (stretch.producer_id for stretch, _ in self.doubtful)
+        late = [producer_id for producer_id, head in self._heads.items() if max(head.gap, head.hole) > head.first >= 0]
+        return {*self.open, *(stretch.producer_id for stretch in self.unknown), *doubtful, *late}
+
+    def finish(self, *, compacted: bool = False, continues: bool = False) -> Outcomes:
+        """What is known of the log, once all of it was taken. The scan takes nothing after that.
+
+        Args:
+            compacted: whether compaction removes records of the topic.
+            continues: whether the log went on behind the last batch. What is open there is unknown then.
+        """
+        heads, self._heads = self._heads, {}
+        for producer_id, head in heads.items():
+            if head.first >= 0:
+                self._end(producer_id, head)
+        self.thinned = compacted = compacted or self.thinned
+        for stretch, code in self.doubtful:
+            if not compacted:
+                self.unknown.append(stretch)
+            elif code == _ABORT:
+                self.aborted.append(stretch)
+        for producer_id, first in self.open.items():
+            malformed = self._malformed.get(producer_id, -1)
+            if malformed > first:
+                self.unknown.append(Stretch(producer_id, first, malformed))
+                self._problem(_strange(producer_id, first, malformed))
+            if continues or self._damaged:
+                self.unknown.append(Stretch(producer_id, first, NO_OFFSET))
+            elif first < self._jumped:
+                self.unknown.append(Stretch(producer_id, first, self._jumped))
+        end = 0 if self.end is None else self.end
+        if continues and self.open:
+            self._problem(Problem(end, f"the log from offset {end} on is not here"))
+        return Outcomes(
+            end=end,
+            aborted=table_of(self.aborted),
+            unknown=table_of(self.unknown),
+            ongoing=table_of(self._ongoing()),
+            blurred=tuple(self.blurred),
+            problems=tuple(one for one in self.problems if not (one.gap and compacted)),
+        )
+
+
+def _strange(producer_id: int, begun: int, marker: int) -> Problem:
+    ended = f"how producer {producer_id}'s transaction from {begun} on ended"
+    return Problem(marker, f"the marker at offset {marker} does not show {ended}")
+
+
+class Table(NamedTuple):
+    """Stretches, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
+
+    producer_id: Int64
+    first: Int64
+    end: Int64
+    least: Int64
+
+    def within(self, low: int, high: int) -> Table:
+        """Those that have offsets from `low` up to `high`, and perhaps a few others."""
+        chosen = slice(int(self.end.searchsorted(low, "right")), int(self.least.searchsorted(high)))
+        return Table(*(array[chosen] for array in self))
+
+    def cover(self, producer_id: Int64, offset: Int64) -> Bools:
+        """Which of these producers' offsets are in one."""
+        covered = np.zeros(len(offset), bool)
+        if not len(self.first) or not len(offset):
+            return covered
+        near = self.within(int(offset.min()), int(offset.max()) + 1)
+        asked = np.flatnonzero(np.isin(producer_id, near.producer_id))
+        count = len(near.first)
+        if not len(asked):
+            return covered
+        owners = np.concatenate((near.producer_id, producer_id[asked]))
+        offsets = np.concatenate((near.first, offset[asked]))
+        is_query = np.arange(len(owners)) >= count
+        order = np.lexsort((is_query, offsets, owners))
+        # Behind each offset, the last stretch that begins at it or before.
+        last = np.maximum.accumulate(np.where(is_query[order], -1, np.arange(len(order))))
+        queries = is_query[order] & (last >= 0)
+        stretch, query = order[last[queries]], order[queries]
+        right = (owners[stretch] == owners[query]) & (offsets[query] < near.end[stretch])
+        covered[asked[query[right] - count]] = True
+        return covered
+
+
+def table_of(stretches: Iterable[Stretch]) -> Table:
+    """The stretches as a table."""
+    found = np.array(list(stretches), np.int64).reshape(-1, 3)
+    producer_id, first, end = found[np.argsort(found[:, 2], kind="stable")].T
+    least = np.minimum.accumulate(first[::-1])[::-1]
+    return Table(*map(np.ascontiguousarray, (producer_id, first, end, least)))
+
+
+_NOTHING = table_of(())
+
+
+class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How the transactions of a partition ended.
+
+    Attributes:
+        start: consumers get no offset before it. `end`: of what was read, the offset after the last.
+        last_stable_offset: where read_committed consumers stop. high_watermark: where others do.
+        aborted, unknown, ongoing: data of transactions that were aborted, whose outcome is unknown, that are open.
+            Other transactional data is committed.
+        blurred: ranges of offsets that occur twice; transactional data in them is unknown.
+        problems: why outcomes are unknown, in order.
+    """
+
+    start: int = 0
+    end: int
+    last_stable_offset: int = NO_OFFSET
+    high_watermark: int = NO_OFFSET
+    aborted: Table
+    unknown: Table = _NOTHING
+    ongoing: Table = _NOTHING
+    blurred: tuple[tuple[int, int], ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def states(self, found: Batches) -> Int8:
+        """The state of each batch."""
+        states = np.full(len(found), NONE, np.int8)
+        control, codes = _control_codes(found)
+        states[control] = np.where(found.producer_id[control] < 0, NONE, _STATE_OF[codes])
+        data = np.flatnonzero(found.transactional & ~found.is_control & (found.producer_id >= 0))
+        if len(data):
+            states[data] = self._of(found.producer_id[data], found.base_offset[data])
+        return states
+
+    def why(self, offset: int) -> str:
+        """Why the outcome of data at an offset is unknown."""
+        return next((one.text for one in self.problems if one.offset >= offset), "")
+
+    def state(self, batch: Batch) -> int:
+        """The state of a batch."""
+        if batch.producer_id < 0:
+            return NONE
+        if batch.is_control:
+            return int(_STATE_OF[_code(batch)])
+        if not batch.transactional:
+            return NONE
+        return int(self._of(np.array([batch.producer_id]), np.array([batch.base_offset]))[0])
+
+    def _of(self, producer_id: Int64, offset: Int64) -> Int8:
+        found = np.full(len(offset), COMMITTED, np.int8)
+        for state, table in ((OPEN, self.ongoing), (UNKNOWN, self.unknown), (ABORTED, self.aborted)):
+            found[table.cover(producer_id, offset)] = state
+        for low, high in self.blurred:
+            found[(low <= offset) & (offset < high)] = UNKNOWN
+        found[offset >= self.end] = OPEN  # written since
+        return found
+
+    def within(self, first: int, end: int) -> Outcomes:
+        """What is needed of it for the offsets from `first` up to `end`."""
+        tables = {name: getattr(self, name).within(first, end) for name in ("aborted", "unknown", "ongoing")}
+        return msgspec.structs.replace(self, **tables)
+
+
+# Batches -------------------------------------------------------------------------------------------------------------
+
+
+def _events(found: Batches, jumps: Int64) -> tuple[Int64, Int8]:
+    """Places and codes of the batches that begin or end transactions: markers, and of data the first of each producer
+    here, behind a marker and behind a jump of offsets."""
+    codes = np.full(len(found), _DATA, np.int8)
+    control, of_control = _control_codes(found)
+    codes[control] = of_control
+    has_records = found.is_control | (found.record_count > 0)  # compaction leaves a batch for its producer's state
+    at = np.flatnonzero((found.producer_id >= 0) & (found.transactional | found.is_control) & has_records)
+    if not len(at):
+        return at, codes[at]
+    codes, producers = codes[at], found.producer_id[at]
+    order = np.argsort(producers, kind="stable")
+    marks = codes[order] != _DATA
+    stretch = jumps.searchsorted(at[order], "right")
+    first = np.concatenate(([True], (np.diff(producers[order]) != 0) | (np.diff(stretch) != 0)))
+    chosen = np.sort(order[marks | first | np.concatenate(([True], marks[:-1]))])
+    return at[chosen], codes[chosen]
+
+
+def _control_codes(found: Batches) -> tuple[Int64, Int8]:
+    """Places of control batches, and their codes."""
+    plain = markers(found)
+    control = np.concatenate((plain.at, plain.others))
+    codes = np.concatenate((plain.type.astype(np.int8), np.full(len(plain.others), _MALFORMED, np.int8)))
+    codes[~found.transactional[control]] = _MALFORMED
+    for place in range(len(plain.at), len(control)):
+        codes[place] = _code(found.batch(int(control[place])))
+    return control, codes
+
+
+def _code(batch: Batch) -> int:
+    """The code of a control batch. One outside of a transaction ends none."""
+    try:
+        control = batch.control
+    except RecordError:
+        return _MALFORMED
+    if control is None or not batch.transactional:
+        return _MALFORMED
+    return {ABORT: _ABORT, COMMIT: _COMMIT}.get(control.type, _EMPTY if control.name == EMPTY else _MALFORMED)  # type: ignore[arg-type]

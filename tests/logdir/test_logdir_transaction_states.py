@@ -1,0 +1,220 @@
+"""How transactions ended: against an obvious model, in whole logs, in parts of them, and after compaction."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkawire.logdir.transaction_states import STATES, Outcomes, Stretch, TransactionScan, table_of
+from kafkawire.records import Batch, Record, build, build_marker, read
+from kafkawire.records.columns import Batches, batches
+from kafkawire.transactions import Append
+from tests.transactions.schedules import Schedule, Written, naive_transactions, schedules, written
+
+ENDED = {"COMMIT": "committed", "ABORT": "aborted"}
+
+
+def truths(appends: list[Append]) -> dict[int, str]:
+    """The state of each batch, by its base offset: each transaction looked up in the whole log."""
+    found = {}
+    transactions = naive_transactions(appends)
+    for append in appends:
+        state = "none"
+        if append.producer_id >= 0 and append.control:
+            state = ENDED[append.control]
+        elif append.producer_id >= 0 and append.transactional:
+            (marker,) = (
+                end
+                for producer_id, first, end in transactions
+                if producer_id == append.producer_id
+                and first <= append.base_offset
+                and (end is None or append.base_offset < end.base_offset)
+            )
+            state = "open" if marker is None else ENDED[marker.control or ""]
+        found[append.base_offset] = state
+    return found
+
+
+def scanned(data: bytes, scan: TransactionScan | None = None) -> TransactionScan:
+    scan = scan or TransactionScan()
+    for item in batches(data):
+        assert isinstance(item, Batches)
+        scan.add(item)
+    return scan
+
+
+def states(data: bytes, outcomes: Outcomes) -> dict[int, str]:
+    """The state of each batch with records, of arrays and of objects."""
+    found = {}
+    for item in batches(data):
+        assert isinstance(item, Batches)
+        named = [STATES[state] for state in outcomes.states(item).tolist()]
+        found |= dict(zip(item.base_offset.tolist(), named, strict=True))
+    listed = [batch for batch in read(data) if isinstance(batch, Batch)]
+    assert found == {batch.base_offset: STATES[outcomes.state(batch)] for batch in listed}
+    return {batch.base_offset: found[batch.base_offset] for batch in listed if batch.record_count}
+
+
+def log_of(kept: list[Written]) -> bytes:
+    return b"".join(one.data for one in kept)
+
+
+@given(schedules())
+def test_states_and_the_first_unstable_offset_are_the_models(schedule: Schedule) -> None:
+    data, appends = log_of(schedule.batches), [one.append for one in schedule.batches]
+    scan = scanned(data)
+    unstable = min((first for _, first, end in naive_transactions(appends) if end is None), default=2**63 - 1)
+    assert scan.first_unstable == unstable
+    assert states(data, scan.finish()) == truths(appends)
+
+
+@given(schedules(), st.data())
+def test_parts_that_are_scanned_alone_give_the_states_of_the_whole(schedule: Schedule, data: st.DataObject) -> None:
+    kept = [one for one in schedule.batches if data.draw(st.integers(0, 9))]  # gaps are where they are in the whole
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(kept)), max_size=4)))
+    joined = TransactionScan()
+    for first, end in zip([0, *cuts], [*cuts, len(kept)], strict=True):
+        joined.take(scanned(log_of(kept[first:end])))
+    whole = scanned(log_of(kept))
+    assert (joined.first, joined.end, joined.open) == (whole.first, whole.end, whole.open)
+    compacted = data.draw(st.booleans())
+    found, expected = joined.finish(compacted=compacted), whole.finish(compacted=compacted)
+    assert states(log_of(kept), found) == states(log_of(kept), expected)
+    assert found.problems == expected.problems
+
+
+@given(schedules(), st.data())
+def test_a_log_with_holes_never_has_a_wrong_outcome(schedule: Schedule, data: st.DataObject) -> None:
+    kept = [one for one in schedule.batches if data.draw(st.integers(0, 4))]
+    truth = truths([one.append for one in schedule.batches])
+    ends_there = bool(kept) and kept[-1] is schedule.batches[-1]
+    found = scanned(log_of(kept)).finish(continues=not ends_there)
+    for offset, state in states(log_of(kept), found).items():
+        assert state in (truth[offset], "unknown", "open" if not ends_there else "unknown")
+        if len(kept) == len(schedule.batches):
+            assert state == truth[offset]
+    if any(state == "unknown" for state in states(log_of(kept), found).values()):
+        assert found.problems
+
+
+@given(schedules(), st.data())
+def test_compaction_changes_no_outcome(schedule: Schedule, data: st.DataObject) -> None:
+    """The cleaner removes aborted records, any others, and a marker once no record of its transaction is left."""
+    appends = [one.append for one in schedule.batches]
+    truth = truths(appends)
+    open_from = min((first for _, first, end in naive_transactions(appends) if end is None), default=schedule.end)
+    bound = min(open_from, schedule.rolls[-1])
+    left: dict[int, Written] = {}
+    for one in schedule.batches:
+        fate = data.draw(st.sampled_from(["keep", "remove", "empty", "thin"]))
+        append = one.append
+        of_aborted = truth[append.base_offset] == "aborted" and not append.control
+        if append.base_offset >= bound or append.control or (fate == "keep" and not of_aborted):
+            left[append.base_offset] = one
+        elif fate == "empty" and append.producer_id >= 0:
+            left[append.base_offset] = Written(append, written(append, 0))
+        elif fate == "thin" and append.last_offset > append.base_offset and not of_aborted:
+            left[append.base_offset] = Written(append, written(append, 1))
+    for producer_id, first, marker in naive_transactions(appends):
+        if marker is not None and marker.base_offset < bound and data.draw(st.booleans()):
+            own = [one for one in appends if one.producer_id == producer_id and one.transactional]
+            of_it = [one.base_offset for one in own if first <= one.base_offset < marker.base_offset]
+            if all(
+                not any(batch.record_count for batch in read(left[offset].data))  # type: ignore[union-attr]
+                for offset in of_it
+                if offset in left
+            ):
+                left.pop(marker.base_offset)
+    log = log_of(list(left.values()))
+    found = states(log, scanned(log).finish(compacted=True))
+    assert found == {offset: truth[offset] for offset in found}
+
+
+def data_of(offset: int, producer_id: int = 1) -> bytes:
+    return build([Record(b"k")], base_offset=offset, producer_id=producer_id, producer_epoch=0, transactional=True)
+
+
+def marker(name: str, offset: int, producer_id: int = 1) -> bytes:
+    ids = {"producer_id": producer_id, "producer_epoch": 0, "coordinator_epoch": 0}
+    return build_marker(name, offset=offset, timestamp=1, **ids)
+
+
+def test_an_outcome_before_missing_offsets_is_unknown_unless_compaction_removed_them() -> None:
+    log = data_of(0) + data_of(2) + marker("ABORT", 3) + data_of(4) + marker("COMMIT", 5)
+    ended = {2: "aborted", 3: "aborted", 4: "committed", 5: "committed"}
+    found = scanned(log).finish()
+    assert states(log, found) == {0: "unknown", **ended}
+    assert [one.text for one in found.problems] == ["offsets 1 to 1 are missing"]
+    compacted = scanned(log).finish(compacted=True)
+    assert states(log, compacted) == {0: "aborted", **ended}
+    assert compacted.problems == ()
+
+
+def test_damage_hides_markers_in_compacted_topics_too() -> None:
+    scan = scanned(data_of(0))
+    scan.damage("orders-0/0.log: at byte 79: crc_mismatch")
+    rest = data_of(2) + marker("COMMIT", 3)
+    found = scanned(rest, scan).finish(compacted=True)
+    assert states(data_of(0) + rest, found) == {0: "unknown", 2: "committed", 3: "committed"}
+    assert [one.text for one in found.problems] == ["orders-0/0.log: at byte 79: crc_mismatch"]
+
+
+def test_damage_between_batches_that_follow_one_another_hides_nothing() -> None:
+    scan = scanned(data_of(0))
+    scan.damage("garbage")
+    rest = data_of(1) + marker("COMMIT", 2)
+    assert set(states(data_of(0) + rest, scanned(rest, scan).finish()).values()) == {"committed"}
+
+
+def test_what_is_open_at_a_damaged_end_is_unknown() -> None:
+    scan = scanned(data_of(0))
+    scan.damage("truncated")
+    assert states(data_of(0), scan.finish()) == {0: "unknown"}
+
+
+@pytest.mark.parametrize("key", [b"\0\0\0\7", b"\0"])
+def test_a_marker_that_cannot_be_read_leaves_the_outcome_unknown(key: bytes) -> None:
+    ids = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
+    strange = build([Record(key)], base_offset=1, control=True, **ids)
+    log = data_of(0) + strange + data_of(2) + marker("COMMIT", 3)
+    found = scanned(log).finish()
+    assert states(log, found) == {0: "unknown", 1: "unknown", 2: "committed", 3: "committed"}
+    assert found.problems[0].text == "the marker at offset 1 does not show how producer 1's transaction from 0 on ended"
+
+
+def test_offsets_that_occur_twice_are_unknown() -> None:
+    log = data_of(0) + data_of(1) + data_of(0) + marker("COMMIT", 1) + data_of(2) + marker("COMMIT", 3)
+    found = scanned(log).finish()
+    assert states(log, found) == {0: "unknown", 1: "committed", 2: "committed", 3: "committed"}
+    assert found.problems[0].text == "offsets go back from 2 to 0"
+
+
+def test_a_snapshot_behind_missing_offsets_shows_what_is_still_open() -> None:
+    before, behind = data_of(0, 1) + data_of(1, 2), data_of(6, 1) + marker("COMMIT", 7, 1)
+    scan = scanned(before)
+    scan.resume(6, {1: 0})
+    found = states(before + behind, scanned(behind, scan).finish())
+    assert found == {0: "committed", 1: "unknown", 6: "committed", 7: "committed"}
+
+
+STRETCHES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50), st.integers(0, 9)), max_size=12)
+
+
+@given(STRETCHES, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), max_size=12))
+def test_a_table_covers_what_one_of_its_stretches_covers(
+    drawn: list[tuple[int, int, int]], asked: list[tuple[int, int]]
+) -> None:
+    import numpy as np
+
+    stretches: list[Stretch] = []
+    for producer_id, first, count in sorted(drawn):  # those of a producer do not overlap
+        if all(one.producer_id != producer_id or one.end <= first for one in stretches):
+            stretches.append(Stretch(producer_id, first, first + count))
+    producers, offsets = (np.array([one[i] for one in asked], np.int64) for i in (0, 1))
+    expected = [any(p == s.producer_id and s.first <= o < s.end for s in stretches) for p, o in asked]
+    table = table_of(stretches)
+    assert table.cover(producers, offsets).tolist() == expected
+    if asked:
+        low, high = int(offsets.min()), int(offsets.max()) + 1
+        assert table.within(low, high).cover(producers, offsets).tolist() == expected
