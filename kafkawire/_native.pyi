@@ -44,7 +44,13 @@ class Tracker:
     """Connections of a capture, for `kafkawire.capture.native_tracker`, which has the types of the arguments."""
 
     def __init__(
-        self, handler: Any, options: Any, limits: Any, order: tuple[int, int, int | None], as_lines: bool
+        self,
+        handler: Any,
+        options: Any,
+        limits: Any,
+        order: tuple[int, int, int | None],
+        as_lines: bool,
+        as_columns: tuple[int, int] | None,
     ) -> None: ...
     @property
     def open(self) -> int: ...

@@ -20,11 +20,12 @@ from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream
 from kafkawire.capture.timeline import Timeline, steps
-from kafkawire.capture.tracker import LinesOfExchanges
+from kafkawire.capture.tracker import ColumnsOfExchanges, LinesOfExchanges
 
 __all__ = [
     "CapturedExchange",
     "Chunk",
+    "ColumnsOfExchanges",
     "Conflict",
     "ExchangeSelection",
     "Exchanges",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,7 +41,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
     messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
-    long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `registry`: the messages.
+    long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
+    Arrow arrays, in which this function writes bodies. `registry`: the messages.
     """
 
     body: bool = False
@@ -51,6 +53,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     keep: bool = False
     live: bool = False
     lines: bool = False
+    columns: Callable[[Any], bytes] | None = None
     keep_requests: frozenset[int] = frozenset()
     registry: Registry = REGISTRY
 

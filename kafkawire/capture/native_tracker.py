@@ -25,7 +25,7 @@ from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.capture.tls import Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
-from kafkawire.capture.tracker import Ends, LinesOfExchanges
+from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges
 from kafkawire.kafka_errors import error_name
 from kafkawire.rows import Exchange
 
@@ -63,6 +63,7 @@ class NativeTracker:
     Args:
         native: the engine.
         lines: whether exchanges are given as lines of JSON where they can be.
+        columns: whether exchanges of connections are given as Arrow arrays.
     """
 
     def __init__(
@@ -75,8 +76,15 @@ class NativeTracker:
         owns: Callable[[Ends], bool] | None,
         *,
         lines: bool,
+        columns: bool,
     ) -> None:
         options = decoder.options
+        self._file, self._body = file, options.body
+        batch = None
+        if columns:
+            from kafkawire.rows import arrow
+
+            batch = arrow.BATCH_ROWS, arrow.BATCH_BYTES // 4  # columns grow by doubling, and are copied once
         self.engine = native.Tracker(
             Handler(file, decoder, summary, secrets, owns),
             _Options(
@@ -91,6 +99,7 @@ class NativeTracker:
             _Limits(tracker.MOST_ENDED, memory_limits.MOST_HELD, memory_limits.EVERY_BYTES, memory_limits.MOST_OPEN),
             (MOST_PLACES, MOST_BYTES, tracker.LIVE_NS if options.live else None),
             lines,
+            batch,
         )
 
     def packet(self, packet: Packet) -> bool:
@@ -109,9 +118,16 @@ class NativeTracker:
     def finish(self) -> None:
         self.engine.finish()
 
-    def ready(self) -> Iterable[CapturedExchange | LinesOfExchanges]:
+    def ready(self) -> Iterable[FoundExchanges]:
         for found in self.engine.ready():
-            yield LinesOfExchanges(*found) if isinstance(found, tuple) else found
+            if not isinstance(found, tuple):
+                yield found
+            elif len(found) == 2:
+                yield LinesOfExchanges(*found)
+            else:
+                from kafkawire.capture.arrow_columns import arrays
+
+                yield arrays(self._file, *found, body=self._body)
 
     @property
     def open(self) -> int:
@@ -140,8 +156,10 @@ class Handler:
         self._decoder = decoder
         self._keep = decoder.options.keep
         self._keep_requests = decoder.options.keep_requests
+        self._encode = decoder.options.columns
         self._nothing = None if decoder.options.body else UNSET
         self._summary = summary
+        self.problem = summary.problem
         self._secrets = secrets
         self._owns = owns
         # Writers of bodies, by api key.
@@ -305,3 +323,11 @@ class Handler:
             request_frame=request_frame,
             response_frame=response_frame,
         )
+
+    def cells(self, found: CapturedExchange) -> tuple[Exchange, list[tuple[str, int]]]:
+        """A row for columns, and its errors."""
+        from kafkawire.capture.arrow_columns import cells
+
+        assert self._encode is not None
+        self._summary.problem_of(found.row)
+        return cells(found.row, self._encode)

@@ -20,7 +20,7 @@ from kafkawire.capture.ring import RingBuffer, is_ring
 from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
-from kafkawire.capture.tracker import Ends, LinesOfExchanges, PacketTracker, Tracker
+from kafkawire.capture.tracker import Ends, FoundExchanges, PacketTracker, Tracker
 from kafkawire.errors import CaptureError, KeyLogError
 from kafkawire.messages import REGISTRY
 from kafkawire.rows import Exchange
@@ -74,7 +74,12 @@ class Exchanges:
             self.tracker = Tracker(*known)
             self._packets = packets(self._unread, None)
         else:
-            self.tracker = found = NativeTracker(engine, *known, lines=options.lines and selection.all)
+            self.tracker = found = NativeTracker(
+                engine,
+                *known,
+                lines=options.lines and selection.all,
+                columns=options.columns is not None and selection.all,
+            )
             self._packets = packets(self._unread, found.engine)
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -87,8 +92,8 @@ class Exchanges:
             assert isinstance(found, CapturedExchange)
             yield found
 
-    def found(self) -> Iterator[CapturedExchange | LinesOfExchanges]:
-        """As `matched`; many exchanges may be lines, if the options have `lines`."""
+    def found(self) -> Iterator[FoundExchanges]:
+        """As `matched`; many exchanges may be lines or Arrow arrays, if the options have `lines` or `columns`."""
         self._secrets.read()
         if (refused := self._secrets.refused) is not None:
             raise KeyLogError(refused)
@@ -141,9 +146,9 @@ class Exchanges:
             return None
         return transport(fragment.protocol, data, fragment.source, fragment.destination, self._tunnels, steps)
 
-    def _ready(self) -> Iterator[CapturedExchange | LinesOfExchanges]:
+    def _ready(self) -> Iterator[FoundExchanges]:
         for found in self.tracker.ready():
-            if isinstance(found, LinesOfExchanges):
+            if not isinstance(found, CapturedExchange):
                 self.summary.exchanges += found.count
                 self.summary.selected += found.count
                 yield found
@@ -168,6 +173,7 @@ def read(
     live: bool = False,
     keep: bool = False,
     lines: bool = False,
+    columns: Callable[[Any], bytes] | None = None,
     keep_requests: Iterable[int] = (),
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
@@ -191,6 +197,8 @@ def read(
         keep: `Exchanges.matched` yields messages and frames too.
         lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
             selection, it yields none.
+        columns: as `lines`, but as Arrow arrays (`ColumnsOfExchanges`), which need pyarrow. The function writes bodies
+            as JSON, for example `msgspec.json.encode`.
         keep_requests: api keys of requests that it yields, where `keep` is not set.
         selection: which exchanges are yielded; all others are only counted.
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
@@ -221,6 +229,7 @@ def read(
         keep or selection.looks_inside,
         live or bool(follow),
         lines,
+        columns,
         frozenset(keep_requests),
         registry,
     )

@@ -110,15 +110,17 @@ class Summary(msgspec.Struct):
 
     def problem_of(self, row: Exchange) -> None:
         """Counts the problem of a row that has one."""
-        if row.problem is None:
-            return
-        kind = _NUMBER.sub("N", row.problem)
+        if row.problem is not None:
+            self.problem(row.problem, row.packet or row.response_packet)
+
+    def problem(self, problem: str, packet: int | None) -> None:
+        """Counts a problem. `packet`: the first one of its exchange."""
+        kind = _NUMBER.sub("N", problem)
         # Sentences may contain bytes of the capture, so the kinds are limited.
         if kind not in self.problems and len(self.problems) >= _MOST_KINDS:
             kind = "others"
         self.problems[kind] += 1
-        packet = row.packet or row.response_packet
-        self.first.setdefault(kind, row.problem if packet is None else f"packet {packet}: {row.problem}")
+        self.first.setdefault(kind, problem if packet is None else f"packet {packet}: {problem}")
 
 
 def _packets(count: int) -> str:

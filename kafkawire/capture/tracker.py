@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -40,6 +40,18 @@ class LinesOfExchanges(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
+class ColumnsOfExchanges(msgspec.Struct, frozen=True, eq=False):
+    """Exchanges as Arrow arrays: one array a field, one element an exchange. `count`: their number; `arrays`: by the
+    names of fields of `rows.Exchange`, without bodies that were not decoded."""
+
+    count: int
+    arrays: dict[str, Any]
+
+
+#: What a tracker gives.
+FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges
+
+
 class PacketTracker(Protocol):
     """Packets in, exchanges in order out."""
 
@@ -63,7 +75,7 @@ class PacketTracker(Protocol):
         """Ends all connections."""
         ...
 
-    def ready(self) -> Iterable[CapturedExchange | LinesOfExchanges]:
+    def ready(self) -> Iterable[FoundExchanges]:
         """The exchanges that came in order since the last call."""
         ...
 

@@ -13,13 +13,15 @@ import typer
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli import capture_options as given
 from kafkawire.cli.capture_summary import FileNotes
+from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
 from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
-    from kafkawire.capture import CapturedExchange, Exchanges, LinesOfExchanges
-    from kafkawire.rows import ExchangeStatistics, Lines, Row
+    from kafkawire.capture import CapturedExchange, Exchanges
+    from kafkawire.capture.tracker import FoundExchanges
+    from kafkawire.rows import Columns, ExchangeStatistics, Lines, Row
 
 _BODIES = ("request", "response")
 #: Bytes read between two updates of the progress bar.
@@ -83,7 +85,7 @@ def capture(
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     from kafkawire import rows
-    from kafkawire.capture import LinesOfExchanges
+    from kafkawire.capture import CapturedExchange
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
@@ -120,9 +122,10 @@ def capture(
     )
     frames = None if frames_out is None else FrameFiles(frames_out, inputs, show_secrets=show_secrets)
     notes = FileNotes()
-    text = output.takes_lines(printed, to)
+    exchanges_only = not stats and timeline is None and frames is None and not spans
+    lines, columns = output.takes_lines(printed, to), output.takes_columns(printed, to)
 
-    def exchanges() -> Iterator[CapturedExchange | LinesOfExchanges]:
+    def exchanges() -> Iterator[FoundExchanges]:
         from kafkawire.capture import read
         from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
 
@@ -136,14 +139,15 @@ def capture(
                 found = read(
                     source,
                     body=body,
-                    text=text,
+                    text=lines or columns,
                     records=records,
                     payloads=not no_payloads,
                     show_secrets=show_secrets,
                     follow=follow and (lambda: not ended()),
                     live=file == "-",
                     keep=timeline is not None or frames is not None or spans,
-                    lines=text and not stats and timeline is None and frames is None and not spans,
+                    lines=lines and exchanges_only,
+                    columns=json_bytes if columns and exchanges_only else None,
                     keep_requests=APIS if stats else (),
                     selection=selection,
                     size=None if opened is None else opened.size,
@@ -153,7 +157,7 @@ def capture(
                 )
                 overlaps = ProducerOverlaps()
                 for matched in _matched(found, file, notes):
-                    if stats and not isinstance(matched, LinesOfExchanges):
+                    if stats and isinstance(matched, CapturedExchange):
                         overlaps.add(matched)
                     yield matched
                 if stats:
@@ -161,9 +165,9 @@ def capture(
                     notes.overlaps(file, overlaps)
             ended()  # a pipe does not ask at its end
 
-    def written() -> Iterator[CapturedExchange | LinesOfExchanges]:
+    def written() -> Iterator[FoundExchanges]:
         for matched in exchanges():
-            if frames is not None and not isinstance(matched, LinesOfExchanges):
+            if frames is not None and isinstance(matched, CapturedExchange):
                 frames.write(matched)
             yield matched
 
@@ -230,8 +234,8 @@ def _views() -> Views:
 
 
 def _rows(
-    found: Iterator[CapturedExchange | LinesOfExchanges], kind: type[Row], who: str, notes: FileNotes
-) -> Iterator[Row | Lines]:
+    found: Iterator[FoundExchanges], kind: type[Row], who: str, notes: FileNotes
+) -> Iterator[Row | Lines | Columns]:
     """Exchanges as rows of the given kind.
 
     Args:
@@ -239,11 +243,16 @@ def _rows(
         notes: gets a note for a timeline without steps.
     """
     from kafkawire import rows
-    from kafkawire.capture import LinesOfExchanges, steps
+    from kafkawire.capture import CapturedExchange, LinesOfExchanges, steps
 
     if kind is rows.Exchange:
         for each in found:
-            yield rows.Lines(0, memoryview(each.data)) if isinstance(each, LinesOfExchanges) else each.row
+            if isinstance(each, CapturedExchange):
+                yield each.row
+            elif isinstance(each, LinesOfExchanges):
+                yield rows.Lines(0, memoryview(each.data))
+            else:
+                yield rows.Columns(0, each.count, each.arrays)
         return
     exchanges = _single(found)
     if kind is rows.ExchangeStatistics:
@@ -252,8 +261,8 @@ def _rows(
         yield from _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
 
 
-def _single(found: Iterator[CapturedExchange | LinesOfExchanges]) -> Iterator[CapturedExchange]:
-    """The exchanges of a reading without lines."""
+def _single(found: Iterator[FoundExchanges]) -> Iterator[CapturedExchange]:
+    """The exchanges of a reading without lines and columns."""
     from kafkawire.capture import CapturedExchange
 
     return (each for each in found if isinstance(each, CapturedExchange))
@@ -277,7 +286,7 @@ def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[ExchangeStati
     yield from statistics.rows()
 
 
-def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[CapturedExchange | LinesOfExchanges]:
+def _matched(exchanges: Exchanges, file: str, notes: FileNotes) -> Iterator[FoundExchanges]:
     """The exchanges of one file. Its errors become notes, so that the next file is read."""
     from kafkawire.errors import CaptureError
 

@@ -23,6 +23,11 @@ GROUP_BYTES = 8 << 20
 REPEATED = frozenset(
     ("kind", "file", "topic", "codec", "timestamp_type", "control", "reason", "connection", "client", "broker", "api")
 )
+#: Fields whose numbers are nearly all different.
+DISTINCT = frozenset(
+    ("position", "base_offset", "last_offset", "offset", "crc", "time_ns", "response_time_ns", "latency_ms", "packet",
+     "response_packet")
+)  # fmt: skip
 
 
 def write_parquet(
@@ -48,8 +53,8 @@ def write_parquet(
     except ImportError:
         raise MissingExtraError("Parquet", "arrow") from None
     schema = _with_dictionaries(arrow.schema(kinds, unset))
-    # Texts that do not repeat would be hashed for nothing.
-    hashed = [field.name for field in schema if not pa.types.is_string(field.type)]
+    # What does not repeat would be hashed for nothing.
+    hashed = [field.name for field in schema if not pa.types.is_string(field.type) and field.name not in DISTINCT]
     with open_output(path) as file, pq.ParquetWriter(file, schema, use_dictionary=hashed) as writer:
         for group in _groups(_tables(rows, schema)):
             writer.write_table(group)
@@ -102,7 +107,11 @@ def _table(found: Columns, schema: pa.Schema) -> pa.Table:
 
     arrays = [found.arrays.get(field.name) for field in schema]
     columns = [
-        pa.nulls(found.length, field.type) if array is None else array
+        pa.nulls(found.length, field.type)
+        if array is None
+        else array
+        if array.type == field.type
+        else array.dictionary_encode()
         for field, array in zip(schema, arrays, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -6,6 +6,7 @@ import io
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
-from kafkawire.capture import CapturedExchange, ExchangeSelection, read
+from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges, read
 from kafkawire.capture.encapsulations import decoded_as
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
@@ -104,15 +105,19 @@ class CaptureReader(ItemReader[CapturePart]):
             yield from self._part(part, schema)
 
     def _part(self, part: CapturePart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        asked = frozenset(schema.names)
-        found = self._exchanges(part, asked)
-        if self.rows == "exchanges":
-            yield from arrow.batches((_as_text(matched.row) for matched in found), schema)
-        else:
-            frames = (frame for matched in found for frame in _frames(matched, self.show_secrets))
-            yield from arrow.batches(frames, schema)
+        found = self._exchanges(part, frozenset(schema.names))
+        for are_columns, group in groupby(found, lambda each: isinstance(each, ColumnsOfExchanges)):
+            if are_columns:
+                yield from (_batch(each, schema) for each in group if isinstance(each, ColumnsOfExchanges))
+                continue
+            single = (each for each in group if isinstance(each, CapturedExchange))
+            if self.rows == "exchanges":
+                yield from arrow.batches((_as_text(matched.row) for matched in single), schema)
+            else:
+                frames = (frame for matched in single for frame in _frames(matched, self.show_secrets))
+                yield from arrow.batches(frames, schema)
 
-    def _exchanges(self, part: CapturePart, asked: frozenset[str]) -> Iterator[CapturedExchange]:
+    def _exchanges(self, part: CapturePart, asked: frozenset[str]) -> Iterator[CapturedExchange | ColumnsOfExchanges]:
         """The exchanges of a part. The first part of a file also yields the file's problem, last."""
         path = part.file.path
         if part.problem is not None:
@@ -125,6 +130,7 @@ class CaptureReader(ItemReader[CapturePart]):
                     body=bool(asked & {"request", "response"}) and self.rows == "exchanges",
                     text=True,
                     keep="data" in asked,
+                    columns=arrow.json_text if self.rows == "exchanges" else None,
                     selection=self.selection,
                     owns=_owner(part.share, part.shares),
                     size=file.raw.size,
@@ -134,11 +140,12 @@ class CaptureReader(ItemReader[CapturePart]):
                     keylog=self.key_logs,
                     decode_as=self.decode_as,
                 )
-                for matched in found.matched():
-                    if matched.row.connection is not None:
-                        yield matched
-                    elif not part.share:
-                        yield self._wrong(path, matched.row.problem or "")
+                for each in found.found():
+                    if isinstance(each, CapturedExchange) and each.row.connection is None:
+                        if not part.share:
+                            yield self._wrong(path, each.row.problem or "")
+                    elif not isinstance(each, LinesOfExchanges):
+                        yield each
         except (OSError, CaptureError) as error:
             if not part.share:
                 yield self._wrong(path, (isinstance(error, OSError) and error.strerror) or str(error))
@@ -247,6 +254,17 @@ def _open(file: LogFile, size: int | None = None) -> io.BufferedReader[_Beginnin
 
 
 # Exchanges to rows ---------------------------------------------------------------------------------------------------
+
+
+def _batch(found: ColumnsOfExchanges, schema: pa.Schema) -> pa.RecordBatch:
+    """Columns with the fields of a schema; bodies that were not decoded are null."""
+    if not len(schema):
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * found.count, pa.struct([])))
+    arrays = [
+        pa.nulls(found.count, field.type) if (array := found.arrays.get(field.name)) is None else array
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _as_text(row: rows.Exchange) -> rows.Exchange:

@@ -17,6 +17,9 @@ use crate::rows::json::integer;
 /// name included: `"file":...,"broker":"..."`.
 pub struct Ends {
     pub row: Py<PyAny>,
+    pub number: i64,
+    pub client: String,
+    pub broker: String,
     pub json: Vec<u8>,
 }
 
@@ -251,7 +254,7 @@ pub struct Clock {
 
 impl Clock {
     /// Refused: years that Python's `datetime` may not have.
-    fn write(&mut self, time_ns: i64, out: &mut Vec<u8>) -> Read<()> {
+    pub fn write(&mut self, time_ns: i64, out: &mut Vec<u8>) -> Read<()> {
         let (second, rest) = (time_ns.div_euclid(1_000_000_000), time_ns.rem_euclid(1_000_000_000));
         if !(0..253_402_300_800).contains(&second) {
             return Err(Refused);

@@ -2,6 +2,7 @@
 //! connection stays here from its first packet to its last. Python parses packets that are not plain, decrypts TLS,
 //! decodes frames that are refused here, and searches frames where no boundary is known (`context`).
 
+mod columns;
 mod connection;
 mod context;
 mod exchange;
@@ -24,6 +25,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
+use columns::Columns;
 use connection::{Connection, Verdict};
 use context::{Context, Options};
 use exchange::Exchange;
@@ -70,6 +72,8 @@ pub struct Tracker {
     crowded: bool,
     /// Whether exchanges become lines of JSON.
     as_lines: bool,
+    /// Those that become columns, if any do.
+    columns: Option<Columns>,
     ready: Vec<Py<PyAny>>,
     lines: Vec<u8>,
     /// Exchanges in `lines`.
@@ -205,7 +209,15 @@ impl Tracker {
                 self.count += 1;
                 continue;
             }
+            if let Some(columns) = self.columns.as_mut().filter(|_| exchange.ends.is_some()) {
+                columns.push(py, &mut self.context, exchange)?;
+                if columns.is_full() {
+                    self.flush_columns(py)?;
+                }
+                continue;
+            }
             self.flush(py)?;
+            self.flush_columns(py)?;
             self.ready.push(exchange.into_python(py, &self.context)?);
         }
         Ok(())
@@ -220,11 +232,19 @@ impl Tracker {
         }
         Ok(())
     }
+
+    fn flush_columns(&mut self, py: Python<'_>) -> PyResult<()> {
+        if let Some(columns) = &mut self.columns {
+            self.ready.extend(columns.take(py)?.map(Bound::unbind));
+        }
+        Ok(())
+    }
 }
 
 #[pymethods]
 impl Tracker {
-    /// `handler`: of `kafkawire.capture.native_tracker`. `order`: the arguments of a `Sequencer`.
+    /// `handler`: of `kafkawire.capture.native_tracker`. `order`: the arguments of a `Sequencer`. `as_columns`: limits
+    /// of a batch, if exchanges become columns.
     #[new]
     fn new(
         py: Python<'_>,
@@ -233,6 +253,7 @@ impl Tracker {
         limits: Limits,
         order: (usize, i64, Option<i64>),
         as_lines: bool,
+        as_columns: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         Ok(Tracker {
             context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2))?,
@@ -245,6 +266,7 @@ impl Tracker {
             opened: 0,
             crowded: false,
             as_lines,
+            columns: as_columns.map(Columns::new),
             ready: Vec::new(),
             lines: Vec::new(),
             count: 0,
@@ -316,10 +338,12 @@ impl Tracker {
         let mut left: Vec<_> = self.connections.drain().map(|(_, connection)| connection).collect();
         left.sort_unstable_by_key(|connection| connection.number);
         left.into_iter().try_for_each(|connection| self.finish_one(py, connection))?;
-        self.advance(py)
+        self.advance(py)?;
+        self.flush_columns(py)
     }
 
-    /// The exchanges that came in order since the last call: `CapturedExchange`, or a number of them with their lines.
+    /// The exchanges that came in order since the last call: `CapturedExchange`, or a number of them with their lines or
+    /// columns.
     fn ready<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.flush(py)?;
         PyList::new(py, self.ready.drain(..))

@@ -103,7 +103,8 @@ impl Connection {
 
     fn named(&self, py: Python<'_>, context: &Context) -> PyResult<Ends> {
         let [client, broker] = [self.client, 1 - self.client].map(|index| self.ends[index].address_and_port());
-        let (row, json) = context.call(py, "ends", (self.number, client, broker))?.extract()?;
-        Ok(Ends { row, json })
+        let (row, json) = context.call(py, "ends", (self.number, client, broker))?.extract::<(Py<PyAny>, _)>()?;
+        let (number, client, broker) = row.extract(py)?;
+        Ok(Ends { row, number, client, broker, json })
     }
 }
