@@ -20,6 +20,24 @@ PING: dict[str, Any] = {
 }
 PONG = PING | {"name": "PingResponse", "type": "response", "listeners": []}
 
+#: A value with versions, and a key with one.
+ORDER: dict[str, Any] = {
+    "name": "OrderValue",
+    "type": "data",
+    "validVersions": "0-1",
+    "flexibleVersions": "1+",
+    "fields": [
+        {"name": "Customer", "type": "string", "versions": "0+"},
+        {"name": "Amount", "type": "int64", "versions": "1+"},
+    ],
+}
+ORDER_KEY = ORDER | {
+    "name": "OrderKey",
+    "validVersions": "0",
+    "flexibleVersions": "none",
+    "fields": [{"name": "Number", "type": "int32", "versions": "0+"}],
+}
+
 
 def write(folder: Path, *schemas: dict[str, Any]) -> Path:
     """Writes schemas to a new folder, each to a file with its name; without any those of ping and its response."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from kafkawire.cli import arguments, output
 from kafkawire.cli import dump_options as given
-from kafkawire.cli import output
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.formatting import json_bytes, printable_characters
@@ -66,6 +66,9 @@ def dump(
     cluster_metadata_decoder: given.ClusterMetadataDecoder = False,
     remote_log_metadata_decoder: given.RemoteLogMetadataDecoder = False,
     share_group_state_decoder: given.ShareGroupStateDecoder = False,
+    decode: given.Decode = None,
+    decode_key: given.DecodeKey = None,
+    schemas: arguments.MoreSchemasOption = None,
     verify_index_only: given.VerifyIndexOnly = False,
     index_sanity_check: given.IndexSanityCheck = False,
     max_bytes: given.MaxBytes = None,
@@ -89,6 +92,8 @@ def dump(
         --time 2026-11-21T10:00..2026-11-21T11:00 -o orders.parquet
     Exactly the records of committed transactions, and of none:
       kafkawire dump /var/kafka-logs/orders-0 --print-data-log --isolation-level read_committed
+    Values that are messages of your own, whose schemas are in my/:
+      kafkawire dump /var/kafka-logs/orders-* --schemas my/ --decode orders=OrderValue@1
     How well do topics compress, and where are offsets missing?
       kafkawire dump /var/kafka-logs --stats
     Do the indexes agree with their logs?
@@ -108,12 +113,15 @@ def dump(
     by_outcome = isolation_level is not None or transaction
     if by_outcome and (stats or verify_index_only or index_sanity_check):
         raise typer.BadParameter("--isolation-level and --transaction are for the rows of segments")
-    payloads = (print_data_log or skip_record_metadata or decode_as is not None) and not no_payloads
-    deep = deep_iteration or print_data_log or skip_record_metadata or decode_as is not None
+    messages = given.topic_messages(decode, decode_key, schemas)
+    decodes = decode_as is not None or bool(messages)
+    payloads = (print_data_log or skip_record_metadata or decodes) and not no_payloads
+    deep = deep_iteration or print_data_log or skip_record_metadata or decodes
     options = logdir.Options(
         deep=deep,
         payloads=payloads,
         metadata=not skip_record_metadata,
+        messages=messages,
         decode_as=decode_as,
         show_secrets=show_secrets,
         indexes="verify" if verify_index_only else "sanity" if index_sanity_check else "show",
@@ -132,6 +140,7 @@ def dump(
     directory = logdir.open(*chosen)
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
+    given.check_topics(messages, directory.files)
     listed = (file for file in directory.files if isolation_level is None or file.kind == "log")
     wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from kafkawire.cli import arguments
+
+if TYPE_CHECKING:
+    from kafkawire.logdir import LogFile
+    from kafkawire.records import MessageFormat, RecordMessages
+    from kafkawire.wire.registry import Registry
 
 _DECODES = "Decode records as {}, whatever the topic's name is."
 
@@ -68,6 +77,20 @@ ShareGroupStateDecoder = Annotated[
     bool, typer.Option("--share-group-state-decoder", help=_DECODES.format("those of __share_group_state"))
 ]
 
+Decode = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--decode",
+        metavar="TOPIC=MESSAGE",
+        help="Decode the values of a topic as a message, of --schemas or of Kafka's: orders=OrderValue, or with the "
+        "version orders=OrderValue@1; @prefix: the version is an int16 in front. May be repeated.",
+    ),
+]
+DecodeKey = Annotated[
+    list[str] | None,
+    typer.Option("--decode-key", metavar="TOPIC=MESSAGE", help="The same of the topic's keys. May be repeated."),
+]
+
 # Indexes --------------------------------------------------------------------------------------------------------------
 
 VerifyIndexOnly = Annotated[
@@ -126,6 +149,55 @@ def decoder_topic(**flags: bool) -> str | None:
     if len(chosen) > 1:
         raise typer.BadParameter("records can be decoded in one way only: give one decoder")
     return chosen[0] if chosen else None
+
+
+def topic_messages(values: list[str] | None, keys: list[str] | None, schemas: str | None) -> dict[str, RecordMessages]:
+    """Topic -> its messages, of --decode and --decode-key; a usage error for what is unknown or given twice."""
+    from kafkawire.records import INTERNAL_TOPICS, RecordMessages
+
+    if not values and not keys:
+        return {}
+    registry = arguments.registry_with(schemas)
+    found: dict[str, dict[str, MessageFormat]] = {}
+    for part, option, given in (("value", "--decode", values), ("key", "--decode-key", keys)):
+        for text in given or ():
+            topic, _, name = text.rpartition("=")
+            if not topic or not name:
+                raise typer.BadParameter(f"{text!r} is not TOPIC=MESSAGE", param_hint=option)
+            if topic in INTERNAL_TOPICS:
+                raise typer.BadParameter(f"{topic} has Kafka's own messages", param_hint=option)
+            parts = found.setdefault(topic, {})
+            if part in parts:
+                raise typer.BadParameter(f"{topic} is given twice", param_hint=option)
+            parts[part] = _message_format(name, registry, option)
+    return {topic: RecordMessages(**parts) for topic, parts in found.items()}
+
+
+def _message_format(text: str, registry: Registry, option: str) -> MessageFormat:
+    from kafkawire.records import MessageFormat
+
+    name, at, version = text.partition("@")
+    message = arguments.message_of(registry, name)
+    valid = message.spec.valid_versions
+    if version == "prefix":
+        return MessageFormat(message, None)
+    if not at and len(valid) == 1:
+        return MessageFormat(message, valid[0])
+    if not re.fullmatch("[0-9]{1,5}", version, re.ASCII) or int(version) not in valid:
+        has = f"{name} has the versions {arguments.version_text(valid)}"
+        raise typer.BadParameter(f"{has}: give one of them, {name}@{valid[-1]}, or {name}@prefix", param_hint=option)
+    return MessageFormat(message, int(version))
+
+
+def check_topics(messages: Iterable[str], files: Iterable[LogFile]) -> None:
+    """A usage error for topics that no file is of."""
+    from difflib import get_close_matches
+
+    there = {file.topic for file in files if file.topic is not None}
+    for topic in messages:
+        if topic not in there:
+            near = ", ".join(get_close_matches(topic, there, n=3))
+            raise typer.BadParameter(f"the paths hold no topic {topic!r}" + (f"; near: {near}" if near else ""))
 
 
 def all_paths(paths: list[str] | None, files: str | None) -> list[str]:

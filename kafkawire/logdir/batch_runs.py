@@ -41,7 +41,8 @@ def fields_of(file: LocatedFile, options: Options) -> Fields | None:
     if file.kind not in BATCHES or not plain:
         return None
     given = record_options(file, options)
-    if options.payloads and (given["decode_as"] or given["topic"]) in INTERNAL_TOPICS:
+    decoder = given["decode_as"] or given["topic"]
+    if options.payloads and (given["topic"] in options.messages or decoder in INTERNAL_TOPICS):
         return None
     shown = {"transaction": options.transaction}
     of_record = {"payload": options.payloads, "metadata": options.metadata, **shown}

@@ -91,7 +91,9 @@ def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
     return {
         "payload": options.payloads,
         "metadata": options.metadata,
-        "decode_as": CLUSTER_METADATA if file.kind == "kraft-snapshot" else options.decode_as,
+        "decode_as": CLUSTER_METADATA
+        if file.kind == "kraft-snapshot"
+        else options.messages.get(file.topic or "", options.decode_as),
         "show_secrets": options.show_secrets,
         **file.place,
     }

@@ -11,6 +11,7 @@ from kafkawire.records import MAX_BATCH_BYTES
 
 if TYPE_CHECKING:
     from kafkawire.logdir.view import View
+    from kafkawire.records import RecordMessages
 
 #: What is done with indexes: their entries are shown and checked, only checked against the log, or only looked at as a
 #: broker does when it starts.
@@ -25,6 +26,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         payloads: keys, values and headers of the records, decoded where the topic is internal.
         metadata: the fields around a record's payload; without it, rows of records have their payload only, and control
             batches have no rows.
+        messages: topic -> the messages that its keys and values are.
         decode_as: the internal topic as whose records all are decoded; None goes by the topic's name.
         show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
         indexes: what is done with them (`IndexMode`).
@@ -39,6 +41,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     deep: bool = False
     payloads: bool = False
     metadata: bool = True
+    messages: dict[str, RecordMessages] = {}
     decode_as: str | None = None
     show_secrets: bool = False
     indexes: IndexMode = "show"

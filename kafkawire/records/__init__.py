@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kafkawire.records.compression import CODECS, MAX_BATCH_BYTES
     from kafkawire.records.control import CONTROL_TYPES, Control
     from kafkawire.records.damage import Damage
-    from kafkawire.records.decoded_message import Decoded
+    from kafkawire.records.decoded_message import Decoded, MessageFormat, RecordMessages
     from kafkawire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
     from kafkawire.records.reader import find_batch, read
     from kafkawire.records.record import Header, Record
@@ -39,7 +39,9 @@ _HOMES = {
     "INTERNAL_TOPICS": "internal_topics",
     "MAX_BATCH_BYTES": "compression",
     "Memory": "source",
+    "MessageFormat": "decoded_message",
     "Record": "record",
+    "RecordMessages": "decoded_message",
     "Source": "source",
     "build": "builder",
     "build_control": "builder",
@@ -62,7 +64,9 @@ __all__ = [
     "Decoded",
     "Header",
     "Memory",
+    "MessageFormat",
     "Record",
+    "RecordMessages",
     "Source",
     "build",
     "build_control",

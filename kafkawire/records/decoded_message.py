@@ -1,4 +1,7 @@
-"""`Decoded`: a message that was found in a record, and how it is read from the version in front of it."""
+"""`Decoded`: a message that was found in a record, and how it is read from the version in front of it.
+
+`RecordMessages` states which messages the keys and values of a topic are.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import msgspec
 
 from kafkawire._lookup import lookup
 from kafkawire.errors import DecodeError, KafkaWireError, UnsupportedVersionError
+from kafkawire.messages import REGISTRY
 from kafkawire.records.secrets import hides_secrets, redact
 from kafkawire.wire.json_form import to_json
 
@@ -37,7 +41,13 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
     @property
     def secret(self) -> bool:
         """Whether the record contains credentials, tokens or passwords."""
-        return hides_secrets(self.name, self.message)
+        return self._released and hides_secrets(self.name, self.message)
+
+    @property
+    def _released(self) -> bool:
+        """Whether the message is Kafka's, and not one of other schemas with its name."""
+        entry = REGISTRY.entries.get(self.name or "")
+        return entry is not None and (self.message is None or REGISTRY.load(entry) is type(self.message))
 
     def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
@@ -47,12 +57,37 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
         """
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
         if data is not None:
-            if self.name == "GroupMetadataValue" and data.get("protocolType") == "consumer":
+            if self.name == "GroupMetadataValue" and self._released and data.get("protocolType") == "consumer":
                 _consumer_protocol(data)
             if self.secret and not show_secrets:
                 redact(self.name, data)
         shown = {"name": self.name, "version": self.version, "data": data}
         return shown | {"problem": self.problem} if self.problem else shown
+
+
+class MessageFormat(msgspec.Struct, frozen=True, gc=False):
+    """How a key or a value holds a message: in one version, or behind an int16 with its version (`version` is None)."""
+
+    message: type[Message]
+    version: int | None
+
+    def read(self, data: bytes) -> Decoded:
+        """The message that all of the bytes are."""
+        version = int16(data) if self.version is None else self.version
+        if version is None:
+            return Decoded(self.message.spec.name, problem="no version at its beginning")
+        try:
+            found = self.message.decode(data, version, offset=2 if self.version is None else 0)
+        except (DecodeError, UnsupportedVersionError) as error:
+            return Decoded(self.message.spec.name, version, problem=str(error))
+        return Decoded(self.message.spec.name, version, found)
+
+
+class RecordMessages(msgspec.Struct, frozen=True, gc=False):
+    """The messages in a topic's keys and values; None where they are not decoded."""
+
+    key: MessageFormat | None = None
+    value: MessageFormat | None = None
 
 
 def decode(message: type[Message], data: bytes, version: int, offset: int) -> Decoded:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kafkawire._lookup import lookup
-from kafkawire.records.decoded_message import Decoded, decode, int16
+from kafkawire.records.decoded_message import Decoded, RecordMessages, decode, int16
 from kafkawire.wire.read import FAILURES, read_uvarint
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS})
 
 
 def decoded(
-    topic: str | None, key: bytes | None, value: bytes | None, *, show_secrets: bool = False
+    topic: str | RecordMessages | None, key: bytes | None, value: bytes | None, *, show_secrets: bool = False
 ) -> dict[str, Any] | None:
     """Key and value of a record, as JSON: `{"key": ..., "value": ...}`.
 
     Args:
-        topic: name of the topic.
+        topic: name of the topic, or the messages in it.
         key, value: bytes of the record; None for null.
         show_secrets: do not redact secrets.
 
@@ -44,9 +44,14 @@ def decoded(
         Each part is None where it holds no message (a null value is a tombstone). None for a topic whose records are
         no messages.
     """
-    if topic is None or topic not in INTERNAL_TOPICS:
+    found: dict[str, Decoded | None]
+    if isinstance(topic, RecordMessages):
+        parts = {"key": (topic.key, key), "value": (topic.value, value)}
+        found = {name: None if how is None or data is None else how.read(data) for name, (how, data) in parts.items()}
+    elif topic in INTERNAL_TOPICS:
+        found = {"key": decode_key(topic, key), "value": decode_value(topic, key, value)}
+    else:
         return None
-    found = {"key": decode_key(topic, key), "value": decode_value(topic, key, value)}
     return {name: part.to_json(show_secrets=show_secrets) if part else None for name, part in found.items()}
 
 

@@ -168,7 +168,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
         payload: bool = False,
         metadata: bool = True,
         transaction: str | UnsetType = UNSET,
-        decode_as: str | None = None,
+        decode_as: str | _records.RecordMessages | None = None,
         show_secrets: bool = False,
         **origin: Unpack[RowOrigin],
     ) -> RecordRow:
@@ -179,7 +179,8 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
             control: the control type of the batch; None for data.
             payload: whether key, value and headers are set. `metadata`: whether timestamp, producer and sizes are.
             transaction: the state of its transaction.
-            decode_as: name of the internal topic whose schemas decode the record; by default its own topic.
+            decode_as: name of the internal topic whose schemas decode the record, by default its own topic; or the
+                messages that its key and value are.
             show_secrets: whether credentials, tokens and passwords of `__cluster_metadata` are shown.
         """
         shown: dict[str, Any] = {}
