@@ -212,7 +212,12 @@ def test_a_fresh_environment_has_few_packages_and_megabytes(wheel: Path, tmp_pat
     files = [path for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"]  # pip compiles 7 MB of these
     assert sum(path.stat().st_size for path in files) <= 15e6
     printed = building.run(
-        [python, "-I", "-c", "from kafkawire.messages import EndTxnMarker as M; print(M.decode(bytes(4), 0).coordinator_epoch)"]
+        [
+            python,
+            "-I",
+            "-c",
+            "from kafkawire.messages import EndTxnMarker as M; print(M.decode(bytes(4), 0).coordinator_epoch)",
+        ]
     )
     assert printed == "0\n"
 

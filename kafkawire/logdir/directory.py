@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
 from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, SnapshotEntry
-from kafkawire.logdir.file_names import is_uri, partition_name
+from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of
 from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, whole_number
+from kafkawire.logdir.tiers import TieredSegment, epoch_lines, joined, lineage_of, snapshots, tier_metadata
 from kafkawire.records import Batch, Damage
+from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 
 PROPERTIES = "meta.properties"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -115,20 +118,24 @@ class Partition:
 
     Attributes:
         topic, partition: from the directory's name. `path`: the directory.
-        state: empty; `delete`, `future` or `stray` for a replica that is removed or moved.
+        state: empty; `delete`, `future` or `stray` for a replica that is removed or moved; `tiered` in a tier.
         broker: its log directory.
         files: all files in it.
+        tiers: its directories in tiers, which hold the log's older segments (KIP-405).
+        tier_metadata: gives what `__remote_log_metadata` has of them.
     """
 
     def __init__(self, files: Iterable[LogFile], broker: BrokerDirectory) -> None:
         self.files = tuple(files)
+        self.tiers: tuple[Partition, ...] = ()
+        self.tier_metadata: Callable[[], Mapping[UUID, TieredSegment]] = dict
         first = self.files[0]
         assert first.topic is not None
         assert first.partition is not None
         self.topic = first.topic
         self.partition = first.partition
         self.path = os.path.dirname(first.path)
-        named = partition_name(os.path.basename(os.path.abspath(self.path)))
+        named = partition_of(self.path, (file.name for file in self.files))
         self.state = named.state if named else ""
         self.broker = broker
 
@@ -138,18 +145,40 @@ class Partition:
 
     @cached_property
     def segments(self) -> tuple[LogFile, ...]:
-        """The `.log` files in use, by their first offset."""
-        return self._in_use("log")
+        """The `.log` files in use, by their first offset: those in its tiers, up to where the local ones begin, and
+        these. Each offset is in one of them."""
+        own = self._in_use("log")
+        if not self.tiers and self.state != TIERED:
+            return own
+        if self.state == TIERED:
+            return joined((), own, lineage_of(own), self.tier_metadata())
+        lineage = [line for file in self._in_use("epochs") for line in epoch_lines(file.content())]
+        tiered = [file for tier in self.tiers for file in tier._in_use("log")]
+        return joined(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start or 0)
 
     @cached_property
     def txn_indexes(self) -> tuple[LogFile, ...]:
         """The `.txnindex` files in use, by their segment's first offset."""
-        return self._in_use("txnindex")
+        if not self.tiers and self.state != TIERED:
+            return self._in_use("txnindex")
+        named = (file.beside("txnindex") for file in self.segments)
+        return tuple(file for file in named if file.path in self._present)
 
     @cached_property
     def snapshots(self) -> tuple[LogFile, ...]:
         """The `.snapshot` files in use, by offset: the state before it."""
-        return self._in_use("snapshot")
+        own = () if self.state == TIERED else self._in_use("snapshot")
+        if not self.tiers and self.state != TIERED:
+            return own
+        return (*snapshots(self.segments, self._present), *own)
+
+    @property
+    def _present(self) -> frozenset[str]:
+        return frozenset(file.path for one in (self, *self.tiers) for file in one.files)
+
+    @property
+    def _checkpointed_start(self) -> int | None:
+        return self.broker.log_starts.get((self.topic, self.partition))
 
     @property
     def high_watermark(self) -> int | None:
@@ -160,9 +189,9 @@ class Partition:
     def log_start_offset(self) -> int | None:
         """First offset that is part of the log: the checkpoint's, or the first segment's; None without a segment.
 
-        It is below the first segment where tiered storage holds the segments before (KIP-405)."""
-        first = next((file.offset for file in self.segments), None)
-        return self.broker.log_starts.get((self.topic, self.partition), first)
+        It is below the first segment where the segments before are in a tier that was not given (KIP-405)."""
+        start = self._checkpointed_start
+        return next((file.offset for file in self.segments), None) if start is None else start
 
     @property
     def local_start_offset(self) -> int | None:
@@ -214,8 +243,22 @@ class LogDirectory:
             if file.topic is not None:
                 by_directory.setdefault(os.path.dirname(file.path), []).append(file)
         self.brokers = tuple(brokers.values())
-        partitions = (Partition(listed, brokers[listed[0].root]) for listed in by_directory.values())
-        self.partitions = tuple(sorted(partitions, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
+        found = [Partition(listed, brokers[listed[0].root]) for listed in by_directory.values()]
+        tiers: dict[tuple[str, int], list[Partition]] = {}
+        for one in found:
+            if one.state == TIERED:
+                tiers.setdefault((one.topic, one.partition), []).append(one)
+        for one in found:
+            one.tier_metadata = lambda: self.tier_metadata
+            one.tiers = () if one.state else tuple(tiers.get((one.topic, one.partition), ()))
+        self.partitions = tuple(sorted(found, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
+
+    @cached_property
+    def tier_metadata(self) -> dict[UUID, TieredSegment]:
+        """What `__remote_log_metadata` has of the segments in tiers, by id; empty where no copy of it was given."""
+        return tier_metadata(
+            one.segments for one in self.partitions if one.topic == REMOTE_LOG_METADATA and not one.state
+        )
 
 
 def open(*paths: str | os.PathLike[str]) -> LogDirectory:

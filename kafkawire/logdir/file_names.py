@@ -1,4 +1,5 @@
-"""What the names of files and directories in a broker's log directory mean (Kafka's `LogFileUtils`, `UnifiedLog`)."""
+"""What the names of files and directories mean: in a broker's log directory (Kafka's `LogFileUtils`, `UnifiedLog`), and
+in a tier of `LocalTieredStorage` (KIP-405; `RemoteTopicPartitionDirectory`, `RemoteLogSegmentFileset`)."""
 
 from __future__ import annotations
 
@@ -25,6 +26,14 @@ _CACHED_INDEX = re.compile(
 _KRAFT_SNAPSHOT = re.compile(
     r"(?P<offset>\d{20})-\d{10}(?:-\d+)?\.(?P<kind>checkpoint)(?:\.(?P<state>deleted|part))?", re.ASCII
 )
+_UUID = "[A-Za-z0-9_-]{22}"
+#: State of a partition that was copied to a tier, and of its files.
+TIERED = "tiered"
+_TIERED_PARTITION = re.compile(rf"(?P<topic>.+)-(?P<partition>\d{{1,10}})-{_UUID}", re.ASCII | re.DOTALL)
+_TIERED_SEGMENT = re.compile(
+    rf"(?P<offset>\d{{20}})-{_UUID}\.(?P<kind>log|index|timeindex|txnindex|snapshot|leader_epoch_checkpoint)"
+    r"(?P<state>)", re.ASCII,
+)  # fmt: skip
 _TEMPORARY = ".tmp"
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://", re.ASCII)
 
@@ -41,6 +50,8 @@ _NAMED = {
     "recovery-point-offset-checkpoint": "checkpoint",
     "replication-offset-checkpoint": "checkpoint",
 }
+#: Suffixes of files that are no kind's name -> the kind.
+_KINDS = {"checkpoint": "kraft-snapshot", "leader_epoch_checkpoint": "epochs"}
 
 #: Kinds of files in a partition's directory, which distinguish it from others of a similar name (`broker-1`).
 PARTITION_KINDS = frozenset(
@@ -62,7 +73,8 @@ _HIGHEST_PARTITION = (1 << 31) - 1
 
 
 class PartitionName(NamedTuple):
-    """A partition's directory: `orders-0`, or `orders-0.<uuid>-delete` while it is removed or moved (`state`)."""
+    """A partition's directory: `orders-0`; `orders-0.<uuid>-delete` while it is removed or moved (`state`); in a tier
+    `orders-0-<topic id>`."""
 
     topic: str
     partition: int
@@ -85,16 +97,29 @@ def partition_name(name: str) -> PartitionName | None:
     return PartitionName(found["topic"], int(found["partition"]), found["state"] or "")
 
 
+def tiered_partition_name(name: str) -> PartitionName | None:
+    """The parts of the name that a partition's directory has in a tier; None for another name."""
+    found = _TIERED_PARTITION.fullmatch(name)
+    if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
+        return None
+    return PartitionName(found["topic"], int(found["partition"]), TIERED)
+
+
+def is_tiered(name: str) -> bool:
+    """Whether a file has the name that a tier gives to a file of a segment."""
+    return _TIERED_SEGMENT.fullmatch(name) is not None
+
+
 def file_name(name: str) -> FileName | None:
     """The parts of a file's name; None for a name that Kafka does not give."""
     plain = name.removesuffix(_TEMPORARY)
     if plain in _NAMED:
         return FileName(_NAMED[plain], None, "" if plain == name else "tmp")
-    for pattern in (_SEGMENT, _CACHED_INDEX, _KRAFT_SNAPSHOT):
+    for pattern in (_SEGMENT, _CACHED_INDEX, _KRAFT_SNAPSHOT, _TIERED_SEGMENT):
         found = pattern.fullmatch(name)
         if found:
             offset, kind = int(found["offset"]), found["kind"]
-            known = FileName("kraft-snapshot" if kind == "checkpoint" else kind, offset, found["state"] or "")
+            known = FileName(_KINDS.get(kind, kind), offset, found["state"] or "")
             return known if offset <= HIGHEST_OFFSET else None
     return None
 

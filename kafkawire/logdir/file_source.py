@@ -44,10 +44,15 @@ def open_file(path: str) -> FileIO:
 
 
 class FileSource:
-    """Bytes of an open, unbuffered file at positions. `size`: when it was opened; the file may grow."""
+    """Bytes of an open, unbuffered file at positions. `size`: when it was opened; the file may grow.
 
-    def __init__(self, file: Opened, window: int = _WINDOW) -> None:
+    Args:
+        limit: where the bytes end at the latest, as if the file did.
+    """
+
+    def __init__(self, file: Opened, window: int = _WINDOW, limit: int | None = None) -> None:
         self._file = file
+        self._limit = limit
         self._window_size = window
         self._start = 0
         self._window = memoryview(b"")
@@ -63,7 +68,8 @@ class FileSource:
 
     def end(self) -> int:
         """Where the file ends now."""
-        return self._file.seek(0, os.SEEK_END)
+        end = self._file.seek(0, os.SEEK_END)
+        return end if self._limit is None else min(end, self._limit)
 
     def _read(self, position: int, length: int) -> bytes:
         self._file.seek(position)

@@ -34,6 +34,8 @@ class LocatedFile(msgspec.Struct, frozen=True):
     partition: int | None = None
     offset: int | None = None
     state: str = ""
+    #: Where the part ends that is read, in bytes; None: at the end of the file. What is behind belongs to no log.
+    limit: int | None = None
 
     @property
     def name(self) -> str:
@@ -41,8 +43,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The current size in bytes."""
-        return os.stat(self.path).st_size
+        """The current size in bytes, of the part that is read."""
+        return self._limited(os.stat(self.path).st_size)
+
+    def _limited(self, size: int) -> int:
+        return size if self.limit is None else min(size, self.limit)
 
     @property
     def modified(self) -> float:
@@ -66,18 +71,18 @@ class LocatedFile(msgspec.Struct, frozen=True):
     def source(self, window: int | None = None) -> Iterator[FileSource]:
         """Its bytes, in windows, while the context lasts."""
         with self.opened() as file:
-            yield FileSource(file) if window is None else FileSource(file, window)
+            yield FileSource(file, limit=self.limit) if window is None else FileSource(file, window, self.limit)
 
     def elsewhere(self, path: str) -> Self:
         """The file at another path of the same store."""
-        return msgspec.structs.replace(self, path=path)
+        return msgspec.structs.replace(self, path=path, limit=None)
 
-    def beside(self, kind: str) -> LocatedFile:
+    def beside(self, kind: str) -> Self:
         """The file of another kind of the same segment, in the same state; it need not exist."""
         directory, name = os.path.split(self.path)
         parts = name.split(".")
         parts[1] = kind
-        return msgspec.structs.replace(self, path=os.path.join(directory, ".".join(parts)), kind=kind)
+        return msgspec.structs.replace(self, path=os.path.join(directory, ".".join(parts)), kind=kind, limit=None)
 
     def batches(
         self,

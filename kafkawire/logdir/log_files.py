@@ -12,7 +12,9 @@ from kafkawire.logdir.file_names import (
     FileName,
     PartitionName,
     file_name,
+    is_tiered,
     partition_name,
+    tiered_partition_name,
 )
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import UNKNOWN, LocatedFile
@@ -32,7 +34,7 @@ class LogFile(LocatedFile, frozen=True):
         topic, partition: from the directory's name; None for a file of the broker as a whole.
         offset: in the file's name: the first offset of a segment, the one before which a snapshot's state holds.
         state: `deleted`, `cleaned`, `swap`, `future`, `part`, `tmp` while the file is written, removed or replaced;
-            `delete`, `future`, `stray` when its partition is; empty for a file in use.
+            `delete`, `future`, `stray` when its partition is; `tiered` in a tier; empty for a file in use.
     """
 
     def __iter__(self) -> Iterator[Row]:
@@ -55,7 +57,9 @@ def log_file(path: str, partition: PartitionName | None = None) -> LogFile:
 
 def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
     """The partition whose directory this is, judged by its name and by the files in it: a broker's log directory may be
-    named alike (`broker-1`)."""
-    partition = partition_name(os.path.basename(os.path.abspath(directory)))
+    named alike (`broker-1`), and a topic's id in a tier may end as a partition does."""
+    names = list(names)
+    named = tiered_partition_name if any(map(is_tiered, names)) else partition_name
+    partition = named(os.path.basename(os.path.abspath(directory)))
     kinds = {found.kind for found in map(file_name, names) if found}
     return partition if kinds & PARTITION_KINDS else None

@@ -36,8 +36,8 @@ class RemoteFile(LogFile, frozen=True):
 
     @property
     def size(self) -> int:
-        """The current size in bytes."""
-        return int(self._info.size)
+        """The current size in bytes, of the part that is read."""
+        return self._limited(int(self._info.size))
 
     @property
     def modified(self) -> float:

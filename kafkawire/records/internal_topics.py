@@ -23,9 +23,11 @@ COORDINATOR_TOPICS = {
     "__consumer_offsets": "group",
     "__share_group_state": "share",
 }
+#: Where brokers note what they copy to a tier (KIP-405).
+REMOTE_LOG_METADATA = "__remote_log_metadata"
 CLUSTER_METADATA = "__cluster_metadata"
 #: topic -> family of the messages in its values, which are framed
-FRAMED_TOPICS = {CLUSTER_METADATA: "metadata", "__remote_log_metadata": "storage"}
+FRAMED_TOPICS = {CLUSTER_METADATA: "metadata", REMOTE_LOG_METADATA: "storage"}
 #: The topics whose records `decode_key` and `decode_value` decode.
 INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS})
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.directory import BrokerDirectory, Unreadable
-from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
@@ -183,6 +183,10 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
             yield _other(UNREADABLE, folder, os.fsencode(found.path), found)
             continue
         partition = partition_of(found.path, found.names)
+        if partition is not None and partition.state == TIERED:
+            tier = Unreadable(found.path, "it is in a tier (KIP-405), which the audit on Spark does not join")
+            yield _other(UNREADABLE, folder, os.fsencode(found.path), tier)
+            continue
         files = files_of(folder.store, found.path, found.names)
         if partition is None:
             known = [file for file in files if file.kind != UNKNOWN]

@@ -7,16 +7,20 @@ from os.path import realpath
 
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.logdir.file_names import TIERED
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.facts import Place
 
 
 def replicas(directory: LogDirectory) -> list[Partition]:
-    """The partitions to audit, each directory once; without those that are being deleted or moved."""
+    """The partitions to audit, each directory once; without those that are being deleted or moved. A tier is part of
+    its partition's replicas, and a replica of its own where there is no other."""
     found: dict[str, Partition] = {}
+    on_brokers = {(one.topic, one.partition) for one in directory.partitions if not one.state}
     for partition in directory.partitions:
-        if not partition.state and partition.segments:
+        alone = partition.state == TIERED and (partition.topic, partition.partition) not in on_brokers
+        if (alone or not partition.state) and partition.segments:
             found.setdefault(realpath(partition.path), partition)
     return list(found.values())
 

@@ -151,6 +151,14 @@ def key_log_agent(*, cache: Path | None = None) -> Path:
     return folder / f"{name}-{version}.jar"
 
 
+def tiered_storage_jar(version: str, *, cache: Path | None = None) -> Path:
+    """The jar with `LocalTieredStorage`, a tier in a folder, which is among Kafka's own tests. Raises
+    BrokerUnavailableError."""
+    folder = (cache or cache_dir()) / "jars" / f"kafka-storage-test-{version}"
+    _filled(folder, "LocalTieredStorage", [_copied(f"org.apache.kafka:kafka-storage:{version}:jar:test")])
+    return folder / f"kafka-storage-{version}-test.jar"
+
+
 def _fetch(kind: str, version: str, cache: Path) -> Path:
     pom = (_HERE / f"{kind}-pom.xml").read_bytes()
     return _filled(

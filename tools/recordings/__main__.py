@@ -15,7 +15,7 @@ import typer
 from kafkawire.errors import KafkaWireError
 from tools.broker import BrokerToolError
 
-from . import archive, examples, hanging_transactions, log_directories, read_committed
+from . import archive, examples, hanging_transactions, log_directories, read_committed, tiered_storage
 from .errors import RecordingError
 from .log_directory_recipes import RECIPES
 
@@ -27,6 +27,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     **{recipe.name: partial(log_directories.record, recipe) for recipe in RECIPES},
     "read-committed": read_committed.record,
     "hanging-transactions": hanging_transactions.record,
+    "tiered-storage": tiered_storage.record,
 }
 #: The recording that is a folder.
 EXAMPLES = "examples"

@@ -36,12 +36,12 @@ def record(recipe: LogDirectoryRecipe, folder: Path, cache: Path | None = None) 
         log_dir = running.log_dirs[1]
         if not recipe.running and not (running.stop() and (log_dir / ".kafka_cleanshutdown").exists()):
             raise RecordingError(f"{recipe.name}: the broker was not shut down cleanly")
-        _copy(log_dir, folder / "data")
+        copy_log_directory(log_dir, folder / "data")
         scene.left_open.clear()
     _write_expected(folder / "expected.json", {"version": recipe.version, "records": expected})
 
 
-def _copy(log_dir: Path, target: Path) -> None:
+def copy_log_directory(log_dir: Path, target: Path) -> None:
     """Copies as an operator would; files that disappear during the copy are skipped."""
 
     def copy(source: str, to: str) -> None:

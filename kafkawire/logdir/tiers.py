@@ -1,0 +1,223 @@
+"""A partition's log in a tier and on a broker, as one (KIP-405): each offset once, along the replica's leader epochs.
+
+A tier holds segments that were copied by the leaders of their time. Their borders differ from a follower's, they
+overlap where the leader changed, and after an unclean election the tier keeps what the log has lost. A later copy
+reaches farther than an earlier one, so the log is the segments in order, each up to where the next begins.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from kafkawire.logdir.entries import EpochLine
+from kafkawire.logdir.file_names import TIERED
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.selection import Selection
+from kafkawire.logdir.text_files import leader_epochs
+from kafkawire.records import Batch, Damage, decode_value
+from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
+
+if TYPE_CHECKING:
+    from kafkawire.logdir.log_files import LogFile
+
+#: Of `RemoteLogSegmentState`.
+COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = range(4)
+_FINISHED_ONLY = frozenset({COPY_FINISHED})
+
+
+class TieredSegment(NamedTuple):
+    """What `__remote_log_metadata` has of a segment.
+
+    Attributes:
+        topic, partition, topic_id: of the partition. `state`: of `RemoteLogSegmentState`, the last one written.
+        start, end: its first and its last offset; -1 where only a later event was read.
+    """
+
+    topic: str
+    partition: int
+    topic_id: UUID
+    state: int
+    start: int = -1
+    end: int = -1
+
+
+def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> dict[UUID, TieredSegment]:
+    """The segments that `__remote_log_metadata` names, by id, each in the state that was written last.
+
+    Args:
+        copies: the segments of each replica of its partitions. Of each partition the longest copy is read.
+
+    Raises:
+        OSError: a segment cannot be read.
+    """
+    longest: dict[int | None, Sequence[LogFile]] = {}
+    for segments in copies:
+        number = segments[0].partition if segments else None
+        longest[number] = max(longest.get(number, ()), segments, key=lambda files: sum(map(_bytes, files)))
+    found: dict[UUID, TieredSegment] = {}
+    for file in (file for segments in longest.values() for file in segments):
+        for batch in file.batches():
+            if isinstance(batch, Batch) and not batch.control:
+                for record in batch.records:
+                    _take(found, getattr(decode_value(REMOTE_LOG_METADATA, record.key, record.value), "message", None))
+    return found
+
+
+def _take(found: dict[UUID, TieredSegment], message: Any) -> None:
+    segment_id = getattr(message, "remote_log_segment_id", None)
+    if segment_id is None:
+        return
+    of, state = segment_id.topic_id_partition, message.remote_log_segment_state
+    before = found.get(segment_id.id)
+    if hasattr(message, "start_offset"):
+        found[segment_id.id] = TieredSegment(
+            of.name, of.partition, of.id, state, message.start_offset, message.end_offset
+        )
+    else:
+        found[segment_id.id] = (before or TieredSegment(of.name, of.partition, of.id, state))._replace(state=state)
+
+
+def segment_id(file: LogFile) -> UUID:
+    """The id in the name of a tier's file."""
+    return _uuid(os.path.basename(file.path)[21:43])
+
+
+def topic_id(folder: str) -> UUID:
+    """The topic's id in the name of a partition's directory in a tier."""
+    return _uuid(folder[-22:])
+
+
+def _uuid(text: str) -> UUID:
+    return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+def joined(
+    local: Sequence[LogFile],
+    tiered: Iterable[LogFile],
+    lineage: Sequence[EpochLine],
+    metadata: Mapping[UUID, TieredSegment],
+    log_start: int = 0,
+) -> tuple[LogFile, ...]:
+    """The segments of the whole log: those of the tier below the first local one, then the local ones.
+
+    Args:
+        local: the replica's segments, in order.
+        tiered: the partition's `.log` files of a tier.
+        lineage: of the replica's `leader-epoch-checkpoint`. What lies below its first entry is accepted.
+        metadata: as of `tier_metadata`; a copy that is not finished, or is being deleted, does not count. Empty: the
+            names alone are known, and all count.
+        log_start: segments that end below are left out.
+
+    Returns:
+        Files whose `limit` is where the next one takes over.
+    """
+    end = (local[0].offset or 0) if local else None
+    usable: dict[int, tuple[LogFile, int | None]] = {}
+    for file in sorted(tiered, key=lambda file: (file.offset or 0, file.path)):
+        base = file.offset or 0
+        known = metadata.get(segment_id(file))
+        if (end is not None and base >= end) or (metadata and (known is None or known.state not in _FINISHED_ONLY)):
+            continue
+        left_at = leaves_lineage(_epochs(file), lineage, base)
+        if left_at == base:
+            continue
+        # Copied twice from the same offset on: the one that has more of the log.
+        if base not in usable or (left_at or _FAR, _bytes(file)) > (usable[base][1] or _FAR, _bytes(usable[base][0])):
+            usable[base] = file, left_at
+    found, bases = [], sorted(usable)
+    for first, following in zip_longest(bases, bases[1:], fillvalue=end):
+        assert first is not None
+        if following is not None and following <= log_start:
+            continue
+        file, left_at = usable[first]
+        cuts = [offset for offset in (left_at, following) if offset is not None]
+        known = metadata.get(segment_id(file))
+        if cuts and (known is None or known.end < 0 or known.end >= min(cuts)):
+            file = replace(file, limit=_position(file, min(cuts)))
+        found.append(file)
+    return (*found, *local)
+
+
+_FAR = 1 << 63
+
+
+def lineage_of(tiered: Iterable[LogFile]) -> list[EpochLine]:
+    """The leader epochs of the newest copy of a tier, for a log of which no replica is at hand."""
+    found = [_epochs(file) for file in tiered]
+    return max(found, key=lambda lines: (lines[-1].epoch, lines[-1].start_offset) if lines else (-1, -1), default=[])
+
+
+def snapshots(segments: Sequence[LogFile], present: frozenset[str]) -> list[LogFile]:
+    """The `.snapshot` files of a tier's segments. Each was copied under the name of its segment and holds the state at
+    the beginning of the next one: that is its `offset` here.
+
+    Args:
+        segments: of a joined log. `present`: paths of the files that there are.
+    """
+    found = []
+    for file, after in pairwise(segments):
+        snapshot = file.beside("snapshot")
+        if file.state == TIERED and file.limit is None and snapshot.path in present:
+            found.append(replace(snapshot, offset=after.offset))
+    return found
+
+
+def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], base: int) -> int | None:
+    """The first offset of a segment whose leader epoch is not the one that the lineage has there; None: it has no such.
+
+    Args:
+        epochs: of the segment. `base`: its first offset.
+    """
+    starts = [line.start_offset for line in lineage]
+    for line, after in pairwise([*epochs, None]):
+        assert line is not None
+        first, end = max(line.start_offset, base), None if after is None else after.start_offset
+        if end is not None and end <= base:
+            continue  # a segment's checkpoint begins with the log
+        for offset in [first, *(start for start in starts if start > first and (end is None or start < end))]:
+            at = bisect_right(starts, offset) - 1
+            # The last epoch of a segment says nothing on where it ends: behind the segment the lineage may go on.
+            if at >= 0 and lineage[at].epoch != line.epoch:
+                return offset
+    return None
+
+
+def _epochs(file: LogFile) -> list[EpochLine]:
+    """Of the checkpoint that was copied with the segment; empty where it cannot be read."""
+    try:
+        data = file.beside("leader_epoch_checkpoint").content()
+    except OSError:
+        return []
+    return epoch_lines(data)
+
+
+def epoch_lines(data: bytes | Damage) -> list[EpochLine]:
+    """The readable lines of a `leader-epoch-checkpoint`."""
+    return [] if isinstance(data, Damage) else [line for line in leader_epochs(data) if isinstance(line, EpochLine)]
+
+
+def _bytes(file: LogFile) -> int:
+    try:
+        return file.size
+    except OSError:
+        return 0
+
+
+def _position(file: LogFile, offset: int) -> int | None:
+    """Where the first batch from an offset on begins in a segment; None where there is none, or it cannot be read."""
+    try:
+        start = start_position(file, Selection(offsets=(offset, None)))
+        for batch in file.batches(start=start, check_crc=False):
+            if isinstance(batch, Batch) and batch.base_offset >= offset:
+                return batch.position
+    except OSError:  # reading the segment reports it
+        pass
+    return None

@@ -1,0 +1,153 @@
+"""Log directories and the tier of three brokers with remote storage (KIP-405), and what a consumer got.
+
+`node-1/` to `node-3/` are log directories, `tier/` is the folder of `LocalTieredStorage`, and `consumed.json` holds the
+records of both isolation levels. The leader changed in between, DeleteRecords cut a segment, and an unclean election
+dropped records that the tier keeps.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tools.broker import RunningCluster, cluster, jars
+from tools.polling import until
+
+from . import clients
+from .log_directories import copy_log_directory
+from .log_directory_recipes import SMALL
+
+VERSION = "4.3.1"
+TOPIC = "orders"
+_SECONDS = 60
+_STORAGE = "org.apache.kafka.server.log.remote"
+_CONFIG = {
+    **SMALL,
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": f"{_STORAGE}.storage.LocalTieredStorage",
+    "remote.log.metadata.manager.class.name": f"{_STORAGE}.metadata.storage.TopicBasedRemoteLogMetadataManager",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.topic.replication.factor": 3,
+    "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+    "remote.log.manager.task.interval.ms": 300,
+    "log.retention.check.interval.ms": 300,
+    "log.initial.task.delay.ms": 300,
+    "log.segment.delete.delay.ms": 0,
+    "replica.lag.time.max.ms": 3000,
+}
+_TOPIC_CONFIG = {
+    "remote.storage.enable": "true",
+    "local.retention.ms": "1000",
+    "retention.ms": "-1",
+    "segment.ms": "400",
+    "min.insync.replicas": "1",
+    "unclean.leader.election.enable": "true",
+}
+
+
+def record(folder: Path, cache: Path | None = None) -> None:
+    """Makes `node-1/` to `node-3/`, `tier/` and `consumed.json` in `folder`."""
+    tier = folder / "tier"
+    config = _CONFIG | {
+        "remote.log.storage.manager.class.path": str(jars.tiered_storage_jar(VERSION, cache=cache)),
+        "rsm.config.dir": str(tier),
+    }
+    with cluster(3, version=VERSION, config=config, cache=cache) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        topic = NewTopic(TOPIC, 1, replica_assignment=[[1, 2]], config=_TOPIC_CONFIG)
+        admin.create_topics([topic])[TOPIC].result(_SECONDS)
+        service = clients.Service(running.bootstrap, "tiered-service")
+        _write(service, range(6))
+        _await_tier(running, tier)
+        admin.delete_records([TopicPartition(TOPIC, 0, 9)])[TopicPartition(TOPIC, 0)].result(_SECONDS)
+        # Leader 2, whose segments have other borders.
+        running.stop_node(1)
+        _write(service, range(6, 10))
+        running.start_node(1)
+        _await_in_sync(admin, 2)
+        # Leader 1 alone: what it writes now and copies to the tier is lost to node 2.
+        running.stop_node(2)
+        _write(service, range(10, 14))
+        _await_tier(running, tier)
+        running.kill_node(1)
+        running.start_node(2)
+        until(lambda: _leader(admin) == 2 or None, "an unclean election", seconds=_SECONDS)
+        after = clients.Service(running.bootstrap, "another-service")
+        _write(after, range(20, 26))
+        running.start_node(1)
+        _await_in_sync(admin, 2)
+        _await_tier(running, tier)
+        after.begin()
+        after.send(TOPIC, 0, range(300, 302), timestamp=_now())
+        after.flush()
+        consumed = {level: _consumed(running, level) for level in ("read_committed", "read_uncommitted")}
+        time.sleep(6)  # brokers write their checkpoints every five seconds
+        for node_id, log_dir in running.log_dirs.items():
+            copy_log_directory(log_dir, folder / f"node-{node_id}")
+        after.end(committed=True)
+    for path in (tier, *folder.glob("node-*")):
+        if not any(path.rglob("*.log")):
+            shutil.rmtree(path)
+    (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
+
+
+def _write(service: clients.Service, numbers: Iterable[int]) -> None:
+    """A transaction a number, every third aborted; each second one begins a segment."""
+    for number in numbers:
+        service.begin()
+        service.send(TOPIC, 0, range(10 * number, 10 * number + 3), timestamp=_now())
+        service.flush()
+        if number % 2:
+            time.sleep(0.5)
+            service.send(TOPIC, 0, range(10 * number + 3, 10 * number + 5), timestamp=_now())
+        service.end(committed=number % 3 != 1)
+
+
+def _await_tier(running: RunningCluster, tier: Path) -> None:
+    """Waits until the leader has removed what the tier holds: few segments are left."""
+
+    def few() -> bool | None:
+        found = [
+            sum(1 for _ in (node.log_dir / f"{TOPIC}-0").glob("*.log"))
+            for node in running.nodes
+            if node.process is not None and (node.log_dir / f"{TOPIC}-0").exists()
+        ]
+        return (max(found) <= 3 and any(tier.rglob("*.log"))) or None
+
+    until(few, "copies in the tier", seconds=_SECONDS)
+
+
+def _leader(admin: AdminClient) -> int:
+    return int(admin.list_topics(TOPIC, timeout=_SECONDS).topics[TOPIC].partitions[0].leader)
+
+
+def _await_in_sync(admin: AdminClient, count: int) -> None:
+    def in_sync() -> bool | None:
+        return len(admin.list_topics(TOPIC, timeout=_SECONDS).topics[TOPIC].partitions[0].isrs) >= count or None
+
+    until(in_sync, "replicas in sync", seconds=_SECONDS)
+
+
+def _consumed(running: RunningCluster, isolation: str) -> list[dict[str, Any]]:
+    reader = clients.consumer(running.bootstrap, f"{TOPIC}-{isolation}", isolation)
+    try:
+        low, high = reader.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=_SECONDS)
+        assert OFFSET_END < 0 <= low < high
+        reader.assign([TopicPartition(TOPIC, 0, low)])
+        return [
+            {"offset": m.offset(), "key": (m.key() or b"").decode(), "value": (m.value() or b"").decode()}
+            for m in clients.consume(reader, [(TOPIC, 0)])
+        ]
+    finally:
+        reader.close()
