@@ -82,7 +82,8 @@ def assert_linear_steps(prepare: Prepare, n: int, *, most: float = _MOST_STEPS) 
     prepare(n)()  # imports, caches
     one, small, large = (_steps(prepare(size)) for size in (1, n, FACTOR * n))
     first, later = (small - one) / (n - 1), (large - small) / (FACTOR * n - n)
-    assert later <= most * first, f"{first:.0f} steps a unit up to {n}, {later:.0f} from there to {FACTOR * n}"
+    # Half a step: where nothing grows, a finalizer that runs in one of them is no growth.
+    assert later <= most * first + 0.5, f"{first:.0f} steps a unit up to {n}, {later:.0f} from there to {FACTOR * n}"
 
 
 def assert_linear_time(prepare: Prepare, n: int) -> None:
