@@ -77,6 +77,9 @@ class Tracker:
     def run(
         self, data: bytes, at: int, format: tuple[bool, int, int, int, int], number: int, recent: list[int]
     ) -> tuple[int, int, list[int]]: ...
+    def run_blocks(
+        self, data: bytes, at: int, little: bool, interfaces: list[tuple[int, int, int] | None], number: int
+    ) -> tuple[int, int]: ...
 
 @final
 class ColumnPlan:

@@ -43,11 +43,13 @@ def read_runs(
     unread: Callable[[UnreadPart], None] | None,
     engine: Any,
     keys: Callable[[bytes], None] | None = None,
+    before: int = 0,
 ) -> Iterator[Packet | PacketRun]:
     """As `read_packets`, but passes consecutive packets to the native tracker `engine` where it can parse them.
 
     Args:
         keys: called with each TLS key log in the file.
+        before: number of packets before those of the file.
     """
     source = Lookahead(file)
     plain = decompressed(source)
@@ -56,9 +58,9 @@ def read_runs(
     magic = source.at(0, 4)
     walk: Pcap | PcapNg
     if magic in MAGIC:
-        walk = Pcap(source, engine)
+        walk = Pcap(source, engine, before)
     elif magic == SECTION:
-        walk = PcapNg(source, doubting=unread is not None, keys=keys)
+        walk = PcapNg(source, doubting=unread is not None, keys=keys, engine=engine, before=before)
     else:
         found = f"a file that begins with {magic.hex(' ')}" if magic else "an empty file"
         raise CaptureError(expected=NO_CAPTURE, found=found, offset=0)

@@ -31,10 +31,11 @@ MAGIC = {
 class Pcap:
     """Reads a classic pcap from its header on. An incomplete or damaged packet is not consumed from the file."""
 
-    def __init__(self, file: Lookahead, engine: Any) -> None:
+    def __init__(self, file: Lookahead, engine: Any, before: int = 0) -> None:
         self.file = file
         self._engine = engine
-        self.number = 0  # of the last packet
+        self._before = before  # number of packets before those of the file
+        self.number = 0  # of the last packet in the file
         order, self._unit_ns = MAGIC[file.at(0, 4)]
         layout = struct.Struct(order + _FILE_HEADER)
         head = file.at(0, layout.size)
@@ -71,7 +72,9 @@ class Pcap:
                 raise cut_off(f"packet {number}", file.position, len(head) + len(data))
             file.read(_HEADER + kept)
             self.number = number
-            yield Packet(number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data)
+            yield Packet(
+                self._before + number, seconds * 1_000_000_000 + fraction * self._unit_ns, self._link_type, data
+            )
             if self._engine is not None:
                 run = self._run()
                 if run.packets:
@@ -80,7 +83,8 @@ class Pcap:
     def _run(self) -> PacketRun:
         """Passes to the native tracker what is available, up to the first packet that it does not parse."""
         window, start = self.file.ready()
-        end, count, recent = self._engine.run(window, start, self._format, self.number, list(self.headers.recent))
+        number = self._before + self.number
+        end, count, recent = self._engine.run(window, start, self._format, number, list(self.headers.recent))
         self.file.pass_over(end)
         self.number += count
         self.headers.recent.clear()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
 from kafkawire.capture.files import Lookahead
-from kafkawire.capture.packet import Packet, cut_off
+from kafkawire.capture.packet import Packet, PacketRun, cut_off
 from kafkawire.errors import CaptureError
 
 SECTION, _BYTE_ORDER_MAGIC = b"\x0a\x0d\x0d\x0a", b"\x1a\x2b\x3c\x4d"
@@ -41,6 +42,11 @@ class _Interface(msgspec.Struct):
     units_per_second: int = 1_000_000
     offset_s: int = 0
 
+    @property
+    def as_numbers(self) -> tuple[int, int, int] | None:
+        """As the native engine takes them; None for resolutions that it does not know."""
+        return (self.link_type, self.units_per_second, self.offset_s) if self.units_per_second < 1 << 63 else None
+
     def time_ns(self, high: int, low: int) -> int:
         units = (high << 32) | low
         time_ns = self.offset_s * 1_000_000_000 + units * 1_000_000_000 // self.units_per_second
@@ -55,17 +61,29 @@ class PcapNg:
     Args:
         doubting: blocks of undefined types are damage; otherwise they are skipped.
         keys: called with each TLS key log in the file (Decryption Secrets Blocks).
+        engine: the native tracker, which takes consecutive packets, or None.
+        before: number of packets before those of the file.
     """
 
-    def __init__(self, file: Lookahead, *, doubting: bool, keys: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        file: Lookahead,
+        *,
+        doubting: bool,
+        keys: Callable[[bytes], None] | None = None,
+        engine: Any = None,
+        before: int = 0,
+    ) -> None:
         self.file = file
+        self._engine = engine
+        self._before = before
         self._doubting = doubting
         self._keys = keys
-        self.number = 0  # of the last packet
+        self.number = 0  # of the last packet in the file
         self.headers = BlockHeaders()
         self._interfaces: list[_Interface] = []
 
-    def packets(self) -> Iterator[Packet]:
+    def packets(self) -> Iterator[Packet | PacketRun]:
         while head := self.file.at(0, 12):
             kind, body = self._block(head)
             if self._doubting and kind not in _DEFINED and kind < _LOCAL:
@@ -80,7 +98,7 @@ class PcapNg:
                 if kind == _INTERFACE:
                     self._interfaces.append(_interface(body, self.headers.order))
                 elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
-                    packet = _packet(kind, body, self.headers.order, self._interfaces, self.number + 1)
+                    packet = _packet(kind, body, self.headers.order, self._interfaces, self._before + self.number + 1)
                 elif kind == _SECRETS and self._keys is not None:
                     secrets_type, length = struct.unpack_from(self.headers.order + "II", body)
                     if secrets_type == _TLS_KEY_LOG:
@@ -95,6 +113,18 @@ class PcapNg:
             if packet is not None:
                 self.number += 1
                 yield packet
+            if self._engine is not None and (run := self._run()).packets:
+                yield run
+
+    def _run(self) -> PacketRun:
+        """Passes to the native tracker what is available, up to the first block that is no plain packet."""
+        window, start = self.file.ready()
+        interfaces = [interface.as_numbers for interface in self._interfaces]
+        number = self._before + self.number
+        end, count = self._engine.run_blocks(window, start, self.headers.order == "<", interfaces, number)
+        self.file.pass_over(end)
+        self.number += count
+        return PacketRun(count)
 
     def _block(self, head: bytes) -> tuple[int, bytes]:
         """The type and body of the block that begins with `head`. A section header block sets the byte order."""

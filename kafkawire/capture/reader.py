@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from kafkawire.capture.damage import UnreadPart
@@ -253,9 +254,8 @@ def read(
         path = os.fspath(file)
         if is_ring(path):
             ring = RingBuffer(path, goes_on if follow else lambda: False)
-            return Exchanges(
-                lambda unread, _: ring.packets(unread, keys), path, options, selection, owns, secrets, tunnels, native
-            )
+            found = partial(ring.packets, keys=keys)
+            return Exchanges(found, path, options, selection, owns, secrets, tunnels, native)
 
         def packets(unread: Callable[[UnreadPart], None], engine: Any) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:

@@ -13,13 +13,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from glob import escape, glob, has_magic
-from typing import NamedTuple
-
-from msgspec.structs import replace
+from typing import Any, NamedTuple
 
 from kafkawire.capture.damage import UnreadPart
 from kafkawire.capture.files import POLL_S
-from kafkawire.capture.packet import Packet
+from kafkawire.capture.packet import Packet, PacketRun
 from kafkawire.capture.packets import NO_CAPTURE, read_packets, read_runs
 from kafkawire.errors import CaptureError
 
@@ -71,11 +69,14 @@ class RingBuffer:
         self._foreign: set[str] = set()
         self._number: int | None = None  # of the last file, in its name
 
-    def packets(self, unread: Callable[[UnreadPart], None], keys: Callable[[bytes], None]) -> Iterator[Packet]:
+    def packets(
+        self, unread: Callable[[UnreadPart], None], engine: Any, keys: Callable[[bytes], None]
+    ) -> Iterator[Packet | PacketRun]:
         """The packets of all files.
 
         Args:
             unread: called with each part that cannot be read, and each file that is gone.
+            engine: the native tracker, which takes consecutive packets, or None.
             keys: called with each TLS key log in a file.
 
         Raises:
@@ -89,15 +90,12 @@ class RingBuffer:
                 _gone(found, unread)
                 continue
             with file:
-                last = 0
                 try:
-                    for packet in read_runs(file, unread, None, keys):
-                        assert isinstance(packet, Packet)
-                        last = packet.number
-                        yield replace(packet, number=count + last)
+                    for taken in read_runs(file, unread, engine, keys, count):
+                        count = taken.number if isinstance(taken, Packet) else count + taken.packets
+                        yield taken
                 except CaptureError as error:
                     unread(UnreadPart(error.offset, 0, error, True))
-                count += last
                 if file.lost is not None:
                     unread(file.lost)
 
@@ -191,20 +189,26 @@ class _RingFile:
     def read(self, size: int, /) -> bytes:
         data = b""
         while len(data) < size and self.lost is None:
-            self._file.seek(self._position)
-            piece = self._file.read(min(size - len(data), _PIECE)) or b""
-            if not self._is_same():
-                break
-            if piece:
+            if piece := self.read1(min(size - len(data), _PIECE)):
                 data += piece
-                self._position += len(piece)
-            elif self._over:
+            elif self._over or self.lost is not None:
                 break
             elif self._ended():
                 self._over = True  # once more: bytes may have come before the next file's
             else:
                 time.sleep(POLL_S)
         return data
+
+    def read1(self, size: int, /) -> bytes:
+        """Bytes that the file has now; none at its end."""
+        if self.lost is not None:
+            return b""
+        self._file.seek(self._position)
+        piece = self._file.read(size) or b""
+        if not self._is_same():
+            return b""
+        self._position += len(piece)
+        return piece
 
     def _is_same(self) -> bool:
         """Whether the bytes that were read are those of the file that was opened."""

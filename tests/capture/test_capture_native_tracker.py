@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
-from wiretap import ACK, Talk, answer, ask, ethernet, pcap, produce, question, tcp
+from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 import kafkawire
 from kafkawire import capture, records
@@ -50,7 +52,10 @@ def lines(found: Exchanges) -> list[bytes]:
 
 def alike(packets: list[bytes]) -> list[Exchange]:
     """Asserts equal results of both trackers, as rows and as lines; returns the rows."""
-    data = pcap(packets)
+    return alike_file(pcap(packets))
+
+
+def alike_file(data: bytes) -> list[Exchange]:
     found, expected = capture.read(BytesIO(data)), in_python(data)
     rows = list(found)
     assert rows == list(expected)
@@ -183,6 +188,78 @@ def test_faults_give_equal_rows(seed: int) -> None:
     packets = talkative() if seed % 2 else CLIENTS
     begin = numbers.randrange(len(packets) // 2)
     alike(list(faults(packets[begin : begin + 350] if seed % 4 else packets, numbers)))
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of the packets that come through Python one by one."""
+    numbers: list[int] = []
+    take = NativeTracker.packet
+
+    def counted(native: NativeTracker, packet: capture.Packet) -> bool:
+        numbers.append(packet.number)
+        return take(native, packet)
+
+    monkeypatch.setattr(NativeTracker, "packet", counted)
+    return numbers
+
+
+def blocks(packets: list[bytes], order: str, resolution: int = 9, offset_s: int = 0) -> bytes:
+    """A pcapng as dumpcap writes it: packets with options now and then, no other blocks between them."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        size = struct.pack(order + "I", len(body) + 12)
+        return struct.pack(order + "I", kind) + size + body + size
+
+    options = struct.pack(order + "HHB3xHHqHH", 9, 1, resolution, 14, 8, offset_s, 0, 0)
+    out = [block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1))]
+    out.append(block(1, struct.pack(order + "HHI", 1, 0, 0) + options))
+    for number, packet in enumerate(packets):
+        units = 1_700_000_000_000_000_000 + number * 1_000_000
+        head = struct.pack(order + "IIIII", 0, units >> 32, units & 0xFFFFFFFF, len(packet), len(packet))
+        flags = struct.pack(order + "HHIHH", 2, 4, 1, 0, 0) if number % 7 == 0 else b""
+        out.append(block(6, head + packet + bytes(-len(packet) % 4) + flags))
+    return b"".join(out)
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize(("resolution", "offset_s"), [(9, 0), (9, -5), (6, 3), (0x80 | 30, 0), (100, 0)])
+def test_packets_of_a_pcapng_are_read_in_runs(order: str, resolution: int, offset_s: int, single: list[int]) -> None:
+    assert len(alike_file(blocks(CLIENTS, order, resolution, offset_s))) > 30
+    assert resolution == 100 or len(single) < 10
+
+
+def test_other_blocks_between_packets_are_left_to_python() -> None:
+    assert len(alike_file(pcapng(CLIENTS))) > 30
+    assert len(alike_file(blocks(CLIENTS, "<") + pcapng(talkative(), order=">") + blocks(CLIENTS[:50], ">"))) > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_faults_in_a_pcapng_give_equal_rows(seed: int) -> None:
+    numbers = random.Random(seed)
+    data = bytearray(blocks(list(faults(CLIENTS[:400], numbers)), numbers.choice("<>")))
+    for _ in range(seed % 5):
+        at = numbers.randrange(100, len(data))
+        data[at : at + numbers.choice((1, 2, 40))] = numbers.randbytes(numbers.choice((0, 1, 4, 40)))
+    alike_file(bytes(data[: numbers.choice((len(data), numbers.randrange(len(data))))]))
+
+
+@pytest.mark.parametrize("form", [pcap, lambda packets: blocks(packets, "<")], ids=["pcap", "pcapng"])
+def test_files_of_a_ring_are_read_in_runs(tmp_path: Path, form: Callable[..., bytes], single: list[int]) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    parts.mkdir()
+    whole.write_bytes(form(CLIENTS))
+    header = len(form([]))
+    at = [header] + [len(form(CLIENTS[:count])) for count in (300, 301, 700, len(CLIENTS))]
+    for number, (begin, end) in enumerate(pairwise(at)):
+        (parts / f"ring{number}").write_bytes(whole.read_bytes()[:header] + whole.read_bytes()[begin:end])
+    found, expected = capture.read(parts), capture.read(whole)
+    assert [msgspec.structs.replace(row, file="") for row in found] == [
+        msgspec.structs.replace(row, file="") for row in expected
+    ]
+    assert found.summary == expected.summary
+    assert len(single) < 20
 
 
 def test_accepts_a_tunnelled_packet_of_a_connection(parsed: list[int]) -> None:

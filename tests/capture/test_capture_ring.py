@@ -158,8 +158,8 @@ def test_overwritten_file_is_reported_with_what_was_lost(tmp_path: Path) -> None
     class Slow(ring._RingFile):
         """Reads up to a place, then the writer overwrites the file."""
 
-        def read(self, size: int, /) -> bytes:
-            data = super().read(min(size, max(0, 700 - self._position)) or size)
+        def read1(self, size: int, /) -> bytes:
+            data = super().read1(min(size, max(0, 700 - self._position)) or size)
             if self._position == 700 and path.read_bytes() == first:
                 path.write_bytes(second)
             return data

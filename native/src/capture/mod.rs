@@ -10,6 +10,7 @@ mod frames;
 mod matcher;
 mod ordered;
 mod pcap;
+mod pcapng;
 mod recognition;
 mod segment;
 mod sequencer;
@@ -373,6 +374,26 @@ impl Tracker {
             }
         }
         Ok((at, count, recent.into()))
+    }
+
+    /// The packets of a pcapng from `at` on, as long as they are plain. Gives the place behind them, and how many they are.
+    fn run_blocks(
+        &mut self,
+        py: Python<'_>,
+        data: &[u8],
+        at: usize,
+        little: bool,
+        interfaces: Vec<pcapng::Interface>,
+        number: i64,
+    ) -> PyResult<(usize, i64)> {
+        let (mut at, mut count) = (at, 0);
+        while let Some(packet) = pcapng::next(data, at, pcapng::Order { little }, &interfaces) {
+            let Some(segment) = packet.link_type.and_then(|kind| plain(kind, packet.data)) else { break };
+            self.process(py, &segment, (number + count + 1, packet.time_ns))?;
+            at = packet.end;
+            count += 1;
+        }
+        Ok((at, count))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

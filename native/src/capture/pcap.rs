@@ -11,6 +11,8 @@ pub type Format = (bool, i64, i64, u32, i64);
 pub struct Packet<'a> {
     pub seconds: i64,
     pub time_ns: i64,
+    /// None: that of the file.
+    pub link_type: Option<i64>,
     pub data: &'a [u8],
     /// Where the next one begins.
     pub end: usize,
@@ -36,7 +38,7 @@ pub fn next<'a>(data: &'a [u8], at: usize, format: &Format, recent: &VecDeque<i6
     let start = at + HEADER;
     let end = start + kept as usize;
     let time_ns = seconds * 1_000_000_000 + fraction * unit_ns;
-    Some(Packet { seconds, time_ns, data: data.get(start..end)?, end })
+    Some(Packet { seconds, time_ns, link_type: None, data: data.get(start..end)?, end })
 }
 
 #[cfg(test)]

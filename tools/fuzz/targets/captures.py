@@ -7,13 +7,21 @@ import struct
 from collections.abc import Iterator
 from functools import cache
 from io import BytesIO
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import Any
 
 import cramjam
 
 from kafkawire import capture
-from kafkawire.capture import Exchanges, ExchangeSelection, LinesOfExchanges, TcpSegment, parse, read_packets
+from kafkawire.capture import (
+    ColumnsOfExchanges,
+    Exchanges,
+    ExchangeSelection,
+    LinesOfExchanges,
+    TcpSegment,
+    parse,
+    read_packets,
+)
 from kafkawire.capture.encapsulations import UDP_PORTS, path
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.files import FollowedFile
@@ -36,9 +44,12 @@ def _options(choice: int) -> dict[str, bool]:
 def _read(exchanges: Exchanges) -> tuple[Any, Any]:
     """Rows and summary, or the error."""
     try:
-        rows: list[bytes] = []
+        rows: list[Any] = []
         for found in exchanges.found():
-            rows += found.data.splitlines() if isinstance(found, LinesOfExchanges) else [json_bytes(found.row)]
+            if isinstance(found, ColumnsOfExchanges):
+                rows += [found.count, found.arrays]
+            else:
+                rows += found.data.splitlines() if isinstance(found, LinesOfExchanges) else [json_bytes(found.row)]
     except CaptureError as error:
         return str(error), None
     return rows, exchanges.summary
@@ -53,7 +64,23 @@ def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
         lambda unread, _: read_packets(BytesIO(data), unread), "-", ReadOptions(**options), ExchangeSelection()
     )
     assert found == _read(alone)
+    _check_columns(data, options, found)
     return found
+
+
+def _check_columns(data: bytes, options: dict[str, bool], expected: tuple[Any, Any]) -> None:
+    """Columns have as many exchanges, and the same counts; tests compare their values."""
+    rows, summary = _read(capture.read(BytesIO(data), **options, columns=json_bytes))
+    assert summary == expected[1]
+    if summary is None:
+        assert rows == expected[0]
+        return
+    for count, arrays in pairwise(rows):
+        if isinstance(arrays, dict):
+            assert all(len(array) == count for array in arrays.values())
+            for array in arrays.values():
+                array.validate(full=True)
+    assert sum(row if isinstance(row, int) else isinstance(row, bytes) for row in rows) == len(expected[0])
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
