@@ -25,6 +25,7 @@ RESERVED_ATTRIBUTES = frozenset(
         "str",
         "tuple",
         "unknown_tagged_fields",
+        "unsupported",
         "uuid",
     }
 )

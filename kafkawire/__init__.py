@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions, versions
+    from kafkawire import capture, drafts, errors, frames, logdir, messages, records, transactions, versions, visit
     from kafkawire._loading import load_schemas
     from kafkawire._lookup import lookup
+    from kafkawire.kafka_errors import ErrorCode
     from kafkawire.wire import columns
     from kafkawire.wire.backend import backend
     from kafkawire.wire.json_form import from_json, to_json
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions")
+_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions", "visit")
 _NAMES = {
+    "ErrorCode": "kafkawire.kafka_errors",
     "Registry": "kafkawire.wire.registry",
     "backend": "kafkawire.wire.backend",
     "from_json": "kafkawire.wire.json_form",
@@ -30,6 +32,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "ErrorCode",
     "Registry",
     "backend",
     "capture",
@@ -46,6 +49,7 @@ __all__ = [
     "to_json",
     "transactions",
     "versions",
+    "visit",
 ]
 
 

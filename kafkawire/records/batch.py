@@ -7,12 +7,13 @@ walking over batches for their headers reads no payload.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 
 import msgspec
 from msgspec.structs import replace
 
-from kafkawire.errors import RecordError
+from kafkawire.errors import EncodeError, RecordError
 from kafkawire.records import legacy
 from kafkawire.records.compression import CompressionError, codec_name, decompress
 from kafkawire.records.control import Control, control_of
@@ -21,6 +22,7 @@ from kafkawire.records.header import (
     CONTROL,
     DELETE_HORIZON,
     HEADER,
+    HIGHEST_OFFSET,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     MAGIC,
@@ -32,6 +34,8 @@ from kafkawire.wire.values import Buffer
 
 #: The clock of the records' timestamps: the producer's, or (attribute LOG_APPEND_TIME) the broker's.
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+#: Base offset, length and leader epoch.
+_REBASED = struct.Struct(">qii")
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -164,6 +168,30 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
             RecordError: the control record cannot be read.
         """
         return control_of(next(self.records, None)) if self.attributes & CONTROL else None
+
+    def rebased(self, base_offset: int, leader_epoch: int) -> bytes:
+        """The bytes of the batch as a broker writes them to its log: at its own offset, in the leader's epoch.
+
+        Neither field is part of a checksum, so that of the bytes stays as right as it is. The records count their
+        offsets from the batch's.
+
+        Args:
+            base_offset: of the first record.
+            leader_epoch: of the leader that appends the batch; -1 for none.
+
+        Raises:
+            EncodeError: the batch is of magic 0 or 1, whose messages hold their offsets one by one; or a number does
+                not fit.
+        """
+        if self.magic != MAGIC:
+            raise EncodeError(f"a batch of magic {self.magic} cannot be rebased", path="magic")
+        if not 0 <= base_offset <= HIGHEST_OFFSET:
+            raise EncodeError(f"{base_offset} is no base offset (0 to {HIGHEST_OFFSET})", path="base_offset")
+        if not -1 <= leader_epoch < 1 << 31:
+            raise EncodeError(f"{leader_epoch} is no leader epoch (-1 to {(1 << 31) - 1})", path="leader_epoch")
+        rebased = bytearray(self.data)
+        _REBASED.pack_into(rebased, 0, base_offset, self.batch_length, leader_epoch)
+        return bytes(rebased)
 
     def measured(self) -> Batch:
         """The batch with the offsets and the number of records of a wrapper of magic 0 or 1, which only its payload

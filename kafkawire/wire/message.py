@@ -7,19 +7,22 @@ the error that explains.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire import fields
 from kafkawire.wire.backend import native
+from kafkawire.wire.bounded_repr import bounded_repr
 from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
 from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, Layout, Table
 from kafkawire.wire.lowering import is_guarded, lower
 from kafkawire.wire.spec import MessageSpec, StructSpec
+from kafkawire.wire.unsupported import Unsupported, fitted, unsupported
 from kafkawire.wire.values import Buffer, TaggedField, octets
 
 if TYPE_CHECKING:
@@ -27,9 +30,24 @@ if TYPE_CHECKING:
 
     from kafkawire.wire.values import Input
 
+P = ParamSpec("P")
+T = TypeVar("T")
+#: True for mypy alone, which cannot give a constructor's parameters to another callable.
+MYPY = False
+
+
+class _Replace:
+    """`replace` of a struct, which takes what the constructor of its class takes, by name."""
+
+    def __get__(self, value: T, owner: Callable[P, T]) -> Callable[P, T]:
+        return self if value is None else partial(msgspec.structs.replace, value)  # type: ignore
+
 
 class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_only=True):
     """Base class of the structs of messages.
+
+    Values are frozen and compared by class and fields; they are hashable where all their values are. The classes
+    are final: a subclass could neither be decoded into nor be encoded.
 
     Attributes:
         unknown_tagged_fields: what the schema does not know; the last field of each struct, and given by name only.
@@ -39,6 +57,28 @@ class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_
     codec: ClassVar[Codec]
 
     unknown_tagged_fields: tuple[TaggedField, ...] = ()
+
+    if MYPY:
+
+        def replace(self, **changes: Any) -> Self:
+            """The same value with other fields: `request.replace(timeout_ms=500)`.
+
+            Raises:
+                TypeError: there is no such field.
+            """
+    else:
+        replace: ClassVar[_Replace] = _Replace()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__base__ is not None and cls.__base__.__module__ != __name__:
+            raise TypeError(
+                f"{cls.__base__.__name__} is final: decoding gives values of {cls.__base__.__name__}, never of a "
+                f"subclass {cls.__name__}"
+            )
+
+    def __repr__(self) -> str:
+        return bounded_repr(self)
 
 
 class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -83,15 +123,41 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         found = cls.codec.engine.decode_from(data, version, offset, strict, copy)
         return cls.codec.replay_from(data, version, offset, strict, copy) if found is None else found
 
-    def encode(self, version: int) -> bytes:
+    def encode(self, version: int, *, drop_unsupported: bool = False) -> bytes:
         """The bytes of the message in that version.
+
+        Args:
+            version: of the message.
+            drop_unsupported: encode `for_version(version)`: what the version does not carry is left out instead of
+                refused. `unsupported(version)` has what that is.
 
         Raises:
             EncodeError: a value that the version cannot carry, with its path.
             UnsupportedVersionError: the message does not have the version.
         """
+        if drop_unsupported:
+            self = self.for_version(version)
         data = self.codec.engine.encode(self, version)
         return self.codec.rewrite(self, version) if data is None else data
+
+    def for_version(self, version: int) -> Self:
+        """The message with every field that the version does not carry at its default, as decoding that version gives
+        it. A null stays where the version has the field and allows no null: there is no other value that means it.
+
+        Raises:
+            UnsupportedVersionError: the message does not have the version.
+        """
+        self.codec.check(version)
+        return fitted(self, version)
+
+    def unsupported(self, version: int) -> tuple[Unsupported, ...]:
+        """The fields that the version does not carry and that are not at their defaults: what `for_version` drops.
+
+        Raises:
+            UnsupportedVersionError: the message does not have the version.
+        """
+        self.codec.check(version)
+        return tuple(unsupported(self, version))
 
     @classmethod
     def decode_prefixed(cls, data: Input, *, strict: bool = False, copy: bool = True) -> tuple[Self, int]:
@@ -118,9 +184,9 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
             raise DecodeError(expected=f"{expected} as int16", found=found, offset=0, message=spec.name)
         return cls.decode(data, version, offset=2, strict=strict, copy=copy), version
 
-    def encode_prefixed(self, version: int) -> bytes:
-        """The bytes with the int16 before them that `decode_prefixed` reads."""
-        body = self.encode(version)
+    def encode_prefixed(self, version: int, *, drop_unsupported: bool = False) -> bytes:
+        """The bytes with the int16 before them that `decode_prefixed` reads; arguments as of `encode`."""
+        body = self.encode(version, drop_unsupported=drop_unsupported)
         prefix = self.spec.api_key if self.spec.kind == "coordinator-key" else version
         assert prefix is not None
         return prefix.to_bytes(2, "big", signed=True) + body
@@ -155,6 +221,7 @@ class Codec:
             interpreter may decode, because small input could make it allocate much.
         holds_bytes: whether values of the message hold bytes, which may be views of the input.
         engine: what runs.
+        visited: class -> where it names something (`kafkawire.visit`).
     """
 
     table: Table
@@ -166,6 +233,7 @@ class Codec:
     def __init__(self, message: type[Message], structs: tuple[type[Struct], ...], read: Decode, write: Encode) -> None:
         self.message = message
         self.classes: tuple[type[Struct], ...] = (*structs, message)
+        self.visited: dict[type[Any], tuple[Any, ...]] = {}
         self._read = read
         self._write = write
         #: The names of the module that defines the classes.
@@ -220,7 +288,7 @@ class Codec:
 
     def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
         """What the engine refused, read by the interpreter."""
-        self._check(version)
+        self.check(version)
         data = octets(data)
         size = len(data)
         if not 0 <= offset <= size:
@@ -234,10 +302,11 @@ class Codec:
 
     def rewrite(self, value: Any, version: int) -> bytes:
         """What the engine refused, written by the interpreter."""
-        self._check(version)
+        self.check(version)
         return self.interpret_encode(value, version)
 
-    def _check(self, version: int) -> None:
+    def check(self, version: int) -> None:
+        """UnsupportedVersionError where the message does not have the version."""
         if version not in self.message.spec.valid_versions:
             raise UnsupportedVersionError(self.message.spec.name, version, self.message.spec.valid_versions)
 

@@ -37,6 +37,9 @@ def test_some_that_everybody_knows() -> None:
     assert kafka_errors.error_name(9999) == "UNKNOWN_9999"
     assert kafka_errors.CODES["NOT_LEADER_OR_FOLLOWER"] in kafka_errors.RETRIABLE
     assert kafka_errors.CODES["PRODUCER_FENCED"] not in kafka_errors.RETRIABLE
+    fenced = kafka_errors.error_code(90)
+    assert fenced is kafkawire.ErrorCode.PRODUCER_FENCED
+    assert (type(kafka_errors.error_code(9999)), kafka_errors.error_code(9999)) == (int, 9999)
     assert kafka_errors.EXCEPTIONS[90] == "ProducerFencedException"
     assert kafka_api_keys.api_name(61) == "DescribeProducers"
     assert kafka_api_keys.api_name(-5) == "UNKNOWN_-5"

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
-from kafkawire.errors import RecordError
+from kafkawire.errors import EncodeError, RecordError
 from kafkawire.records import Batch, Header, Record, build, read
 
 SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
@@ -90,3 +90,45 @@ def test_a_batch_whose_header_tells_its_count_is_not_measured() -> None:
     assert batch.measured() is batch
     unknown = replace(batch, record_count=-1)
     assert unknown.measured() is unknown
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_rebased_batch_is_what_a_broker_writes(codec: str) -> None:
+    sent = one(build(SIMPLE, codec=codec, producer_id=7, producer_epoch=3, base_sequence=5, transactional=True))
+    written = sent.rebased(1_000_000, 9)
+    batch = one(written)
+    assert batch.crc_ok
+    assert (batch.base_offset, batch.last_offset, batch.partition_leader_epoch) == (1_000_000, 1_000_001, 9)
+    assert [record.offset for record in batch.records] == [1_000_000, 1_000_001]
+    again = build(
+        list(batch.records), codec=codec, producer_id=7, producer_epoch=3, base_sequence=5, transactional=True,
+        base_offset=1_000_000, partition_leader_epoch=9,
+    )  # fmt: skip
+    assert written == again
+    assert one(batch.rebased(0, -1)).data == sent.data
+
+
+def test_rebasing_keeps_a_wrong_checksum_wrong() -> None:
+    data = bytearray(build(SIMPLE))
+    data[-1] ^= 1
+    (damaged,) = (item for item in read(data, check_crc=False))
+    assert isinstance(damaged, Batch)
+    assert not one_unchecked(damaged.rebased(5, 1)).crc_ok
+
+
+def one_unchecked(data: bytes) -> Batch:
+    (batch,) = read(data, check_crc=False)
+    assert isinstance(batch, Batch)
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("magic", "base_offset", "leader_epoch", "path"),
+    [(1, 0, 0, "magic"), (0, 0, 0, "magic"), (2, -1, 0, "base_offset"), (2, 1 << 63, 0, "base_offset"),
+     (2, 0, -2, "leader_epoch"), (2, 0, 1 << 31, "leader_epoch")],
+)  # fmt: skip
+def test_refuses_to_rebase(magic: int, base_offset: int, leader_epoch: int, path: str) -> None:
+    batch = one(build([Record(b"k", b"v", timestamp=-1 if magic == 0 else 5)], magic=magic))
+    with pytest.raises(EncodeError) as caught:
+        batch.rebased(base_offset, leader_epoch)
+    assert caught.value.path == path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkawire.messages import REGISTRY, FetchRequest
+from kafkawire.wire.message import Message
 from kafkawire.wire.registry import Entry, Registry
 
 OLD = Entry("Old", "old", "data", "f", 5, 2, 4, 3, ("Older",))
@@ -62,7 +63,7 @@ def test_a_registry_over_another_replaces_names_aliases_and_api_keys() -> None:
 
 
 def test_layers_load_each_message_from_its_own_package() -> None:
-    class Mine(FetchRequest, frozen=True):
+    class Mine(Message, frozen=True):
         pass
 
     entry = REGISTRY.entry("FetchRequest")
