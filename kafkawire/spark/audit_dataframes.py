@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -71,16 +71,19 @@ class TableOutput(NamedTuple):
 
 
 def audit_tables(spark: SparkSession, audit: rows.Audit) -> dict[str, DataFrame]:
-    """Tables by name: `findings`, `violations` and `damage`, a row each, in the columns of `kafkawire.rows`."""
+    """Tables by name: `findings`, `violations` and `damage`, a row each, in the columns of `kafkawire.rows`. Violations
+    of a rule in a partition are the first hundred, as in the answer; `audit(save=...)` writes all of them."""
     kinds: dict[str, tuple[type[Row], Sequence[Row]]] = {
         "findings": (rows.Finding, audit.findings),
         "violations": (rows.Violation, audit.violations),
         "damage": (rows.DamageRow, audit.damage),
     }
-    return {name: _table(spark, kind, found) for name, (kind, found) in kinds.items()}
+    return {name: table_of(spark, kind, found) for name, (kind, found) in kinds.items()}
 
 
-def _table(spark: SparkSession, kind: type[Row], found: Sequence[Row]) -> DataFrame:
+def table_of(spark: SparkSession, kind: type[Row], found: Iterable[Row]) -> DataFrame:
+    """Rows of one kind as a table."""
     schema = arrow.schema([kind])
     table = pa.Table.from_batches(arrow.batches(found, schema), schema)
-    return spark.createDataFrame(table, from_arrow_schema(schema))
+    # PySpark makes no column of an array without a chunk.
+    return spark.createDataFrame(table if len(table) else schema.empty_table(), from_arrow_schema(schema))

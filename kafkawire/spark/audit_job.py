@@ -9,9 +9,9 @@ tallies, the first breaches of a rule in a replica, and settings; the same funct
 from __future__ import annotations
 
 import os
-import pickle
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -25,12 +25,14 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
-from kafkawire.spark.outcome_rows import DIGESTS, TO_DRIVER, DecidedUntil, judged, owners_of, replica_digests
+from kafkawire.spark.outcome_judge import DecidedUntil, judged, judgements, owners_of
+from kafkawire.spark.outcome_rows import DIGESTS, replica_digests
 from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.transaction_table import table_of
-from kafkawire.transactions.answers import Placed
-from kafkawire.transactions.audit_result import conclude
+from kafkawire.spark.violation_table import FOUND_SPARK, Violations, for_driver, found_rows
+from kafkawire.transactions.answers import Placed, every_breach
+from kafkawire.transactions.audit_result import conclude, paths_of
 from kafkawire.transactions.checks.cross_partition import decided_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
@@ -99,31 +101,39 @@ class _AuditJob(NamedTuple):
             with self._job("list folders"):
                 fleet = Fleet.of(listed, self.settings, self.part_bytes)
             with kept(fleet.facts(whole=self.save is not None)) as read:
-                answer = self._concluded(fleet, read)
-                if self.save is not None:
+                if self.save is None:
+                    return self._concluded(fleet, read, None)
+                with ExitStack() as stack:
+                    violations = Violations(stack, read)
+                    answer = self._concluded(fleet, read, violations)
                     with self._job("write tables"):
                         tables = audit_tables(self.spark, answer)
+                        tables["violations"] = violations.table(self.spark)
                         self.save.write({**tables, "transactions": table_of(read, fleet)})
-                return answer
+                    return answer
 
-    def _concluded(self, fleet: Fleet, read: DataFrame) -> rows.Audit:
+    def _concluded(self, fleet: Fleet, read: DataFrame, violations: Violations | None) -> rows.Audit:
         found = fleet.found
         with self._job("read replicas"):
-            payloads = read.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
-        found_by_workers = [pickle.loads(payload) for payload in payloads]  # written by our own workers
+            found_by_workers = list(for_driver(read))
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
         facts = self._facts(found, [one.facts for one in of_replicas], sums)
         with self._job("compare replicas"):
-            answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas)
+            answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, violations)
         count = sum(one.judged for one in of_replicas)
         if count:
             with self._job("judge ended transactions"):
-                answers += self._outcomes(facts, read, count, numbers(found))
+                answers += self._outcomes(facts, read, count, numbers(found), violations)
         if facts.opens and facts.histories:
             with self._job("look up transactional ids"):
                 facts = self._with_owners(facts, read)
-        return conclude(replace(facts, answers=[*facts.answers, *answers]), self.settings)
+        facts = replace(facts, answers=[*facts.answers, *answers])
+        if violations is None:
+            return conclude(facts, self.settings)
+        violations.paths = paths_of(facts)
+        with every_breach():
+            return conclude(facts, self.settings, violations.own)
 
     def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
         damage = [rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage]
@@ -150,7 +160,9 @@ class _AuditJob(NamedTuple):
         histories = {place: replace(ids, owners=owners[place]) for place, ids in facts.histories.items()}
         return replace(facts, histories=histories)
 
-    def _outcomes(self, facts: Facts, read: DataFrame, count: int, ids: dict[str | None, int]) -> list[Placed]:
+    def _outcomes(
+        self, facts: Facts, read: DataFrame, count: int, ids: dict[str | None, int], violations: Violations | None
+    ) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
         until = {}
@@ -159,10 +171,17 @@ class _AuditJob(NamedTuple):
             default, by_place = decided_until(cluster)
             known = {place: (number_, time) for number_, (place, time) in enumerate(by_place.items())}
             until[number] = DecidedUntil(default, known, cluster.resolved.transaction_state_partitions)
-        return list(judged(read, chosen, until, count))
+        judging = judged(read, chosen, until, count, whole=violations is not None)
+        return list(judgements(judging if violations is None else violations.keep(judging)))
 
     def _agreement(
-        self, found: Found, facts: Facts, read: DataFrame, tasks: int, of_replicas: list[DriverFacts]
+        self,
+        found: Found,
+        facts: Facts,
+        read: DataFrame,
+        tasks: int,
+        of_replicas: list[DriverFacts],
+        violations: Violations | None,
     ) -> list[Placed]:
         clusters = found.clusters
         seen: set[tuple[str | None, str, int]] = set()
@@ -174,7 +193,8 @@ class _AuditJob(NamedTuple):
         if several:
             digests = read.where(f"kind = {DIGESTS}").select("place", "replica", "offset", "payload")
             ordered = digests.repartition(tasks, "place").sortWithinPartitions("place", "replica", "offset")
-            return list(_compared(ordered, clusters))
+            comparing = _compared(ordered, clusters, whole=violations is not None)
+            return list(for_driver(comparing if violations is None else violations.keep(comparing)))
         if not of_replicas:
             return []
         first = of_replicas[0].facts
@@ -193,17 +213,18 @@ class _AuditJob(NamedTuple):
 # On the workers ------------------------------------------------------------------------------------------------------
 
 
-def _compared(digests: DataFrame, clusters: dict[str, str]) -> Iterator[Placed]:
-    """The answers of replicas_agree. `digests`: rows of `outcome_rows.DIGESTS`, in the order of partitions."""
+def _compared(digests: DataFrame, clusters: dict[str, str], *, whole: bool) -> DataFrame:
+    """The answers of replicas_agree, as rows of `violation_table.FOUND`. `digests`: rows of `outcome_rows.DIGESTS`, in
+    the order of partitions. `whole`: with every violation."""
 
     def compare(listed: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
         for _, alike in groupby(listed, key=lambda row: row["place"]):
             replicas = [replica_digests(one) for _, one in groupby(alike, key=lambda row: row["replica"])]
-            payloads = [pickle.dumps(placed) for placed in replicas_agree(together(replicas, clusters))]
-            yield pa.RecordBatch.from_arrays([pa.array(payloads, pa.binary())], ["payload"])
+            with every_breach(whole):
+                answers = list(replicas_agree(together(replicas, clusters)))
+            yield from found_rows(answers, whole=whole)
 
-    found = by_task(digests, compare, "payload binary").toArrow()
-    return map(pickle.loads, found.column("payload").to_pylist())
+    return by_task(digests, compare, FOUND_SPARK)
 
 
 def _are_small(paths: Sequence[str]) -> bool:

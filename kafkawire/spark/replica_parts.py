@@ -9,7 +9,7 @@ import os
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from kafkawire.spark.fleet_listing import REPLICA, Found, as_batches, found_in, 
 from kafkawire.spark.outcome_rows import (
     SPARK_SCHEMA,
     TO_DRIVER,
+    decision_rows,
     digest_rows,
     ending_rows,
     id_rows,
@@ -29,7 +30,9 @@ from kafkawire.spark.outcome_rows import (
     short,
 )
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
-from kafkawire.transactions.answers import Answer, Placed
+from kafkawire.spark.violation_table import violation_cells
+from kafkawire.transactions.answers import Answer, Placed, every_breach
+from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
@@ -100,7 +103,8 @@ class Fleet(NamedTuple):
 
     def facts(self, *, whole: bool = False) -> DataFrame:
         """What `merged` gives of all replicas."""
-        return merged(summaries(self.replicas, self.sizing, self.roots), self.sizing.tasks, self.roots, whole=whole)
+        found = summaries(self.replicas, self.sizing, self.roots, whole=whole)
+        return merged(found, self.sizing.tasks, self.roots, whole=whole)
 
 
 def numbers(found: Found) -> dict[str | None, int]:
@@ -132,12 +136,13 @@ class DriverFacts(NamedTuple):
         return self.facts.partition.place, self.facts.path
 
 
-def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots) -> DataFrame:
+def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False) -> DataFrame:
     """The summaries of all parts of replicas, in cells.
 
     Args:
         replicas: rows of `fleet_listing.REPLICA`.
         roots: by log directory: the number of its cluster, and what its replicas are read with.
+        whole: with every breach.
     """
     part_bytes = sizing.part_bytes
 
@@ -145,7 +150,8 @@ def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots) -> DataFram
         yield from as_batches(_parts(listed, part_bytes, roots), PARTS)
 
     def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_cells(listed, part_bytes), SUMMARIES, _CELLS)
+        with every_breach(whole):
+            yield from as_batches(_cells(listed, part_bytes), SUMMARIES, _CELLS)
 
     planned = by_task(
         replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"), plan, _PARTS_SPARK
@@ -179,22 +185,34 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
 
     Args:
         found: as `summaries` gives them.
-        whole: with open transactions, and all columns of ended ones.
+        whole: with open transactions, all columns of ended ones, and every violation.
     """
 
     def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
+        with every_breach(whole):
+            yield from merge_all(listed)
+
+    def merge_all(listed: Rows) -> Iterator[pa.RecordBatch]:
         sums: dict[int, list[Placed]] = defaultdict(list)
         for _, of_replica in groupby(listed, key=lambda row: row["real"]):
             first = next(of_replica)
             partition = replica_at(first)
             cluster, settings = roots[partition.broker.root]
             merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
-            ended = 0
+            ended, numbers = 0, count()
             for segment, summary in _summaries(chain([first], of_replica)):
                 merging.take(segment, summary)
                 ended += len(merging.endings)
                 yield from ending_rows(cluster, merging.endings.place, merging.endings.drain())
+                yield from decision_rows(cluster, merging.endings.place, merging.decided(), numbers)
+            yield from decision_rows(cluster, merging.endings.place, merging.decided(last=True), numbers)
             facts = merging.facts()
+            if whole:
+                yield from rows_of(
+                    {"kind": kind, "place": place, "payload": payload}
+                    for kind, place, payload in violation_cells(facts.answers)
+                )
+                facts = replace(facts, answers=tuple(map(capped, facts.answers)))
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
             uses = 0 if facts.ids is None else len(facts.ids.uses)
             yield _to_driver(DriverFacts(_of_driver(facts), ended + uses))

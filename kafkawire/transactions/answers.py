@@ -7,6 +7,10 @@ been between.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import msgspec
 
 from kafkawire.transactions.facts import Place
@@ -91,6 +95,18 @@ VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 #: Number of breaches of one rule in one partition that are kept, the first ones; the others are counted.
 MAX_BREACHES = 100
 
+_every_breach: ContextVar[bool] = ContextVar("every_breach", default=False)
+
+
+@contextmanager
+def every_breach(wanted: bool = True) -> Iterator[None]:
+    """A block in which new tallies keep every breach, for a table of all: memory grows with them."""
+    token = _every_breach.set(wanted)
+    try:
+        yield
+    finally:
+        _every_breach.reset(token)
+
 
 class Breach(msgspec.Struct, frozen=True):
     """A rule broken: where, and what was found.
@@ -106,6 +122,11 @@ class Breach(msgspec.Struct, frozen=True):
     what: str
     file: str | None = None
     transactional_id: str | None = None
+
+
+def breach_order(breach: Breach) -> tuple[int, int]:
+    """Breaches of one rule in one partition in order."""
+    return breach.offset, breach.producer_id
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,13 +170,14 @@ class Placed(msgspec.Struct, frozen=True):
 class Tally:
     """Counts the judgements of one check."""
 
-    __slots__ = ("breaches", "check", "held", "lacked", "not_checkable", "noted", "violated")
+    __slots__ = ("breaches", "check", "held", "lacked", "most", "not_checkable", "noted", "violated")
 
     def __init__(self, check: str) -> None:
         self.check = check
         self.held = self.violated = self.not_checkable = self.noted = 0
         self.breaches: list[Breach] = []
         self.lacked: dict[str, None] = {}
+        self.most = None if _every_breach.get() else MAX_BREACHES
 
     def breach(
         self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
@@ -167,12 +189,13 @@ class Tally:
         """
         self.violated += 1
         self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
-        if len(self.breaches) >= 2 * MAX_BREACHES:
+        if self.most is not None and len(self.breaches) >= 2 * self.most:
             self._first_breaches()
 
     def _first_breaches(self) -> None:
-        self.breaches.sort(key=lambda breach: breach.offset)
-        del self.breaches[MAX_BREACHES:]
+        self.breaches.sort(key=breach_order)
+        if self.most is not None:
+            del self.breaches[self.most :]
 
     def take(self, answer: Answer) -> None:
         """Add an answer of the same check, of another part of the log."""

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import merged, summed, violations
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.copied_case import CopiedCase
-from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import numbers, when
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.verdicts import judge
@@ -24,16 +25,21 @@ from kafkawire.transactions.verdicts import judge
 _ORDER = ("hanging", "stuck_prepare", "unknown", "late", "two_phase_commit", "live", "young", "ghost")
 
 
-def conclude(facts: Facts, settings: Settings) -> rows.Audit:
-    """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters."""
+def conclude(facts: Facts, settings: Settings, own: list[Placed] | None = None) -> rows.Audit:
+    """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters.
+
+    Args:
+        own: takes the answers that are added here to those of the facts.
+    """
     audits = [
-        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id))) for cluster_id, part in by_cluster(facts)
+        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), [] if own is None else own))
+        for cluster_id, part in by_cluster(facts)
     ]
     audit = _joined(audits)
     return replace(audit, findings=tuple(sorted(audit.findings, key=_order)))
 
 
-def _conclude(cluster: ClusterFacts) -> rows.Audit:
+def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
     facts, chosen = cluster.facts, cluster.chosen
     as_of, _ = cluster.clock
     opens = [open_ for open_ in facts.opens if open_.place in chosen]
@@ -52,9 +58,16 @@ def _conclude(cluster: ClusterFacts) -> rows.Audit:
         for open_ in opens
     ]
     findings = [judge(case) for case in cases]
-    placed = [*facts.answers, *case_answers(cluster, list(zip(cases, findings, strict=True))), *joined_answers(cluster)]
-    paths = {one.place: one.path for one in facts.answers if one.path}
-    placed = [one if one.path else replace(one, path=paths.get(one.place)) for one in placed]
+    paths = paths_of(facts)
+    placed, added = (
+        [one if one.path else replace(one, path=paths.get(one.place)) for one in answers]
+        for answers in (
+            facts.answers,
+            [*case_answers(cluster, list(zip(cases, findings, strict=True))), *joined_answers(cluster)],
+        )
+    )
+    own += added
+    placed += added
     answers = summed(placed)
     damage = (*(d for partition in facts.partitions for d in partition.damage), *facts.damage)
     return rows.Audit(
@@ -67,6 +80,11 @@ def _conclude(cluster: ClusterFacts) -> rows.Audit:
         damage=tuple(sorted(damage, key=lambda d: (d.file or "", d.position or 0))),
         answers=answers,
     )
+
+
+def paths_of(facts: Facts) -> dict[Place, str]:
+    """The directory of each replica that has an answer."""
+    return {one.place: one.path for one in facts.answers if one.path}
 
 
 def _coverage(cluster: ClusterFacts) -> rows.Coverage:

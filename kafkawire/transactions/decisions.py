@@ -48,7 +48,7 @@ class Decisions:
     """Takes the records of one partition of `__transaction_state` in offset order.
 
     Attributes:
-        found: by the producer id of the data, in the order in which they were decided.
+        found: by the producer id of the data, in the order in which they were decided; without those taken out.
     """
 
     def __init__(self) -> None:
@@ -65,6 +65,19 @@ class Decisions:
             known[-1] = msgspec.structs.replace(prepared, until=decision.until)
         else:
             known.append(decision)
+
+    def drain(self, *, last: bool = False) -> list[Decision]:
+        """Take out those that no later record changes, of each producer id in their order. `last`: all, behind the
+        last record."""
+        drained = []
+        for producer_id, known in list(self.found.items()):
+            pending = known[-1:] if not last and known[-1].until is None else []
+            drained += known[: len(known) - len(pending)]
+            if pending:
+                self.found[producer_id] = pending
+            else:
+                del self.found[producer_id]
+        return drained
 
 
 def decision_of(before: TransactionLogValue | None, record: Registration) -> Decision | None:

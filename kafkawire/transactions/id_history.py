@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafkawire.transactions.checks.coordinator_records import IdChecks
 from kafkawire.transactions.coordinator_log import IdFacts, IdLog, UnreadableRecord
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
-from kafkawire.transactions.decisions import Decisions
+from kafkawire.transactions.decisions import Decision, Decisions
 from kafkawire.transactions.facts import ProducerIdUse, Registration
 
 
@@ -37,6 +37,10 @@ class IdHistory:
                 if key not in self._uses:
                     self._uses[key] = ProducerIdUse(found.place, *key, found.offset)
         self._log.add(found)
+
+    def decided(self, *, last: bool = False) -> list[Decision]:
+        """Take out the decisions that no later record changes: see `Decisions.drain`."""
+        return self._decisions.drain(last=last)
 
     def facts(self) -> IdFacts:
         """The content of the records so far."""

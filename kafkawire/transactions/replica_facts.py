@@ -18,6 +18,7 @@ from kafkawire import logdir, rows
 from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
+from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Endings, packed
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
@@ -229,6 +230,10 @@ class ReplicaMerge:
         found = registration(self._place, fact)
         if found is not None:
             ids.add(found)
+
+    def decided(self, *, last: bool = False) -> list[Decision]:
+        """Take out what coordinators have decided so far, of `__transaction_state`: see `Decisions.drain`."""
+        return [] if self._ids is None else self._ids.decided(last=last)
 
     def open_in_log(self) -> Iterator[Open]:
         """The transactions that are open after the last batch, without those that only a snapshot names."""

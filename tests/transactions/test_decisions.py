@@ -98,3 +98,24 @@ def test_a_complete_record_alone_is_a_decision_of_its_own() -> None:
     decisions.add(None, complete)
     decisions.add(complete, record(value("PrepareCommit", 4), 9))
     assert [(found.offset, found.outcome) for found in decisions.found[7]] == [(3, "ABORT"), (9, "COMMIT")]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 100])
+def test_drained_decisions_are_those_of_the_whole_log(every: int) -> None:
+    """However often; what waits for its Complete record stays."""
+    whole, drained = Decisions(), Decisions()
+    found: list[Decision] = []
+    before = None
+    states = ["Ongoing", "PrepareCommit", "CompleteCommit", "Ongoing", "PrepareAbort", "CompleteAbort"] * 4
+    for offset, state in enumerate(states):
+        after = record(value(state, offset // 3 % 3), offset)
+        for decisions in (whole, drained):
+            decisions.add(before, after)
+        before = after
+        if offset % every == 0:
+            found += drained.drain()
+            assert sum(map(len, drained.found.values())) <= 1
+    found += drained.drain(last=True)
+    assert found == whole.found[7]
+    assert len(found) == 8
+    assert not drained.found

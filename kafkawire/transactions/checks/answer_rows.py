@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kafkawire import rows
-from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed
+from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed, breach_order
 
 #: Number of reasons why a check could not be answered that its row has, each once. There are few.
 MAX_REASONS = 20
@@ -55,10 +57,23 @@ def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
     return found
 
 
-def _rows(placed: Placed) -> Iterator[rows.Violation]:
+def capped(placed: Placed) -> Placed:
+    """With the first `MAX_BREACHES` breaches."""
     answer = placed.answer
-    for breach in sorted(answer.breaches, key=lambda breach: (breach.offset, breach.producer_id)):
-        yield _row(placed, breach)
+    return replace(
+        placed, answer=replace(answer, breaches=tuple(sorted(answer.breaches, key=breach_order)[:MAX_BREACHES]))
+    )
+
+
+def each_violation(placed: Placed) -> Iterator[rows.Violation]:
+    """A row for each breach that was kept, in their order."""
+    return (_row(placed, breach) for breach in sorted(placed.answer.breaches, key=breach_order))
+
+
+def _rows(placed: Placed) -> Iterator[rows.Violation]:
+    placed = capped(placed)
+    answer = placed.answer
+    yield from each_violation(placed)
     more = answer.violated - len(answer.breaches)
     if more:
         what = f"{more} more, after the first {MAX_BREACHES}"
