@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
 from kafkawire.spark.jobs import job, kept
+from kafkawire.spark.lake_outcomes import BAD_RECORDS
 from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, partition_key, records
 from kafkawire.spark.lake_tables import LakeTable, Progress, lake_table
 from kafkawire.spark.offset_options import EARLIEST, SUBSCRIPTIONS, Place, bounds, subscription
@@ -65,8 +66,9 @@ def append(
 
     The columns are those of Spark's Kafka source (`key`, `value`, `topic`, `partition`, `offset`, `timestamp`,
     `timestampType`, `headers`). Of a partition with several replicas the one with the highest high watermark is read.
-    Reading a partition stops (`held`) where it is damaged, where offsets are missing that compaction has not removed,
-    and where a marker cannot be read; the other partitions are read on.
+    Reading a partition stops (`held`) where it is damaged, where records cannot be decoded though their batch has the
+    right checksum, where offsets are missing that compaction has not removed, and where a marker cannot be read; the
+    other partitions are read on.
 
     Args:
         paths: log directories of one cluster, or folders that contain some; URIs as well.
@@ -117,6 +119,15 @@ class _Run(NamedTuple):
     starts: dict[Place, int]
 
     def result(self) -> Appended:
+        try:
+            return self._appended()
+        except SparkError as error:
+            if BAD_RECORDS not in str(error):
+                raise
+        # Nothing was appended. To decode all records before is not worth it where, as nearly always, all can be.
+        return self._replace(wanted=self.wanted._replace(decode=True))._appended()
+
+    def _appended(self) -> Appended:
         with self._job("read the table's progress"):
             self.table.create(TABLE_SPARK)
             before = self.table.progress()

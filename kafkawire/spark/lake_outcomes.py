@@ -12,14 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
-from kafkawire.records.columns import Batches
+from kafkawire.records.columns import Batches, records
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.records.marker_columns import markers
 from kafkawire.transactions.producer_append import append_of
+
+#: Reason of damage in records whose batch has the right checksum.
+BAD_RECORDS = "bad_records"
 
 #: What a batch is for its transaction: the codes of markers are Kafka's.
 _ABORT, _COMMIT, _EMPTY, _MALFORMED, _DATA = range(5)
@@ -97,12 +101,15 @@ class Decided(NamedTuple):
     aborted: list[Transaction]
 
 
-def runs_of(file: LogFile, start: int, end: int | None, first: int, limit: int | None) -> Iterator[Run]:
+def runs_of(
+    file: LogFile, start: int, end: int | None, first: int, limit: int | None, *, decode: bool = False
+) -> Iterator[Run]:
     """The runs of the batches that begin in a range of bytes of a segment.
 
     Args:
         start, end: positions of batches; None: the end of the file.
         first, limit: offsets: batches that end before `first`, or begin at `limit` or after it, are passed over.
+        decode: look at the records, too: what a checksum covers may still be no records.
 
     Raises:
         OSError: the file cannot be read.
@@ -122,6 +129,9 @@ def runs_of(file: LogFile, start: int, end: int | None, first: int, limit: int |
             found = found.measured()
         base, last = np.atleast_1d(found.base_offset), np.atleast_1d(found.last_offset)
         wanted = np.flatnonzero((last >= first) & (base < most))
+        broken = _first_broken(found, wanted) if decode else None
+        if broken is not None:
+            wanted = wanted[np.atleast_1d(found.position)[wanted] < broken.position]
         for stretch in np.split(wanted, np.flatnonzero(base[wanted][1:] != last[wanted][:-1] + 1) + 1):
             if not len(stretch):
                 continue
@@ -133,8 +143,27 @@ def runs_of(file: LogFile, start: int, end: int | None, first: int, limit: int |
             run.stop = int(np.atleast_1d(found.position)[stretch[-1]] + np.atleast_1d(found.size)[stretch[-1]])
             if isinstance(found, Batches):  # older batches have no producer
                 run.add(found if len(stretch) == len(found) else found.where(_mask(stretch, len(found))))
+        if broken is not None:
+            run = run or Run(-1)
+            run.problem = run.problem or f"{file.path}: at byte {broken.position}: {broken.reason}: {broken.detail}"
+            break
     if run is not None:
         yield run
+
+
+def _first_broken(found: Batches | Batch, wanted: Int64) -> Damage | None:
+    """The first of the wanted batches of data whose records cannot be read."""
+    if not len(wanted):
+        return None
+    if isinstance(found, Batch):
+        try:
+            for _ in found.records:
+                pass
+        except RecordError as error:
+            return Damage(found.position, BAD_RECORDS, str(error))
+        return None
+    data = found.where(_mask(wanted, len(found)) & ~found.is_control)
+    return next((damage for part in records(data) for damage in part.damage), None)
 
 
 def _mask(chosen: Int64, size: int) -> Bools:

@@ -60,11 +60,12 @@ TABLE_SPARK = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for fi
 
 
 class Wanted(NamedTuple):
-    """What is read. `high_watermark`: no further than to it."""
+    """What is read. `high_watermark`: no further than to it. `decode`: nor to records that cannot be decoded."""
 
     subscription: Subscription
     high_watermark: bool
     part_bytes: int
+    decode: bool = False
 
     def of(self, topic: str, partition: int) -> bool:
         """Whether a partition is read: as of a consumer's pattern, internal topics only where they are named."""
@@ -125,7 +126,7 @@ def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> Data
         yield from as_batches(_planned(listed, wanted), _PARTS)
 
     def scan(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_scanned(listed, wanted.part_bytes), _PARTS, 1)
+        yield from as_batches(_scanned(listed, wanted), _PARTS, 1)
 
     def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
         yield from as_batches(_decided(listed), _DECIDED, 16)
@@ -222,20 +223,20 @@ def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _Begun:
 # Read headers --------------------------------------------------------------------------------------------------------
 
 
-def _scanned(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
     for row in listed:
         payload = row["payload"]
         if row["number"] >= 0:
             part: _SegmentPart = pickle.loads(payload)  # written by our own workers
             try:
-                found = bounds(part.file, part.number, part.of, part_bytes)
+                found = bounds(part.file, part.number, part.of, wanted.part_bytes)
                 if found is None:
                     continue
                 begin = max(found[0], start_position(part.file, Selection(offsets=(part.start, None))))
                 if found[1] is not None and found[1] <= begin:
                     continue
                 part = part._replace(begin=begin, end=found[1])
-                runs = list(runs_of(part.file, begin, found[1], part.start, part.limit))
+                runs = list(runs_of(part.file, begin, found[1], part.start, part.limit, decode=wanted.decode))
             except OSError as error:
                 run = Run(-1)
                 run.problem = f"{part.file.path}: {error.strerror or error}"

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from crc32c import crc32c
+
 from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.lake_parts import TABLE_SPARK
@@ -127,6 +129,13 @@ def _killed(spark: SparkSession, at: str | None) -> Iterator[None]:
 
     with mock.patch.multiple(DataFrameWriterV2, append=ending("append"), overwrite=ending("overwrite")):
         yield
+
+
+def undecodable(batch: bytes) -> bytes:
+    """The batch with the right checksum of bytes that are no records."""
+    garbled = bytearray(batch[:21] + batch[21:61] + b"\xff" * (len(batch) - 61))
+    garbled[17:21] = crc32c(bytes(garbled[21:])).to_bytes(4)
+    return bytes(garbled)
 
 
 def watch_for(table: Path, end: Any) -> None:

@@ -19,8 +19,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+from kafkawire.records import Batch, read
 from kafkawire.spark import lake
 from kafkawire.spark.lake_tables import Progress, lake_table
+from tests.spark.lake_jobs import undecodable
 from tools.broker import jars
 from tools.broker.errors import BrokerUnavailableError
 from tools.recordings.archive import unpacked
@@ -99,18 +101,27 @@ def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path:
     with max((damaged / "mixed-0").glob("*.log")).open("r+b") as file:
         file.seek(-5, os.SEEK_END)
         file.write(b"\xff\xff\xff")
+    segment = max((damaged / "fenced-0").glob("*.log"))
+    batches = [item for item in read(segment.read_bytes()) if isinstance(item, Batch)]
+    undecoded = [item for item in batches if not item.is_control][1]  # of a committed transaction
+    with segment.open("r+b") as file:
+        file.seek(undecoded.position)
+        file.write(undecodable(bytes(undecoded.data)))
     append = {"table": table, "format": name}
     steps: list[dict[str, Any]] = [
         {**append, "paths": [half]},
-        {**append, "paths": [str(damaged)], "options": {"maxPartBytes": "1k", "subscribe": "mixed"}},
+        {**append, "paths": [str(damaged)], "options": {"maxPartBytes": "1k", "subscribe": "mixed,fenced"}},
         {**append, "paths": [whole], "options": {"maxPartBytes": "1k"}},
         {**append, "paths": [whole]},
         {"rows": table, "format": name},
         {"conflict": f"{table}2", "format": name},
     ]
     first, stopped, second, none, rows, conflict = results(started(needed, "append", tmp_path, {"steps": steps}))
-    assert [place[:2] for place in stopped["held"]] == [["mixed", 0]]
-    assert "crc_mismatch" in stopped["held"][0][3]
+    (fenced, *place), mixed = stopped["held"]
+    assert (fenced, mixed[:2]) == ("fenced", ["mixed", 0])
+    assert place[:2] == [0, undecoded.base_offset]
+    assert "bad_records" in place[2]
+    assert "crc_mismatch" in mixed[3]
     ends = {f"{topic}-0": end for topic, end in STOPPED["last_stable_offset"].items()}
     assert first["offsets"] | stopped["offsets"] | second["offsets"] == ends
     assert [row[:5] for row in rows] == CONSUMED

@@ -20,6 +20,7 @@ from kafkawire.records import Batch, Record, build, build_marker
 from kafkawire.records.columns import Batches, records
 from kafkawire.spark.lake_outcomes import Decided, decide, left_out, runs_of
 from kafkawire.transactions import outcome_of, read_committed
+from tests.spark.lake_jobs import undecodable
 from tools.recordings.archive import unpacked
 
 DATA = unpacked("read-committed")
@@ -28,13 +29,19 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
 def decided(
-    partition: Partition, size: int, start: int = 0, limit: int | None = None, *, compacted: bool = False
+    partition: Partition,
+    size: int,
+    start: int = 0,
+    limit: int | None = None,
+    *,
+    compacted: bool = False,
+    decode: bool = False,
 ) -> Decided:
     runs = [
         run
         for file in partition.segments
         for begin, end in ranges(file, size)
-        for run in runs_of(file, begin, end, start, limit)
+        for run in runs_of(file, begin, end, start, limit, decode=decode)
     ]
     return decide(runs, start, limit, compacted=compacted)
 
@@ -85,6 +92,24 @@ def test_runs_that_follow_one_another_give_each_record_once(topic: str) -> None:
         offset = found.end
     assert offset == max(first, CONSUMED["stopped"]["last_stable_offset"][topic])
     assert rows == CONSUMED["stopped"]["records"][topic]
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_records_that_cannot_be_decoded_end_what_is_passed_on(tmp_path: Path, codec: str) -> None:
+    """Their batch has the right checksum."""
+    batches = [
+        build([Record(b"k", b"v"), Record(b"k", b"w")], base_offset=2 * number, codec=codec) for number in range(4)
+    ]
+    batches[2] = undecodable(batches[2])
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(b"".join(batches))
+    (partition,) = logdir.open(tmp_path).partitions
+    assert decided(partition, 64 << 20) == Decided(8, "", [])
+    for size in (1, 64 << 20):
+        found = decided(partition, size, decode=True)
+        assert (found.end, found.aborted) == (4, [])
+        assert f"at byte {len(batches[0]) * 2}: bad_records: " in found.held
+    assert decided(partition, 64 << 20, 6, decode=True) == Decided(8, "", [])
 
 
 # Logs that are made up ------------------------------------------------------------------------------------------------
