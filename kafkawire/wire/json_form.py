@@ -213,12 +213,11 @@ class _Reader:
             self.place.steps.append(name)
             values[attribute] = self.value(code, arg, left.pop(name))
             self.place.steps.pop()
-        unknown = left.pop(UNKNOWN_TAGS, None)
-        if unknown is not None:
+        if UNKNOWN_TAGS in left:
             self.place.steps.append(UNKNOWN_TAGS)
             if not layout.flexible:
                 self.fail(f"version {self.version} carries no tagged fields")
-            values["unknown_tagged_fields"] = self.tags(unknown)
+            values["unknown_tagged_fields"] = self.tags(left.pop(UNKNOWN_TAGS))
             self.place.steps.pop()
         if left:
             self.unknown(cls, next(iter(left)))

@@ -148,10 +148,11 @@ def test_unknown_tags_of_a_version_without_tags() -> None:
     with pytest.raises(EncodeError) as caught:
         kafkawire.to_json(value, 0, unknown_tags=True)
     assert caught.value.path == "unknown_tagged_fields"
-    obj = kafkawire.to_json(TransactionLogValue(), 0) | {"_unknownTaggedFields": [[9, ""]]}
-    with pytest.raises(JsonError) as caught:
-        kafkawire.from_json(TransactionLogValue, obj, 0)
-    assert caught.value.path == "_unknownTaggedFields"
+    for unknown in ([[9, ""]], [], None):
+        obj = kafkawire.to_json(TransactionLogValue(), 0) | {"_unknownTaggedFields": unknown}
+        with pytest.raises(JsonError) as caught:
+            kafkawire.from_json(TransactionLogValue, obj, 0)
+        assert caught.value.path == "_unknownTaggedFields"
 
 
 def test_older_names_are_read() -> None:
