@@ -83,8 +83,9 @@ def write(
 
 
 def _left_over(files: dict[str, str], output: Path) -> Iterator[Path]:
-    for path in sorted(output.glob("*.py")):
-        if path.name not in files and _is_generated(path):
+    suffixes = {Path(name).suffix for name in files}
+    for path in sorted(output.glob("*")):
+        if path.suffix in suffixes and path.name not in files and path.is_file() and _is_generated(path):
             yield path
 
 

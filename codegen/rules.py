@@ -23,7 +23,7 @@ FIELD_KEYS = (
 )  # fmt: skip
 
 _KINDS = {name: kind for kind, name in enumerate(KIND_NAMES) if kind != STRUCT}
-_ENTITY_KINDS = {
+ENTITY_KINDS = {
     "transactionalId": STRING,
     "producerId": INT64,
     "groupId": STRING,
@@ -200,9 +200,9 @@ def _read_entity_type(node: SchemaNode, of: FieldType | None) -> str | None:
     text = node.text("entityType")
     if text is None or text == "unknown":
         return None
-    kind = _ENTITY_KINDS.get(text)
+    kind = ENTITY_KINDS.get(text)
     if kind is None:
-        node.problem(f"there is no entity type {quote(text)}{nearest(text, _ENTITY_KINDS)}", "entityType")
+        node.problem(f"there is no entity type {quote(text)}{nearest(text, ENTITY_KINDS)}", "entityType")
     elif of and kind != of.kind:
         node.problem(f"{text} is for {KIND_NAMES[kind]}, not for {of}", "entityType")
     return text

@@ -68,7 +68,7 @@ def register(app: typer.Typer) -> None:
     group.command("check")(check)
     group.command("fmt", short_help="Write schema files in the canonical form.")(schema_fmt.fmt)
     group.command("diff", short_help="Compare two sets of schemas: would old readers survive?")(schema_diff.diff)
-    group.command("emit", short_help="Make a Wireshark plugin of schemas.")(schema_emit.emit)
+    group.command("emit", short_help="Make a Wireshark plugin, Kaitai Struct files or JSON Schemas.")(schema_emit.emit)
     app.add_typer(group, name="schema", short_help="Show and compare message schemas; make codecs of your own.")
 
 

@@ -1,8 +1,9 @@
-"""`kafkawire schema emit`: other output of the compiler: a plugin for Wireshark."""
+"""`kafkawire schema emit`: other output of the compiler: a plugin for Wireshark, Kaitai Struct files, JSON Schemas."""
 
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from kafkawire.cli import arguments
 from kafkawire.cli.formatting import counted, printable
-from kafkawire.cli.output_file import check_output, open_output
+from kafkawire.cli.output_file import check_output, open_output, save
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import MessageModel
@@ -18,42 +19,83 @@ if TYPE_CHECKING:
 
 
 class EmitTarget(Enum):
-    """What the compiler can emit."""
+    """What the compiler can emit: one file, or (the others) a folder."""
 
     wireshark = "wireshark"
+    kaitai = "kaitai"
+    jsonschema = "jsonschema"
 
 
 def emit(
-    target: Annotated[EmitTarget, typer.Argument(metavar="TARGET", help="wireshark: a plugin in Lua, of one file.")],
+    target: Annotated[
+        EmitTarget,
+        typer.Argument(
+            metavar="TARGET",
+            help="wireshark: a plugin in Lua. kaitai: Kaitai Struct files. jsonschema: JSON Schemas of the JSON form.",
+        ),
+    ],
     schemas: Annotated[
         Path | None,
         typer.Option("--schemas", metavar="DIR", help="Message schemas of your own, instead of Kafka's."),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; without it, it is printed.")
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="The plugin's file, else printed; of other targets a folder."
+        ),
     ] = None,
 ) -> None:
-    """Make something else than codecs of the schemas: a plugin that shows every message of theirs in Wireshark.
+    """Make something else than codecs of the schemas.
 
-    It belongs into Wireshark's folder of personal Lua plugins (Help > About Wireshark > Folders); tshark takes it with
-    -X lua_script:FILE, too.
+    wireshark: a plugin of one file that shows every message. It belongs into Wireshark's folder of personal Lua plugins
+    (Help > About Wireshark > Folders); tshark takes it with -X lua_script:FILE, too.
+
+    kaitai: a .ksy file a message, with the version as a parameter; requests, responses and record batches have files
+    of their own. kaitai-struct-compiler makes readers of them in a dozen languages.
+
+    jsonschema: a schema of the JSON form of each message and version, for editors and validators, and one of message
+    schemas. Files in the folder that were not generated are never touched.
 
     \b
     For example:
       kafkawire schema emit wireshark -o kafkawire.lua
+      kafkawire schema emit kaitai -o ksy/
+      kafkawire schema emit jsonschema --schemas my/ -o json-schemas/
     """
-    from kafkawire.codegen.wireshark import render_wireshark
+    if target is EmitTarget.wireshark:
+        from kafkawire.codegen.wireshark import render_wireshark
 
-    check_output(to, [None if schemas is None else str(schemas)])
-    messages = with_kafkas_own(schemas)
-    text = render_wireshark(messages, words())
-    with open_output(to) as file:
-        file.write(text.encode())
-    if to not in (None, "-"):
-        typer.echo(f"{printable(to)}: {counted(len(messages), 'message')}")
+        check_output(to, [None if schemas is None else str(schemas)])
+        messages = with_kafkas_own(schemas)
+        text = render_wireshark(messages, words())
+        with open_output(to) as file:
+            file.write(text.encode())
+        if to not in (None, "-"):
+            typer.echo(f"{printable(to)}: {counted(len(messages), 'message')}")
+    elif to is None or to == "-":
+        raise typer.BadParameter(f"{target.value} needs a folder", param_hint="--output")
+    else:
+        _emit_files(target, schemas, to)
 
 
-def with_kafkas_own(schemas: Path | None) -> list[MessageModel]:
+def _emit_files(target: EmitTarget, schemas: Path | None, folder: str) -> None:
+    """Writes the files of a target into a folder, and says how many are new or changed."""
+    from kafkawire.codegen import generate
+    from kafkawire.codegen.json_schema import render_json_schemas
+    from kafkawire.codegen.kaitai import render_kaitai
+
+    if target is EmitTarget.kaitai:
+        messages = with_kafkas_own(schemas, control_records=False)
+        files = render_kaitai(messages)
+    else:
+        messages = generate.load(schemas or arguments.shipped_schemas("kafka"))
+        files = render_json_schemas(messages)
+    inputs = [] if schemas is None else [str(schemas)]
+    changes = generate.write(files, Path(folder), save=partial(save, inputs=inputs))
+    typer.echo(f"{printable(folder)}: {counted(len(messages), 'message')}, {len(files)} files, {len(changes)} changed")
+
+
+def with_kafkas_own(schemas: Path | None, *, control_records: bool = True) -> list[MessageModel]:
     """The messages of a folder, with Kafka's own for frames and control records where the folder has none."""
     from kafkawire.codegen import generate
 
@@ -65,7 +107,7 @@ def with_kafkas_own(schemas: Path | None) -> list[MessageModel]:
     return messages + [
         message
         for message in shipped
-        if message.name not in there and (message.kind == "header" or message.family == "common")
+        if message.name not in there and (message.kind == "header" or (control_records and message.family == "common"))
     ]
 
 

@@ -34,6 +34,48 @@ def test_emits_a_plugin_of_schemas_of_a_folder(run: Run, tmp_path: Path) -> None
     assert "FetchRequest" not in text
 
 
+PING = {"name": "PingRequest", "type": "request", "apiKey": 200, "validVersions": "0-1", "flexibleVersions": "1+"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("target", "file", "shipped", "own"),
+    [
+        ("kaitai", "fetch_request.ksy", 292, {"ping_request.ksy", "kafka_request.ksy", "request_header.ksy"}),
+        (
+            "jsonschema",
+            "FetchRequest.v12.schema.json",
+            866,
+            {"PingRequest.v0.schema.json", "PingRequest.v1.schema.json"},
+        ),
+    ],
+)
+def test_emits_a_folder_of_files(run: Run, tmp_path: Path, target: str, file: str, shipped: int, own: set[str]) -> None:
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    done = run("schema", "emit", target, "-o", str(out))
+    assert done.text == f"{out}: 288 messages, {shipped} files, {shipped} changed\n", done.err
+    assert (out / file).is_file()
+    assert run("schema", "emit", target, "-o", str(out)).text.endswith(" 0 changed\n")
+    mine.mkdir()
+    (mine / "PingRequest.json").write_text(json.dumps(PING | {"fields": []}))
+    (out / "notes.txt").write_text("mine")
+    assert run("schema", "emit", target, "--schemas", str(mine), "-o", str(out)).code == 0
+    names = {path.name for path in out.iterdir()}
+    assert own <= names, "files of messages that are there no more are removed"
+    assert file not in names
+    assert "notes.txt" in names
+    assert not any("Marker" in name or "marker" in name for name in names), "no control records"
+
+
+@pytest.mark.parametrize("target", ["kaitai", "jsonschema"])
+def test_rejects_folders_that_would_lose_files(run: Run, tmp_path: Path, target: str) -> None:
+    (tmp_path / "PingRequest.json").write_text(json.dumps(PING | {"fields": []}))
+    emit = ("schema", "emit", target, "--schemas", str(tmp_path))
+    for out in ((), ("-o", "-"), ("-o", str(tmp_path)), ("-o", str(tmp_path / "inside"))):
+        assert run(*emit, *out).code == 2, out
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["PingRequest.json"]
+
+
 @pytest.mark.slow
 def test_rejects_invalid_options(run: Run, tmp_path: Path) -> None:
     assert run("schema", "emit", "perl").code == 2
