@@ -84,6 +84,7 @@ class PcapNg:
         self._interfaces: list[_Interface] = []
 
     def packets(self) -> Iterator[Packet | PacketRun]:
+        begun = False  # damage is reported before the first packet behind it
         while head := self.file.at(0, 12):
             kind, body = self._block(head)
             if self._doubting and kind not in _DEFINED and kind < _LOCAL:
@@ -113,7 +114,8 @@ class PcapNg:
             if packet is not None:
                 self.number += 1
                 yield packet
-            if self._engine is not None and (run := self._run()).packets:
+                begun = self._engine is not None
+            if begun and (run := self._run()).packets:
                 yield run
 
     def _run(self) -> PacketRun:

@@ -234,6 +234,20 @@ def test_other_blocks_between_packets_are_left_to_python() -> None:
     assert len(alike_file(blocks(CLIENTS, "<") + pcapng(talkative(), order=">") + blocks(CLIENTS[:50], ">"))) > 60
 
 
+def test_damage_is_reported_before_the_packets_behind_other_blocks() -> None:
+    """What follows the damage is statistics; then packets that the native tracker can read."""
+    talk = Talk()
+    for number in range(8):
+        ask(talk, number)
+    data = pcapng(map(ethernet, talk.packets))
+    starts = [at for at in range(0, len(data), 4) if data[at : at + 4] == b"\x06\0\0\0"]
+    assert len(starts) >= len(talk.packets)
+    for start in starts:
+        damaged = bytearray(data)
+        damaged[start + 4] ^= 4
+        alike_file(bytes(damaged))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_faults_in_a_pcapng_give_equal_rows(seed: int) -> None:
