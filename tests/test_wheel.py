@@ -67,13 +67,17 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def python_without_rust(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same of a wheel that was built where no Rust compiler is on the path."""
+def pure_wheel(checkout_without_links: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel that was built where no Rust compiler is on the path, from a checkout without links."""
     folder = tmp_path_factory.mktemp("without_rust")
     with reachable():
-        wheel = building.wheel(source, folder, Path(sys.executable), {"PATH": path_without_rust()})
-    assert building.engine(wheel) is None
-    return interpreter_with(wheel, folder / "venv")
+        return building.wheel(checkout_without_links, folder, Path(sys.executable), {"PATH": path_without_rust()})
+
+
+@pytest.fixture(scope="module")
+def python_without_rust(pure_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    assert building.engine(pure_wheel) is None
+    return interpreter_with(pure_wheel, tmp_path_factory.mktemp("venv_without_rust"))
 
 
 def path_without_rust() -> str:
@@ -185,13 +189,10 @@ def test_one_top_level_name(wheel: Path) -> None:
         assert f"kafkawire/{part}" in names
 
 
-def test_a_checkout_without_links_gives_the_same_wheel(
-    checkout_without_links: Path, wheel: Path, tmp_path: Path
-) -> None:
-    with reachable():
-        plain = building.wheel(checkout_without_links, tmp_path, Path(sys.executable), {"PATH": path_without_rust()})
+def test_a_checkout_without_links_gives_the_same_wheel(pure_wheel: Path, wheel: Path) -> None:
     files, expected = (
-        {name for name in zipfile.ZipFile(path).namelist() if name.startswith("kafkawire/")} for path in (plain, wheel)
+        {name for name in zipfile.ZipFile(path).namelist() if name.startswith("kafkawire/")}
+        for path in (pure_wheel, wheel)
     )
     assert files == expected - {building.engine(wheel)}
 
