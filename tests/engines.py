@@ -12,9 +12,9 @@ from functools import cache, partial
 from typing import Any
 
 import pytest
-from strategies import same
 
 from kafkawire.errors import DecodeError, EncodeError
+from kafkawire.testing.comparison import same
 from kafkawire.wire.generated import Generated
 from kafkawire.wire.message import Engine, Message
 

@@ -27,16 +27,18 @@ NEEDED = {
     "kafkawire.rows.arrow": "arrow",
     "kafkawire.transactions.local_audit": "arrow",
     "kafkawire.spark": "spark",
+    "kafkawire.testing.strategies": "testing",
 }
 #: Of each room the modules that users import.
 PUBLIC = (
     "kafkawire", "kafkawire.capture", "kafkawire.codegen", "kafkawire.drafts", "kafkawire.errors", "kafkawire.frames",
     "kafkawire.logdir", "kafkawire.messages", "kafkawire.records", "kafkawire.report", "kafkawire.rows",
-    "kafkawire.runtime", "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
+    "kafkawire.runtime", "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
 )  # fmt: skip
 
 ABSENT = """
-import json, sys
+import json, os, sys
+os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"  # it would import absent packages, whose metadata is there
 absent = set(json.loads(sys.argv[1]))
 class Absent:
     def find_spec(self, name, path=None, target=None):
@@ -84,7 +86,7 @@ def test_the_package_alone_brings_the_codecs_and_few_packages() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("extra", ["cli", "arrow", "net", "spark"])
+@pytest.mark.parametrize("extra", ["cli", "arrow", "net", "spark", "testing"])
 def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
     done = import_with(extra, [module for module, needed in NEEDED.items() if needed == extra])
     assert done.returncode == 0, done.stderr
@@ -92,7 +94,12 @@ def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("kafkawire.wire.columns", "arrow"), ("kafkawire.records.columns", "arrow"), ("kafkawire.spark", "spark")],
+    [
+        ("kafkawire.wire.columns", "arrow"),
+        ("kafkawire.records.columns", "arrow"),
+        ("kafkawire.spark", "spark"),
+        ("kafkawire.testing.strategies", "testing"),
+    ],
 )
 def test_a_module_without_its_extra_names_it(module: str, extra: str) -> None:
     done = import_with("", [module])

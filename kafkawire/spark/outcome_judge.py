@@ -18,8 +18,9 @@ from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import judge_home, judge_owner
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import EMPTY_CODE, OUTCOMES, Ending
+from kafkawire.transactions.endings import EMPTY_CODE, Ending
 from kafkawire.transactions.facts import Owner, Place, ProducerIdUse
+from kafkawire.transactions.producer_append import OUTCOMES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,8 +20,8 @@ from kafkawire.spark.outcome_rows import ENDING, OPEN, OWNER, unpacked
 from kafkawire.spark.replica_parts import Fleet
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.endings import NO_EPOCH, OUTCOMES
 from kafkawire.transactions.part_scan import PART_BYTES
+from kafkawire.transactions.producer_append import NO_EPOCH, OUTCOMES
 from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:

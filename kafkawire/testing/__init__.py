@@ -1,7 +1,10 @@
-"""For tests of programs that speak Kafka's protocol: a mock broker.
+"""For tests of programs that speak Kafka's protocol: a mock broker, and Hypothesis strategies.
 
-with MockBroker({"orders": 3}) as broker:
-    producer = Producer({"bootstrap.servers": broker.address})
+    with MockBroker({"orders": 3}) as broker:
+        producer = Producer({"bootstrap.servers": broker.address})
+
+`strategies` has messages, frames and record batches, and needs the extra `testing`. `comparison` says what a version's
+bytes keep of a message.
 """
 
 from kafkawire.testing.mock_broker import MockBroker

@@ -10,11 +10,9 @@ import numpy.typing as npt
 from numpy.lib.recfunctions import repack_fields
 
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.producer_append import OUTCOMES
 
-#: Outcomes by their code; EMPTY: compaction removed the marker's record.
-OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
-ABORT_CODE, _, EMPTY_CODE = range(3)
-CODES = {name: code for code, name in enumerate(OUTCOMES)}
+ABORT_CODE, _, EMPTY_CODE = range(len(OUTCOMES))
 
 #: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
 #: of its marker, the others of its data.
@@ -36,7 +34,6 @@ PACKED = np.dtype(
 )
 #: The fields that the rules need: 37 bytes.
 _JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "marker_epoch", "outcome"]
-NO_EPOCH = -(1 << 31)
 
 Packed = npt.NDArray[np.void]
 

@@ -11,6 +11,12 @@ from kafkawire.records.header import CONTROL, TRANSACTIONAL
 #: As `intact_from`: the run of offsets began before the part of the log that was read; where, is not known yet.
 BEFORE = -1
 
+#: Outcomes of transactions by their code; EMPTY: compaction removed the marker's record.
+OUTCOMES = ("ABORT", "COMMIT", "EMPTY")
+CODES = {name: code for code, name in enumerate(OUTCOMES)}
+#: A coordinator epoch that is not known.
+NO_EPOCH = -(1 << 31)
+
 _SEQUENCE_MASK = (1 << 31) - 1
 
 

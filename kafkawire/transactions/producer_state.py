@@ -13,8 +13,7 @@ import msgspec
 
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import EMPTY, MALFORMED
-from kafkawire.transactions.endings import CODES, NO_EPOCH
-from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
 
 #: Number of last batches that a broker remembers: a retry of one of them is not written again.
 BATCHES_TO_RETAIN = 5

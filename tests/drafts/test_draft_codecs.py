@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from engines import agree, refused, round_trip
-from strategies import carried, for_all, messages, same
+from strategies import for_all
 
 import kafkawire
 from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
 from kafkawire.errors import DecodeError
 from kafkawire.messages import TransactionLogValue, WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.testing.comparison import carried, same
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 
 DRAFTS: list[tuple[str, type[Message]]] = [

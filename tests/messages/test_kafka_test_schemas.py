@@ -14,10 +14,12 @@ from uuid import UUID
 
 import pytest
 from engines import accepts, refuses, round_trip
-from strategies import carried, for_all, messages, same, structs_of
+from strategies import for_all, structs_of
 
 import kafkawire
 from kafkawire.errors import EncodeError
+from kafkawire.testing.comparison import carried, same
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 

@@ -11,9 +11,10 @@ import pytest
 from engines import agree, refused
 from hypothesis import assume
 from hypothesis import strategies as st
-from strategies import for_all, messages
+from strategies import for_all
 
 import kafkawire
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 from tests.every import for_each
 

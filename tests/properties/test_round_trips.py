@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from engines import round_trip
-from strategies import carried, for_all, messages, same
+from strategies import for_all
 
 import kafkawire
+from kafkawire.testing.comparison import carried, same
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 from tests.every import for_each
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from record_bytes import one
-from record_strategies import builds
 
 from kafkawire.errors import EncodeError
 from kafkawire.messages import EndTxnMarker, KRaftVersionRecord, LeaderChangeMessage, SnapshotHeaderRecord
 from kafkawire.records import Batch, Header, Record, build, build_control, build_marker, read
+from kafkawire.testing.strategies import batches
 
 
-@given(builds())
+@given(batches())
 def test_round_trip(built: tuple[list[Record], dict[str, object]]) -> None:
     listed, options = built
     batch = one(build(listed, **options))  # type: ignore[arg-type]

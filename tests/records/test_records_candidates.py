@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from record_bytes import FIRST, SECOND, fixed, message
-from record_strategies import builds, legacy_builds
 
 from kafkawire.records import Record, build, find_batch
 from kafkawire.records.candidates import REACH, candidates, search
+from kafkawire.testing.strategies import batches
 
 WRAPPER = build([Record(offset=3)], magic=1, codec="gzip", base_offset=3)
 LIMIT = 1 << 20
@@ -60,7 +60,7 @@ def both(window: bytes, count: int, left: int, longest: int) -> list[tuple[int, 
 
 
 @pytest.mark.slow
-@given(st.lists(builds() | legacy_builds(), min_size=1, max_size=3), st.data())
+@given(st.lists(batches() | batches(0, 1), min_size=1, max_size=3), st.data())
 def test_equals_a_search_position_by_position(
     built: list[tuple[list[Record], dict[str, object]]], data: st.DataObject
 ) -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_bytes import FIRST, SECOND, THIRD, fixed, message
 from record_engines import ENGINES
-from record_strategies import builds
 
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, build_marker, columns, read, record
+from kafkawire.testing.strategies import batches
 from kafkawire.wire.backend import native
 
 pytestmark = pytest.mark.slow
@@ -101,12 +101,12 @@ def agree(data: bytes, **options: Any) -> list[Any]:
     return expected
 
 
-@given(st.lists(builds(), max_size=3))
+@given(st.lists(batches(), max_size=3))
 def test_equal_to_objects(built: list[tuple[list[Record], dict[str, Any]]]) -> None:
     agree(b"".join(build(listed, **options) for listed, options in built))
 
 
-@given(st.lists(builds(), min_size=1, max_size=3), st.data())
+@given(st.lists(batches(), min_size=1, max_size=3), st.data())
 def test_mutated_bytes_equal_objects(built: list[tuple[list[Record], dict[str, Any]]], data: st.DataObject) -> None:
     """Changed, cut off or doubled somewhere: the same verdict, with checksums and without."""
     changed = bytearray(b"".join(build(listed, **options) for listed, options in built))

@@ -9,7 +9,6 @@ import cramjam
 import pytest
 from hypothesis import HealthCheck, given, settings
 from java_batches import COMBINATIONS, PRODUCER, RECORDS, STATES, described, for_magic, java_one, question, read_one
-from record_strategies import builds, legacy_builds
 
 from kafkawire.messages import (
     EndTxnMarker,
@@ -23,6 +22,7 @@ from kafkawire.messages import (
 )
 from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_header, read
 from kafkawire.records.compression import CompressionError, compress, decompress
+from kafkawire.testing.strategies import batches
 from tools.oracle import Oracle
 
 RELAXED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
@@ -54,7 +54,7 @@ def test_we_write_and_java_reads(java: Oracle, magic: int, codec: str, state: st
 
 
 @RELAXED
-@given(builds())
+@given(batches())
 def test_any_batch_of_magic_2(java: Oracle, built: tuple[list[Record], dict[str, Any]]) -> None:
     listed, options = built
     data = build(listed, **options)
@@ -62,7 +62,7 @@ def test_any_batch_of_magic_2(java: Oracle, built: tuple[list[Record], dict[str,
 
 
 @RELAXED
-@given(legacy_builds())
+@given(batches(0, 1))
 def test_any_message_set(java: Oracle, built: tuple[list[Record], dict[str, Any]]) -> None:
     listed, options = built
     data = build(listed, **options)

@@ -8,10 +8,10 @@ import zlib
 
 import pytest
 from hypothesis import given
-from record_strategies import legacy_builds
 
 from kafkawire.errors import RecordError
 from kafkawire.records import Batch, Record, build, read
+from kafkawire.testing.strategies import batches
 
 NULL = struct.pack(">i", -1)
 
@@ -191,7 +191,7 @@ def test_the_limit_counts_what_is_inside() -> None:
     assert one(data).record_count == 1
 
 
-@given(legacy_builds())
+@given(batches(0, 1))
 def test_round_trip(built: tuple[list[Record], dict[str, object]]) -> None:
     listed, options = built
     data = build(listed, **options)  # type: ignore[arg-type]

@@ -24,10 +24,12 @@ from reference_layouts import (
     WRITE_TXN_MARKERS_RESPONSE,
     Kind,
 )
-from strategies import carried, for_all, messages
+from strategies import for_all
 
 from kafkawire import messages as released
 from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
+from kafkawire.testing.comparison import carried
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message, Struct
 
 pytestmark = pytest.mark.slow

@@ -19,11 +19,12 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.spark.column_codec import messages_of
 from kafkawire.spark.schema import ERROR, arrow_type
+from kafkawire.testing.comparison import carried
+from kafkawire.testing.strategies import messages
 from kafkawire.wire import columns
 from kafkawire.wire.columns.objects import clean
 from kafkawire.wire.columns.schema import SPARK
 from kafkawire.wire.layout import STRING
-from tests.strategies import carried, messages
 
 
 def without_unknown_tags(cls: Any, value: Any) -> Any:

@@ -9,10 +9,10 @@ import pytest
 
 from kafkawire import logdir
 from kafkawire.records.control import MALFORMED
-from kafkawire.transactions.endings import CODES, NO_EPOCH, PACKED
+from kafkawire.transactions.endings import PACKED
 from kafkawire.transactions.part_summary import LogSummary
 from kafkawire.transactions.part_summary import merge as merge_summaries
-from kafkawire.transactions.producer_append import Append
+from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
 from kafkawire.transactions.replica_facts import Replica, ReplicaMerge, parts_of
 from kafkawire.transactions.segment_scan import Appends, read_pieces
 from tests.audit_logs import NOON, LogDirectory

@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from column_engines import ENGINES, PREFIX, check, values_of
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import carried, for_all, messages
+from strategies import for_all
 
 import kafkawire
 from kafkawire import load_schemas
@@ -25,6 +25,8 @@ from kafkawire.messages import (
     TransactionLogValue,
 )
 from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.testing.comparison import carried
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.columns import decode_structs, decoding, shape
 from kafkawire.wire.columns.schema import SPARK
 from kafkawire.wire.message import Message

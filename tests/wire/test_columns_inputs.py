@@ -16,7 +16,6 @@ import pyarrow as pa
 from column_engines import PREFIX, check
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import messages
 
 import kafkawire
 from kafkawire import columns
@@ -32,6 +31,7 @@ from kafkawire.messages import (
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition, OffsetForLeaderTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.columns import build, decode_structs, inputs
 from kafkawire.wire.columns.decoding import ENGINE
 from kafkawire.wire.columns.schema import SPARK, UNKNOWN_TAGS, shape_of

@@ -19,11 +19,12 @@ from uuid import UUID
 import msgspec
 import pytest
 from engines import agree, readers, refused
-from strategies import RANGES, structs_of
+from strategies import structs_of
 
 import kafkawire
 from kafkawire.errors import DecodeError
 from kafkawire.messages import DescribeProducersResponse, FetchResponse, ListTransactionsRequest, MetadataResponse
+from kafkawire.testing.strategies import RANGES
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field

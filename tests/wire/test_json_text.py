@@ -11,10 +11,11 @@ import msgspec
 import pytest
 from engines import NATIVE
 from hypothesis import strategies as st
-from strategies import for_all, messages
+from strategies import for_all
 
 import kafkawire
 from kafkawire.errors import DecodeError
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.json_form import to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import SCALARS, carried, for_all, messages, same, structs_of
+from strategies import for_all, structs_of
 
 import kafkawire
 from kafkawire.errors import DecodeError
 from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, FetchResponse, ProduceRequest
+from kafkawire.testing.comparison import carried, same
+from kafkawire.testing.strategies import SCALARS, messages
 from kafkawire.wire.message import Message, Struct
 from tests.every import for_each
 

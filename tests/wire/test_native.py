@@ -23,7 +23,7 @@ import msgspec
 import pytest
 from engines import NATIVE, native, written
 from hypothesis import strategies as st
-from strategies import for_all, messages, same
+from strategies import for_all
 from test_refused_values import full, wrongs
 
 import kafkawire
@@ -38,6 +38,8 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
 from kafkawire.messages.fetch_response import FetchableTopicResponse, NodeEndpoint, PartitionData
+from kafkawire.testing.comparison import same
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField

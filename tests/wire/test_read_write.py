@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from strategies import same
 
 from kafkawire.errors import DecodeError, EncodeError
+from kafkawire.testing.comparison import same
 from kafkawire.wire import classic, flexible, read, write
 from kafkawire.wire.interpreter import Decoder, Encoder
 from kafkawire.wire.layout import ARRAY, COMPACT, FIXED_SIZES, KIND_MASK, KIND_NAMES, NULLABLE, Table

@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 import pytest
 from engines import engines, written
-from strategies import RANGES
 
 import kafkawire
 from kafkawire.errors import EncodeError, UnsupportedVersionError
@@ -28,6 +27,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_request import TopicRequest
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.testing.strategies import RANGES
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field

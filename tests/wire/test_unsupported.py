@@ -15,9 +15,10 @@ from kafkawire.messages import (
     ProduceRequest,
     TransactionLogValue,
 )
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.unsupported import Unsupported
 from kafkawire.wire.values import TaggedField
-from tests.strategies import for_all, messages
+from tests.strategies import for_all
 
 REQUEST = ProduceRequest(
     transactional_id="t",

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import kafkawire
 from kafkawire.messages import REGISTRY
+from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 from tests.capture.wiretap import Talk, ethernet, pcap
-from tests.strategies import messages
 
 #: No segment is cut: reassembly has tests of its own, and packets and frames are then the same.
 _WHOLE = 65_000

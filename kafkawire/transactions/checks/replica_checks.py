@@ -10,9 +10,9 @@ from kafkawire.logdir import Partition
 from kafkawire.transactions.answers import LOG_CHECKS, Answer
 from kafkawire.transactions.checks.derived_files import SnapshotCheck, TransactionIndexCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, OUTCOMES, PACKED, Packed, packed
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
 from kafkawire.transactions.facts import Segment
-from kafkawire.transactions.producer_append import BEFORE, Append
+from kafkawire.transactions.producer_append import BEFORE, OUTCOMES, Append
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Followed, Replay
 from kafkawire.transactions.span import Span
 

@@ -1,14 +1,18 @@
-"""The strategies reach what they claim, so that the properties have something to fail on."""
+"""The strategies reach the edges that they name, shrink to what is simplest, and give what codecs accept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, find, settings
-from strategies import carried, messages, same
+from hypothesis import Phase, find, given, settings
+from own_schemas import PING, write
 
+from kafkawire import load_schemas, records
+from kafkawire.errors import UnsupportedVersionError
+from kafkawire.frames import FrameReader, Request, Response, decode_request, decode_response, request_header_version
 from kafkawire.messages import (
     AlterClientQuotasRequest,
     ConsumerGroupMemberMetadataValue,
@@ -19,6 +23,11 @@ from kafkawire.messages import (
     MetadataRequest,
     TransactionLogValue,
 )
+from kafkawire.messages.alter_client_quotas_request import EntryData
+from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.records import Record
+from kafkawire.testing.comparison import carried, same
+from kafkawire.testing.strategies import Build, Frame, batches, frames, messages
 from kafkawire.wire.message import Message
 
 pytestmark = pytest.mark.slow
@@ -80,3 +89,60 @@ CASES: list[tuple[str, type[Message], int, Callable[[Any], Any]]] = [
 def test_strategies_reach(what: str, cls: type[Message], version: int, wanted: Callable[[Any], Any]) -> None:
     limits = settings(max_examples=3000, derandomize=True, database=None, phases=[Phase.generate])
     assert wanted(find(messages(cls, version), lambda value: bool(wanted(value)), settings=limits))
+
+
+def simplest(strategy: Any, wanted: Callable[[Any], Any]) -> Any:
+    phases = (Phase.generate, Phase.shrink)
+    return find(
+        strategy,
+        lambda value: bool(wanted(value)),
+        settings=settings(derandomize=True, database=None, max_examples=300, phases=phases),
+    )
+
+
+def test_examples_shrink_to_defaults() -> None:
+    found = simplest(messages(DescribeProducersResponse, 0), producers)
+    *others, topic = sorted(found.topics, key=lambda topic: len(topic.partitions))
+    (partition,) = topic.partitions
+    assert set(others) <= {TopicResponse()}
+    assert topic == TopicResponse(partitions=(partition,))
+    assert partition == PartitionResponse(active_producers=(ProducerState(0, 0, 0, 0, 0, 0),))
+    assert simplest(messages(AlterClientQuotasRequest, 0), lambda m: m.entries).entries == (EntryData(),)
+    assert simplest(frames(MetadataRequest), lambda frame: True).body == MetadataRequest()
+    assert simplest(batches(), lambda batch: batch.records).records == [Record(offset=0, timestamp=0)]
+
+
+def test_version_that_a_message_lacks_is_refused() -> None:
+    with pytest.raises(UnsupportedVersionError, match="TransactionLogValue"):
+        messages(TransactionLogValue, 9)
+    with pytest.raises(TypeError, match="no message"):
+        frames(version=3)
+
+
+@given(frames())
+def test_frames_are_read_back(frame: Frame) -> None:
+    (data,) = FrameReader().feed(frame.data)
+    if frame.body.spec.kind == "request":
+        request = decode_request(data)
+        assert isinstance(request, Request), request
+        assert (request.correlation_id, request.version) == (frame.correlation_id, frame.version)
+        assert request.client_id == frame.client_id or request_header_version(type(frame.body), frame.version) == 0
+    else:
+        response = decode_response(data, api_key=frame.body.spec.api_key, version=frame.version)
+        assert isinstance(response, Response), response
+        assert response.header.correlation_id == frame.correlation_id
+    assert same((request if frame.body.spec.kind == "request" else response).body, carried(frame.body, frame.version))
+
+
+def test_frames_of_a_registry_are_its_messages(tmp_path: Path) -> None:
+    loaded = load_schemas(write(tmp_path / "mine", PING))
+    found = simplest(frames(registry=loaded.registry), lambda frame: frame.version == 1)
+    assert found.body == loaded.PingRequest()
+
+
+@given(batches(0, 1, 2))
+def test_batches_are_read_back(batch: Build) -> None:
+    read = [record for each in records.read(batch.data) for record in each.records]
+    assert [(record.offset, record.key, record.value) for record in read] == [
+        (record.offset, record.key, record.value) for record in batch.records
+    ]
