@@ -6,6 +6,7 @@ look at paths. Where git's `core.symlinks` is false, the default on Windows, the
 made without them; an editable install imports through them, and is refused there.
 """
 
+import re
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -13,6 +14,12 @@ from setuptools.command.editable_wheel import editable_wheel
 from setuptools.errors import SetupError
 
 PLACES = {"kafkawire.codegen": "codegen", "kafkawire.schemas": "schemas"}
+
+
+def readme() -> str:
+    """README.md for a package index: links to files of the repository, which lead nowhere there, are their text."""
+    text = re.sub(r"\[!\[.*?\]\(.*?\)\]\(.*?\)\n+", "", Path("README.md").read_text("utf-8"))
+    return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
 
 
 class EditableWheel(editable_wheel):
@@ -31,6 +38,8 @@ class EditableWheel(editable_wheel):
 
 
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
     packages=[
         *find_packages(include=["kafkawire", "kafkawire.*"], exclude=["kafkawire.codegen", "kafkawire.codegen.*"]),
         "kafkawire.codegen",

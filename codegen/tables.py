@@ -22,12 +22,13 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 def table_files(schemas: Path) -> dict[str, str]:
     """The modules, name -> text, of the tables in the folder `schemas`; SchemaError for a malformed table."""
     return {
-        module: environment().get_template(template).render(entries=_load(schemas / file, key))
+        module: environment().get_template(template).render(entries=load(schemas / file, key))
         for module, (file, key, template) in TABLES.items()
     }
 
 
-def _load(path: Path, key: str) -> list[dict[str, Any]]:
+def load(path: Path, key: str) -> list[dict[str, Any]]:
+    """The entries of a table, every key in each; SchemaError for a malformed one."""
     try:
         entries = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

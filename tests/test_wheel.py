@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -187,6 +188,14 @@ def test_one_top_level_name(wheel: Path) -> None:
     )
     for part in parts:
         assert f"kafkawire/{part}" in names
+
+
+def test_description_links_to_no_file_of_the_repository(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    text = archive.read(metadata).decode()
+    assert "\n# kafkawire\n" in text
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
 
 
 def test_a_checkout_without_links_gives_the_same_wheel(pure_wheel: Path, wheel: Path) -> None:

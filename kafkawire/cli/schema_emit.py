@@ -1,4 +1,4 @@
-"""`kafkawire schema emit`: other output of the compiler: a plugin for Wireshark, Kaitai Struct files, JSON Schemas."""
+"""`kafkawire schema emit`: other output of the compiler: Wireshark, Kaitai Struct, JSON Schema, a reference."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kafkawire.cli.output_file import check_output, open_output, save
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import MessageModel
+    from kafkawire.codegen.reference import Example
     from kafkawire.codegen.wireshark import Words
 
 
@@ -24,6 +25,7 @@ class EmitTarget(Enum):
     wireshark = "wireshark"
     kaitai = "kaitai"
     jsonschema = "jsonschema"
+    docs = "docs"
 
 
 def emit(
@@ -31,7 +33,8 @@ def emit(
         EmitTarget,
         typer.Argument(
             metavar="TARGET",
-            help="wireshark: a plugin in Lua. kaitai: Kaitai Struct files. jsonschema: JSON Schemas of the JSON form.",
+            help="wireshark: a plugin in Lua. kaitai: Kaitai Struct files. jsonschema: JSON Schemas of the JSON form. "
+            "docs: a reference in Markdown.",
         ),
     ],
     schemas: Annotated[
@@ -54,13 +57,18 @@ def emit(
     of their own. kaitai-struct-compiler makes readers of them in a dozen languages.
 
     jsonschema: a schema of the JSON form of each message and version, for editors and validators, and one of message
-    schemas. Files in the folder that were not generated are never touched.
+    schemas.
+
+    docs: a page of Markdown a message: fields, versions, error codes, an example with its bytes.
+
+    Files in the folder that were not generated are never touched.
 
     \b
     For example:
       kafkawire schema emit wireshark -o kafkawire.lua
       kafkawire schema emit kaitai -o ksy/
       kafkawire schema emit jsonschema --schemas my/ -o json-schemas/
+      kafkawire schema emit docs --schemas my/ -o reference/
     """
     if target is EmitTarget.wireshark:
         from kafkawire.codegen.wireshark import render_wireshark
@@ -80,7 +88,7 @@ def emit(
 
 def _emit_files(target: EmitTarget, schemas: Path | None, folder: str) -> None:
     """Writes the files of a target into a folder, and says how many are new or changed."""
-    from kafkawire.codegen import generate
+    from kafkawire.codegen import generate, reference
     from kafkawire.codegen.json_schema import render_json_schemas
     from kafkawire.codegen.kaitai import render_kaitai
 
@@ -89,10 +97,29 @@ def _emit_files(target: EmitTarget, schemas: Path | None, folder: str) -> None:
         files = render_kaitai(messages)
     else:
         messages = generate.load(schemas or arguments.shipped_schemas("kafka"))
-        files = render_json_schemas(messages)
+        if target is EmitTarget.docs:
+            facts = reference.load_facts(arguments.shipped_schemas(""))
+            files = reference.render_reference(messages, facts, default_examples(messages, schemas))
+        else:
+            files = render_json_schemas(messages)
     inputs = [] if schemas is None else [str(schemas)]
     changes = generate.write(files, Path(folder), save=partial(save, inputs=inputs))
     typer.echo(f"{printable(folder)}: {counted(len(messages), 'message')}, {len(files)} files, {len(changes)} changed")
+
+
+def default_examples(messages: list[MessageModel], schemas: Path | None) -> dict[str, Example]:
+    """Each message with every field at its default, in its newest version."""
+    from kafkawire.codegen.reference import Example
+    from kafkawire.wire.json_form import to_json
+
+    registry = arguments.registry_of("kafka") if schemas is None else arguments.own_registry(str(schemas))
+    found = {}
+    for message in messages:
+        value = registry.load(registry.entry(message.name))()
+        version = message.valid.high
+        json = to_json(value, version)
+        found[message.name] = Example(version, value.encode(version), json, "Every field at its default.")
+    return found
 
 
 def with_kafkas_own(schemas: Path | None, *, control_records: bool = True) -> list[MessageModel]:

@@ -1,9 +1,9 @@
 """A client for live clusters, with the administrative calls of KIP-664.
 
-async with Admin.connect("localhost:9092", read_properties("client.properties")) as admin:
-    listed = await admin.list_transactions(states=["Ongoing"])
-    described = await admin.describe_transactions(["payments-1"])
-    producers = await admin.describe_producers([TopicPartition("orders", 0)])
+    async with Admin.connect("localhost:9092", read_properties("client.properties")) as admin:
+        listed = await admin.list_transactions(states=["Ongoing"])
+        described = await admin.describe_transactions(["payments-1"])
+        producers = await admin.describe_producers([TopicPartition("orders", 0)])
 
 `Connection` is the protocol without input and output. `Cluster` holds the brokers and their connections. `Admin` has
 the typed calls. `Watch` repeats the search for hanging transactions. `actions.aborting.abort` and

@@ -1,9 +1,11 @@
 """Frames: the size-prefixed requests and responses of a connection to a broker.
 
+```python
 for frame in reader.feed(data):                       # reader = FrameReader()
     request = decode_request(frame)                   # Request(header, body) or UndecodedRequest(..., reason)
 response = decode_response(frame, api_key=61, version=0)
 data = encode_request(body, version=0, correlation_id=1, client_id="me")
+```
 """
 
 from kafkawire.frames.headers import request_header_version, response_header_version

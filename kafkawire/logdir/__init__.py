@@ -1,5 +1,6 @@
 """A broker's log directory, read from disk without a broker.
 
+```python
 directory = logdir.open("kafka-logs/")      # or a folder of several, one partition's directory, one file
 for partition in directory.partitions:
     partition.topic, partition.partition, partition.high_watermark
@@ -8,6 +9,7 @@ for partition in directory.partitions:
 for file in directory.files:
     for row in file:                         # the rows of `kafkawire dump`
         ...
+```
 """
 
 from __future__ import annotations

@@ -84,3 +84,33 @@ def test_rejects_invalid_options(run: Run, tmp_path: Path) -> None:
     assert len(done.err.splitlines()) == 1
     (tmp_path / "Bad.json").write_text("{")
     assert run("schema", "emit", "wireshark", "--schemas", str(tmp_path)).code == 1
+
+
+def test_emits_pages_of_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
+    schemas, pages = tmp_path / "my", tmp_path / "pages"
+    (schemas / "rpc").mkdir(parents=True)
+    schema = {"name": "PingRequest", "type": "request", "apiKey": 200, "validVersions": "0", "flexibleVersions": "0+"}
+    fields = [{"name": "Note", "type": "string", "versions": "0+", "about": "What the sender says."}]
+    (schemas / "rpc" / "PingRequest.json").write_text(json.dumps(schema | {"fields": fields}))
+    arguments = ("schema", "emit", "docs", "--schemas", schemas, "-o", pages)
+    assert run(*arguments).text == f"{pages}: 1 message, 5 files, 5 changed\n"
+    text = (pages / "PingRequest.md").read_text("utf-8")
+    assert "| `Note` | string | 0 | What the sender says. |" in text
+    assert '"note": ""' in text, "an example"
+    assert "[PingRequest](PingRequest.md)" in (pages / "index.md").read_text("utf-8")
+
+    (pages / "PingRequest.md").rename(pages / "OldRequest.md")
+    (pages / "mine.md").write_text("# Mine")
+    assert run(*arguments).text.endswith("5 files, 2 changed\n")
+    assert not (pages / "OldRequest.md").exists()
+    assert (pages / "mine.md").read_text() == "# Mine"
+    (pages / "index.md").write_text("# Mine")
+    refused = run(*arguments)
+    assert refused.code == 1
+    assert "index.md" in refused.err
+
+
+def test_pages_need_a_folder(run: Run) -> None:
+    done = run("schema", "emit", "docs")
+    assert done.code == 2
+    assert "docs needs a folder" in done.err
