@@ -15,7 +15,11 @@ from kafkawire.wire.registry import Entry, Registry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kafkawire.codegen.load import RawSchema
     from kafkawire.wire.message import Message
+
+#: The schemas of a folder, as they are sent elsewhere: of each file its path, the name of its folder, and its text.
+SchemaTexts = tuple[tuple[str, str, str], ...]
 
 _numbers = count(1)
 
@@ -73,17 +77,36 @@ def load_schemas(folder: str | PathLike[str]) -> Namespace:
     Warns:
         UserWarning: a schema states what has no effect, such as versions that its message does not have.
     """
-    from kafkawire.codegen import names, render
     from kafkawire.codegen.load import load_folder
+
+    return _compiled(load_folder(Path(folder)))
+
+
+def schema_texts(folder: str | PathLike[str]) -> SchemaTexts:
+    """The schemas of a folder, for `load_texts` on another machine. SchemaError for files that are no schemas."""
+    from kafkawire.codegen.load import load_folder
+
+    return tuple((schema.file, schema.family, schema.text) for schema in load_folder(Path(folder)))
+
+
+def load_texts(texts: SchemaTexts) -> Namespace:
+    """As `load_schemas`, of schemas that `schema_texts` has read."""
+    from kafkawire.codegen.load import load_text
+
+    return _compiled([load_text(text, file=file, family=family) for file, family, text in texts])
+
+
+def _compiled(schemas: list[RawSchema]) -> Namespace:
+    from kafkawire.codegen import names, render
     from kafkawire.codegen.resolve import resolve_with_warnings
 
     package = f"kafkawire_loaded_{next(_numbers)}"
     parent = sys.modules[package] = ModuleType(package)
     parent.__path__ = []  # a package, so that its modules can be imported by name
     loaded: dict[str, type[Message]] = {}
-    messages, notes = resolve_with_warnings(load_folder(Path(folder)))
+    messages, notes = resolve_with_warnings(schemas)
     for note in notes:
-        warnings.warn(str(note), stacklevel=2)
+        warnings.warn(str(note), stacklevel=3)
     pairs = render.responses(messages)
     for message in messages:
         module = ModuleType(f"{package}.{names.module_name(message.name)}")

@@ -14,18 +14,20 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from kafkawire import rows
+from kafkawire._loading import schema_texts
 from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges, read
 from kafkawire.capture.encapsulations import decoded_as
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
 from kafkawire.capture.tracker import Ends
-from kafkawire.errors import CaptureError
+from kafkawire.errors import CaptureError, SchemaError
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
+from kafkawire.spark.function_options import registry_with
 from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
@@ -82,6 +84,12 @@ class CaptureReader(ItemReader[CapturePart]):
             decoded_as(self.decode_as)
         except ValueError as error:
             raise ValueError(f"decodeAs: {error}") from None
+        folder = options.text("schemaDirectory")
+        try:
+            self.schemas = None if folder is None else schema_texts(folder)  # read once, here
+            registry_with(self.schemas)
+        except SchemaError as error:
+            raise ValueError(f"schemaDirectory: {error}") from None
         for path in self.key_logs:
             if not os.access(path, os.R_OK):
                 raise ValueError(f"keylog: {path} is not a file that can be read")
@@ -139,6 +147,7 @@ class CaptureReader(ItemReader[CapturePart]):
                     show_secrets=self.show_secrets,
                     keylog=self.key_logs,
                     decode_as=self.decode_as,
+                    registry=registry_with(self.schemas),
                 )
                 for each in found.found():
                     if isinstance(each, CapturedExchange) and each.row.connection is None:

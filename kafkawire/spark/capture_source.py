@@ -23,6 +23,7 @@ Options, case-insensitive:
   passwords and tokens in bodies and frames
 - `keylog`: TLS key logs, with commas, which the workers can read; secrets in a pcapng are used in any case
 - `decodeAs`: encapsulations on further UDP ports, with semicolons: `udp.port==8473,vxlan`
+- `schemaDirectory`: a folder of message schemas of one's own, over Kafka's; the driver reads it
 - `api`, `connection`: names and numbers, with commas: only these
 - `startingTimestamp`, `endingTimestamp`: epoch milliseconds; only exchanges whose requests are not before the first,
   and before the second
@@ -45,7 +46,7 @@ class KafkaPcap(StrictSource):
 
     item_reader = CaptureReader
     shared = ("rows", "mode", "columns", "maxPartBytes", "body", "records", "noPayloads", "showSecrets", "keylog",
-              "decodeAs", "api", "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
+              "decodeAs", "schemaDirectory", "api", "connection", "startingTimestamp", "endingTimestamp")  # fmt: skip
     stream_only = ("settleSeconds", FILES, BYTES)
 
     @classmethod

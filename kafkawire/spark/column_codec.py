@@ -28,7 +28,7 @@ def decoded(
     Raises:
         KafkaWireError: malformed data, in mode FAILFAST.
     """
-    message = message_named(name, options.schema_directory)
+    message = message_named(name, options.schemas)
     chosen = None if fields is None else [field for field in fields if field != ERROR]
     asked = columns.shape(message, chosen, unknown_tags=False)
     found = columns.decode_structs(message, data, version, asked=asked, style=SPARK)
@@ -48,7 +48,7 @@ def encoded(name: str, options: FunctionOptions, struct: pa.Array, version: int 
     Raises:
         KafkaWireError: a struct that is none of the message's version, in mode FAILFAST.
     """
-    message = message_named(name, options.schema_directory)
+    message = message_named(name, options.schemas)
     values = messages_of(message, struct)
     versions = repeat(version) if isinstance(version, (int, str)) else version.to_pylist()
     encoded: list[bytes | None] = []
@@ -95,7 +95,8 @@ def messages_of(cls: Any, rows: pa.StructArray, path: str = "") -> list[Any]:
         except KeyError:
             raise EncodeError(f"{spec.name} has no such field", path=path + member.name) from None
         given[field.attribute] = _values(field, rows.field(number), f"{path}{member.name}")
-    columns = [given.get(name) or repeat(getattr(default, name), len(rows)) for name in cls.__struct_fields__]
+    attributes = [field.attribute for field in spec.fields]
+    columns = [given.get(name) or repeat(getattr(default, name), len(rows)) for name in attributes]
     return _masked(list(map(cls, *columns)), rows)
 
 

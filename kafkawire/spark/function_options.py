@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kafkawire._loading import load_schemas
+from kafkawire._loading import SchemaTexts, load_texts, schema_texts
 from kafkawire._lookup import lookup
 from kafkawire.errors import UnsupportedVersionError
+from kafkawire.messages import REGISTRY
 
 if TYPE_CHECKING:
+    from kafkawire._loading import Namespace
     from kafkawire.wire.message import Message
+    from kafkawire.wire.registry import Registry
 
 #: The version of each value is the int16 in front of it, as in coordinator keys and values.
 PREFIX = "prefix"
@@ -20,11 +23,11 @@ FAILFAST, PERMISSIVE = "FAILFAST", "PERMISSIVE"
 
 
 class FunctionOptions(NamedTuple):
-    """The options of a call, read and checked."""
+    """The options of a call, read and checked. `schemas`: those of `schemaDirectory`; workers get them too."""
 
     mode: str = FAILFAST
     errors: bool = False
-    schema_directory: str | None = None
+    schemas: SchemaTexts | None = None
 
 
 def read_options(options: Mapping[str, str] | None) -> FunctionOptions:
@@ -32,8 +35,9 @@ def read_options(options: Mapping[str, str] | None) -> FunctionOptions:
 
     Raises:
         ValueError: an unknown option, or a value that the option does not accept.
+        SchemaError: the directory of `schemaDirectory` does not exist, or holds files that are no schemas.
     """
-    known: dict[str, Callable[[str], Any]] = {"mode": str.upper, "errors": _boolean, "schemadirectory": str}
+    known: dict[str, Callable[[str], Any]] = {"mode": str.upper, "errors": _boolean, "schemadirectory": schema_texts}
     given = {name.lower(): value for name, value in (options or {}).items()}
     if unknown := sorted(set(given) - set(known)):
         raise ValueError(f"unknown options: {', '.join(unknown)}; known are mode, errors, schemaDirectory")
@@ -63,18 +67,25 @@ def check_version(message: type[Message], version: object) -> None:
         raise UnsupportedVersionError(message.spec.name, version, message.spec.valid_versions)
 
 
-def message_named(name: str, schema_directory: str | None) -> type[Message]:
-    """The message of that name: Kafka's, or one of the schemas in a directory.
+def message_named(name: str, schemas: SchemaTexts | None) -> type[Message]:
+    """The message of that name: Kafka's, or one of the schemas.
 
     Raises:
         LookupError: no message has the name.
     """
-    if schema_directory is None:
+    if schemas is None:
         return lookup(name)
-    loaded = _loaded(schema_directory)
+    loaded = _loaded(schemas)
     if name not in loaded.__all__:
-        raise LookupError(f"no message is named {name!r} in {schema_directory}; there are {', '.join(loaded)}")
+        raise LookupError(f"no message is named {name!r} in the schemaDirectory; there are {', '.join(loaded)}")
     return loaded[name]
 
 
-_loaded = cache(load_schemas)
+def registry_with(schemas: SchemaTexts | None) -> Registry:
+    """The messages of Kafka, with those of the schemas on top."""
+    return REGISTRY if schemas is None else _loaded(schemas).registry.over(REGISTRY)
+
+
+@lru_cache(maxsize=16)
+def _loaded(schemas: SchemaTexts) -> Namespace:
+    return load_texts(schemas)

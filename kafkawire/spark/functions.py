@@ -7,7 +7,7 @@ Options, case-insensitive:
 - `mode`: FAILFAST, the default: malformed data fails the job; or PERMISSIVE: it becomes null
 - `errors`: "true" adds a field `_error` at the end of the struct, with the error text of the row; in PERMISSIVE
   mode the struct is then not null
-- `schemaDirectory`: message schemas of one's own; a folder that the workers see as well
+- `schemaDirectory`: a folder of message schemas of one's own, which is read here; workers need not have it
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def from_kafka_message(
         LookupError: an unknown message. UnsupportedVersionError: an unknown version of it. ValueError: unknown options.
     """
     chosen = read_options(options)
-    message = message_named(messageName, chosen.schema_directory)
+    message = message_named(messageName, chosen.schemas)
     check_version(message, version)
     returned = spark_schema(message.spec, errors=chosen.errors)
     if isinstance(version, (int, str)):
@@ -91,7 +91,7 @@ def to_kafka_message(
     chosen = read_options(options)
     if chosen.errors:
         raise ValueError("to_kafka_message has no option 'errors': its column is binary")
-    message = message_named(messageName, chosen.schema_directory)
+    message = message_named(messageName, chosen.schemas)
     check_version(message, version)
     if isinstance(version, (int, str)):
         fixed = version

@@ -51,7 +51,7 @@ def message_table(
         ValueError: unknown options, or a name that two columns would have.
     """
     chosen = read_options(options)
-    message = message_named(messageName, chosen.schema_directory)
+    message = message_named(messageName, chosen.schemas)
     check_version(message, version)
     wanted = None if columns is None else frozenset(columns)
     fields = [field for field in spark_schema(message.spec).fields if wanted is None or field.name in wanted]

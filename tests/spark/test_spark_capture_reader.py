@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import pickle
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from own_schemas import write
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkawire import capture, errors
+from kafkawire import capture, errors, load_schemas
 from kafkawire.rows import arrow
 from kafkawire.spark import capture_reader, register
 from kafkawire.spark.capture_reader import CaptureReader
@@ -54,6 +56,21 @@ def in_order(found: list[Row]) -> list[Row]:
 def expected(path: Path = PCAP, **options: Any) -> list[Row]:
     found = capture.read(path, body=True, text=True, **options)
     return [row for batch in arrow.batches(found, capture_reader.EXCHANGES) for row in batch.to_pylist()]
+
+
+def test_decodes_messages_of_a_schema_directory_that_workers_do_not_have(tmp_path: Path) -> None:
+    folder = write(tmp_path / "my")
+    mine = load_schemas(folder)
+    talk = Talk().request(mine.PingRequest(text="a"), version=1, correlation_id=1)
+    talk.response(mine.PingResponse(text="b"), version=1, correlation_id=1)
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(pcap(map(ethernet, talk.packets)))
+    made = reader(path, schemaDirectory=str(folder), body="true")
+    shutil.rmtree(folder)
+    (row,) = taken(pickle.loads(pickle.dumps(made)))
+    assert (row["api"], row["request"], row["response"]) == ("Ping", '{"text":"a"}', '{"text":"b"}')
+    with pytest.raises(ValueError, match=r"schemaDirectory: .*the folder does not exist"):
+        reader(path, schemaDirectory=str(folder))
 
 
 def test_key_log_decrypts_captures_of_tls_in_any_number_of_tasks(tmp_path: Path) -> None:

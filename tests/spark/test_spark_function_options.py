@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.errors import UnsupportedVersionError
+from kafkawire.errors import SchemaError, UnsupportedVersionError
 from kafkawire.messages import TransactionLogValue
 from kafkawire.spark.function_options import PREFIX, FunctionOptions, check_version, message_named, read_options
 
@@ -20,8 +20,8 @@ from kafkawire.spark.function_options import PREFIX, FunctionOptions, check_vers
         (None, FunctionOptions("FAILFAST", False, None)),
         ({}, FunctionOptions("FAILFAST", False, None)),
         (
-            {"MODE": "permissive", "Errors": "TRUE", "schemaDirectory": "My/Schemas"},
-            FunctionOptions("PERMISSIVE", True, "My/Schemas"),
+            {"MODE": "permissive", "Errors": "TRUE"},
+            FunctionOptions("PERMISSIVE", True, None),
         ),
         ({"mode": "FailFast", "errors": "false"}, FunctionOptions("FAILFAST", False, None)),
     ],
@@ -61,10 +61,17 @@ def test_finds_messages_of_kafka_and_of_a_schema_directory(tmp_path: Path) -> No
     (tmp_path / "Parcel.json").write_text(
         """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""
     )
-    found = message_named("Parcel", str(tmp_path))
+    schemas = read_options({"schemaDirectory": str(tmp_path)}).schemas
+    found = message_named("Parcel", schemas)
     assert found.spec.name == "Parcel"
-    assert message_named("Parcel", str(tmp_path)) is found  # compiled once
+    assert message_named("Parcel", read_options({"schemadirectory": str(tmp_path)}).schemas) is found  # compiled once
     with pytest.raises(LookupError, match=r"no message is named 'TransactionLogValue' in .*; there are Parcel"):
-        message_named("TransactionLogValue", str(tmp_path))
+        message_named("TransactionLogValue", schemas)
+    text = (tmp_path / "Parcel.json").read_text().replace('"0"', '"0-3"')
+    (tmp_path / "Parcel.json").write_text(text)  # edited schemas count from the next call on
+    edited = message_named("Parcel", read_options({"schemaDirectory": str(tmp_path)}).schemas)
+    assert (len(edited.spec.valid_versions), len(found.spec.valid_versions)) == (4, 1)
+    with pytest.raises(SchemaError, match="does not exist"):
+        read_options({"schemaDirectory": str(tmp_path / "none")})
     with pytest.raises(LookupError, match="Parcel"):
         message_named("Parcel", None)

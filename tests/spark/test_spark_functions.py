@@ -17,7 +17,7 @@ from kafkawire.errors import UnsupportedVersionError
 from kafkawire.messages import EndTxnMarker, FetchRequest, TransactionLogValue
 from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark import from_kafka_message, register, to_kafka_message
+from kafkawire.spark import from_kafka_message, message_table, register, to_kafka_message
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -138,10 +138,17 @@ def test_accepts_messages_of_a_schema_directory(spark: SparkSession, tmp_path: P
         (tmp_path / name).write_text(text)
     rows = frame(spark, (b"\0\x02hi\0\0\0\x05", 1), (b"\0\x02ho", 0))
     options = {"schemaDirectory": str(tmp_path)}
-    found = column(rows, from_kafka_message("data", "Note", F.col("version"), options))
-    assert [(row.text, row["count"]) for row in found] == [("hi", 5), ("ho", 0)]
+    decoded = from_kafka_message("data", "Note", F.col("version"), options)
+    encoded = to_kafka_message("x", "Note", F.col("version"), options)
+    table = message_table(rows, "data", "Note", F.col("version"), options)
     with pytest.raises(LookupError, match="no message is named 'Other'"):
         from_kafka_message("data", "Other", 0, options)
+    for name in SCHEMAS:  # workers do not need the directory
+        (tmp_path / name).unlink()
+    found = column(rows, decoded)
+    assert [(row.text, row["count"]) for row in found] == [("hi", 5), ("ho", 0)]
+    assert [tuple(row) for row in table.collect()] == [("hi", 5), ("ho", 0)]
+    assert column(rows.select("version", decoded.alias("x")), encoded) == [b"\0\x02hi\0\0\0\x05", b"\0\x02ho"]
 
 
 def test_functions_in_sql(spark: SparkSession) -> None:
