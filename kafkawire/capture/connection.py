@@ -193,6 +193,15 @@ class TcpConnection:
         """Number of its last packet."""
         return self._now[0]
 
+    @property
+    def last_time_ns(self) -> int:
+        return self._now[1]
+
+    def settle(self) -> None:
+        """Drops the bytes that retransmissions are compared with."""
+        for direction in self._directions:
+            direction.stream.settle()
+
     def free_memory(self) -> None:
         """Frees the memory that it holds, and reports the bytes that are lost thereby."""
         for index, direction in enumerate(self._directions):

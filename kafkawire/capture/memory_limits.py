@@ -16,6 +16,8 @@ MOST_HELD = 128 << 20
 EVERY_BYTES = 16 << 20
 #: Connections that are open at the same time. Each takes some kilobytes, however little data it carries.
 MOST_OPEN = 20_000
+#: A connection without a packet for longer drops the bytes that it compares retransmissions with, at the next check.
+IDLE_NS = 300_000_000_000
 
 Key = TypeVar("Key")
 
@@ -27,7 +29,21 @@ class MemoryHolder(Protocol):
     def held(self) -> int: ...
     @property
     def last_packet(self) -> int: ...
+    @property
+    def last_time_ns(self) -> int: ...
     def free_memory(self) -> None: ...
+    def settle(self) -> None: ...
+
+
+def settle_idle(connections: Iterable[MemoryHolder], now_ns: int) -> None:
+    """Lets connections without a packet for `IDLE_NS` drop what they can do without.
+
+    Args:
+        now_ns: time of the current packet.
+    """
+    for connection in connections:
+        if now_ns - connection.last_time_ns > IDLE_NS:
+            connection.settle()
 
 
 def free_largest(connections: Iterable[MemoryHolder], most: int) -> None:

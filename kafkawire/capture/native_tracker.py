@@ -45,6 +45,7 @@ class _Limits(msgspec.Struct, frozen=True):
     most_held: int
     every_bytes: int
     most_open: int
+    idle_ns: int
 
 
 class _Options(msgspec.Struct, frozen=True):
@@ -96,7 +97,13 @@ class NativeTracker:
                 matcher.MOST_OUTSTANDING,
                 matcher.MOST_EARLY,
             ),
-            _Limits(tracker.MOST_ENDED, memory_limits.MOST_HELD, memory_limits.EVERY_BYTES, memory_limits.MOST_OPEN),
+            _Limits(
+                tracker.MOST_ENDED,
+                memory_limits.MOST_HELD,
+                memory_limits.EVERY_BYTES,
+                memory_limits.MOST_OPEN,
+                memory_limits.IDLE_NS,
+            ),
             (MOST_PLACES, MOST_BYTES, tracker.LIVE_NS if options.live else None),
             lines,
             batch,

@@ -182,6 +182,10 @@ class Stream:
         while self._held:
             yield from self._give_up()
 
+    def settle(self) -> None:
+        """Drops the bytes that retransmissions are compared with."""
+        self._recent = b""
+
     def finish(self) -> Iterator[Event]:
         """Ends the stream: releases held bytes, and reports holes and bytes that were acknowledged but not captured."""
         yield from self.flush()

@@ -139,6 +139,7 @@ class Tracker:
         self._ready.extend(self._sequencer.ready())
         if self._weighed <= 0:
             self._weighed = memory_limits.EVERY_BYTES
+            memory_limits.settle_idle(self.connections.values(), packet.time_ns)
             memory_limits.free_largest(self.connections.values(), memory_limits.MOST_HELD)
 
     def damaged(self, packet: int, problem: str) -> None:

@@ -327,6 +327,26 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_ <= 20
 
 
+def test_connections_that_are_idle_compare_no_retransmissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 300)
+    monkeypatch.setattr(memory_limits, "IDLE_NS", 50_000_000)  # packets are a millisecond apart
+    idle, busy = ask(Talk(), 1), Talk(("10.0.0.1", 50000))
+    for number in range(40):
+        ask(busy, number)
+    again = tcp(*idle.ends, idle.next[0] - 5, idle.next[1], ACK, bytes(5))
+    for packets in ([*idle.packets, again], [*idle.packets, *busy.packets, again, *ask(idle, 2).packets[-2:]]):
+        rows = alike(list(map(ethernet, packets)))
+        assert any("came again as others" in str(row.problem) for row in rows) == (len(packets) < 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_idle_connections_in_faulty_captures_give_equal_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 1_000)
+    monkeypatch.setattr(memory_limits, "IDLE_NS", 20_000_000)
+    alike(list(faults(CLIENTS, random.Random(seed))))
+
+
 class _Unbuffered:
     """A file that returns no more than requested: packets are read one by one."""
 

@@ -321,6 +321,12 @@ impl FrameStream {
         pieces.filter(|(piece, _)| !piece.is_empty()).collect()
     }
 
+    pub fn settle(&mut self) {
+        self.stream.settle();
+        self.rest.shrink_to_fit();
+        self.chunks.shrink_to_fit();
+    }
+
     pub fn look_again(&mut self) {
         self.wanted = 0;
     }

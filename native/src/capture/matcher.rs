@@ -164,6 +164,12 @@ impl Matcher {
         early + waiting.map(|pending| weight(context, &pending.exchange)).sum::<i64>()
     }
 
+    pub fn settle(&mut self) {
+        self.outstanding.settle();
+        self.early.settle();
+        self.tokens.shrink_to_fit();
+    }
+
     /// Closes all open exchanges.
     pub fn end(&mut self, py: Python<'_>, context: &mut Context, problem: &'static str) {
         while let Some((_, pending)) = self.outstanding.pop_first() {

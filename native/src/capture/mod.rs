@@ -53,6 +53,7 @@ struct Limits {
     most_held: i64,
     every_bytes: i64,
     most_open: usize,
+    idle_ns: i64,
 }
 
 /// The connections of a capture.
@@ -148,13 +149,18 @@ impl Tracker {
         }
         self.advance(py)?;
         if self.weighed <= 0 {
-            self.weigh(py)?;
+            self.weigh(py, now_ns)?;
         }
         Ok(())
     }
 
-    fn weigh(&mut self, py: Python<'_>) -> PyResult<()> {
+    fn weigh(&mut self, py: Python<'_>, now_ns: i64) -> PyResult<()> {
         self.weighed = self.limits.every_bytes;
+        for connection in self.connections.values_mut() {
+            if now_ns.saturating_sub(connection.now.1) > self.limits.idle_ns {
+                connection.settle();
+            }
+        }
         let context = &mut self.context;
         let connections = self.connections.iter();
         let mut held: Vec<_> =

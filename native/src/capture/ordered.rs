@@ -43,6 +43,13 @@ impl<K: Copy + Eq + Hash, V> Ordered<K, V> {
         self.values.remove(&place).map(|(_, value)| value)
     }
 
+    /// An empty one gives its memory back.
+    pub fn settle(&mut self) {
+        if self.places.is_empty() {
+            *self = Ordered { last: self.last, ..Ordered::default() };
+        }
+    }
+
     pub fn first(&self) -> Option<&(K, V)> {
         self.values.first_key_value().map(|(_, found)| found)
     }

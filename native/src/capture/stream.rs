@@ -159,6 +159,10 @@ impl Stream {
         }
     }
 
+    pub fn settle(&mut self) {
+        self.recent = Vec::new();
+    }
+
     /// Releases all held bytes and reports the holes before them.
     pub fn flush(&mut self, events: &mut Vec<Event<'_>>) {
         while !self.held.is_empty() {

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 use super::{bytes, Connection, Verdict};
 use crate::capture::context::Context;
+use crate::capture::frames::FrameStream;
 use crate::capture::matcher::{LET_GO, NO_RESPONSE};
 
 /// As in `kafkawire.capture.connection`.
@@ -36,6 +37,14 @@ impl Connection {
         }
         self.release(context);
         Ok(())
+    }
+
+    /// Drops the bytes that retransmissions are compared with, and memory that is reserved only.
+    pub fn settle(&mut self) {
+        self.directions.iter_mut().for_each(FrameStream::settle);
+        if let Some(matcher) = &mut self.matcher {
+            matcher.settle();
+        }
     }
 
     /// Frees the memory that it holds, and reports the bytes that are lost thereby.
