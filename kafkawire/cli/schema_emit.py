@@ -87,7 +87,7 @@ def emit(
 
 
 def _emit_files(target: EmitTarget, schemas: Path | None, folder: str) -> None:
-    """Writes the files of a target into a folder, and says how many are new or changed."""
+    """Writes the files of a target into a folder, and prints how many are new or changed."""
     from kafkawire.codegen import generate, reference
     from kafkawire.codegen.json_schema import render_json_schemas
     from kafkawire.codegen.kaitai import render_kaitai

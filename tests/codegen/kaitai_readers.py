@@ -9,10 +9,12 @@ import hashlib
 import io
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,10 +47,8 @@ def compiled(files: Mapping[str, str], languages: Iterable[str] = LANGUAGES) -> 
         source.mkdir()
         for name, text in files.items():
             (source / name).write_text(text, "utf-8")
-        done = _node(modules, "compile", str(source), str(folder), *languages)
+        done = _node(modules, str(_SCRIPT), "compile", str(source), str(folder), *languages)
         assert done.returncode == 0, done.stderr
-        (folder / "javascript").mkdir(exist_ok=True)
-        (folder / "javascript" / "node_modules").symlink_to(modules)
 
     return kept(cache_dir() / "kaitai" / digest.hexdigest()[:12], fill)
 
@@ -68,11 +68,23 @@ def _modules() -> Path:
 
 
 def _node(modules: Path, *words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {"NODE_PATH": str(modules), "PATH": "/usr/bin:/bin"}
-    command = [shutil.which("node") or "node", str(_SCRIPT), *words]
     return subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env=environment
+        [shutil.which("node") or "node", *words],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+        env=os.environ | {"NODE_PATH": str(modules)},
     )
+
+
+def run_javascript(folder: Path, text: str) -> str:
+    """The output of a program beside the compiled readers."""
+    (made := folder / "javascript" / "program.js").write_text(text, "utf-8")
+    done = _node(_modules(), str(made))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
@@ -84,7 +96,7 @@ def read_with_javascript(folder: Path, questions: Iterable[Question]) -> list[Tr
         json.dumps({"type": _class_of(type_), "args": args, "bytes": data.hex()}) + "\n"
         for type_, args, data in questions
     )
-    done = _node(_modules(), "read", str(folder / "javascript"), text=lines)
+    done = _node(_modules(), str(_SCRIPT), "read", str(folder / "javascript"), text=lines)
     assert done.returncode == 0, done.stderr
     return [json.loads(line, object_hook=_integers) for line in done.stdout.splitlines()]
 
@@ -95,11 +107,20 @@ def _integers(tree: Tree) -> Any:
 
 def read_with_python(folder: Path, questions: Iterable[Question]) -> list[Tree]:
     """As `read_with_javascript`."""
+    with python_readers(folder):
+        return [_read(*question) for question in questions]
+
+
+@contextmanager
+def python_readers(folder: Path) -> Iterator[None]:
+    """Makes the modules of a folder importable, and forgets them: other folders have modules of the same names."""
     sys.path.append(str(folder / "python"))
     try:
-        return [_read(*question) for question in questions]
+        yield
     finally:
         sys.path.remove(str(folder / "python"))
+        for name in {path.stem for path in (folder / "python").glob("*.py")}:
+            sys.modules.pop(name, None)
 
 
 def _read(type_: str, args: tuple[Any, ...], data: bytes) -> Tree:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kaitai_readers import Question, Tree, compiled, read_with_javascript, read_with_python
+from kaitai_readers import Question, Tree, compiled, read_with_javascript, read_with_python, run_javascript
 from test_generate import EVERYTHING, FIXED
 
 from kafkawire import frames, from_json, load_schemas, lookup, records, to_json
@@ -19,6 +19,7 @@ from kafkawire.wire.json_form import UNKNOWN_TAGS as UNKNOWN
 from kafkawire.wire.layout import ARRAY, BOOL, BYTES, KIND_MASK, RECORDS, STRING, STRUCT, UUID, Layout
 from kafkawire.wire.message import Message
 from tests import golden
+from tests.docs.guide import blocks
 
 SCHEMAS = Path(kaitai.__file__).parents[1] / "schemas"
 VECTORS = Path(__file__).parents[1] / "golden" / "vectors"
@@ -142,6 +143,11 @@ def test_refuses_what_kafka_refuses(read: Read) -> None:
             assert answer["consumed"] == end, line
             count["alike"] += 1
     assert count == {"alike": 547, "no UTF-8": 251}
+
+
+def test_the_page_reads_in_javascript(files: dict[str, str]) -> None:
+    (block,) = (block for block in blocks("docs/emitters.md") if block.language == "js")
+    assert run_javascript(compiled(files), block.text) == "[ 'a', 'b' ]\n"
 
 
 # Schemas of one's own ------------------------------------------------------------------------------------------------
