@@ -167,8 +167,7 @@ def _below(store: str | None, path: str) -> list[str]:
 
         return folders_below(store, path)
     try:
-        with os.scandir(path) as entries:
-            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+        return [entry.path for entry in scanned(path)[1]]
     except OSError:
         return []  # the worker reports it
 
@@ -264,17 +263,14 @@ def _listed(folder: Folder) -> Iterator[Listed | Unreadable]:
     while waiting:
         path = waiting.pop()
         try:
-            with os.scandir(path) as entries:
-                found_here = sorted(entries, key=lambda entry: entry.name)
+            files, folders = scanned(path)
         except OSError as error:
             yield Unreadable(path, error.strerror or str(error))
             continue
-        files = [entry for entry in found_here if not _is_folder(entry)]
         if files:
             yield Listed(path, [entry.name for entry in files], [_size(entry) for entry in files])
         if folder.deep:
-            below = [entry.path for entry in found_here if entry.is_dir(follow_symlinks=False)]
-            waiting += reversed(below)
+            waiting += (entry.path for entry in reversed(folders))
 
 
 def _chosen(folder: Folder, found: Listed) -> Listed:
@@ -282,6 +278,18 @@ def _chosen(folder: Folder, found: Listed) -> Listed:
         return found
     pairs = [(name, size) for name, size in zip(found.names, found.sizes, strict=True) if name in folder.names]
     return Listed(found.path, [name for name, _ in pairs], [size for _, size in pairs])
+
+
+def scanned(path: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
+    """The files in a folder of this machine, and the folders in it, by name. Links to folders are neither.
+
+    Raises:
+        OSError: it is not there or may not be read.
+    """
+    with os.scandir(path) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    files = [entry for entry in found if not _is_folder(entry)]
+    return files, [entry for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -11,6 +11,7 @@ from kafkawire import logdir
 from kafkawire.logdir import BrokerDirectory, Partition
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.log_files import log_file, partition_of
+from kafkawire.spark.fleet_listing import scanned
 
 #: File systems count time in ticks: a change in the tick of a listing does not show.
 _TICK_NS = 2_000_000_000
@@ -72,11 +73,9 @@ class ReplicaListing:
 
 def _listed(path: str, modified: int) -> _Folder:
     settled = time.time_ns() - modified > _TICK_NS
-    with os.scandir(path) as entries:
-        kinds = {entry.name: entry.is_dir() for entry in entries}
-    names = sorted(name for name, is_folder in kinds.items() if not is_folder)
+    files, folders = scanned(path)
+    names = [entry.name for entry in files]
     partition = partition_of(path, names)
     segments = [log_file(os.path.join(path, name), partition) for name in names if partition and name.endswith(".log")]
     replica = Partition(segments, BrokerDirectory(segments[0].root, segments[0])) if segments else None
-    folders = tuple(sorted(name for name, is_folder in kinds.items() if is_folder))
-    return _Folder(modified if settled else -1, replica, folders)
+    return _Folder(modified if settled else -1, replica, tuple(entry.name for entry in folders))

@@ -60,3 +60,11 @@ def test_reads_high_watermarks_anew(tmp_path: Path) -> None:
         (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\nt 0 {high_watermark}\n")
         os.utime(tmp_path, (1, 1))
         assert listing()[str(folder)].high_watermark == high_watermark
+
+
+def test_follows_no_links_to_folders(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "logs")
+    broker = next(path for path in sorted((tmp_path / "logs").iterdir()) if path.is_dir())
+    (broker / "loop").symlink_to(tmp_path / "logs")
+    (broker / "linked-0").symlink_to(next(broker.glob("orders-*")))
+    assert segments(ReplicaListing(lambda: [str(tmp_path / "logs")])) == expected(tmp_path / "logs") != {}
