@@ -1,4 +1,4 @@
-"""The application that test_spark_deployment submits. Arguments: a log directory."""
+"""The application that test_spark_on_clusters submits. Arguments: a log directory."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire.records import Batch, read
 from kafkawire.spark import lake
 from kafkawire.spark.lake_tables import Progress, lake_table
+from tests.spark import stores
 from tests.spark.lake_jobs import undecodable
 from tools.broker import jars
 from tools.broker.errors import BrokerUnavailableError
@@ -116,7 +117,9 @@ def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path:
         {"rows": table, "format": name},
         {"conflict": f"{table}2", "format": name},
     ]
-    first, stopped, second, none, rows, conflict = results(started(needed, "append", tmp_path, {"steps": steps}))
+    with stores.bucket({"whole": Path(whole)}) as uri:
+        steps[2]["paths"] = [uri("whole/")]
+        first, stopped, second, none, rows, conflict = results(started(needed, "append", tmp_path, {"steps": steps}))
     (fenced, *place), mixed = stopped["held"]
     assert (fenced, mixed[:2]) == ("fenced", ["mixed", 0])
     assert place[:2] == [0, undecoded.base_offset]

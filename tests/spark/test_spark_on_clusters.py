@@ -1,7 +1,9 @@
 """Tables, column functions and the audit on a standalone cluster, whose executors die, and through Spark Connect: the
-same rows and answers as on one machine.
+same rows and answers as on one machine. `spark-submit --archives` with a packed environment and its native engine.
 
-Each of the two has one driver, a process of its own, which does all the work in one session.
+Each of the two has one driver, a process of its own, which does all the work in one session. By default that is one
+audit each; with `SPARK_FULL=1` all recorded directories are audited in parts of 64 KiB and of 256 MiB, in local mode,
+on the cluster with and without executors that are killed, and through Connect.
 """
 
 from __future__ import annotations
@@ -10,8 +12,14 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
+import site
+import subprocess
+import sys
+import tarfile
 import time
+import venv
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +32,9 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
+import kafkawire
 from kafkawire import logdir, transactions
+from kafkawire.records import Batch
 from kafkawire.spark import capture_reader, segment_columns
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.segment_reader import SegmentReader
@@ -32,6 +42,7 @@ from kafkawire.spark.sources import SourceOptions
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tests.spark.clusters import Cluster, call
+from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,31 +56,42 @@ RECORDS = ("file", "position", "offset", "producer_id", "control", "value", "err
 EXCHANGES = ("file", "connection", "packet", "api", "latency_ms", "response", "problem")
 AUDITED = transactions.Settings(as_of=NOON)
 PATIENCE_S = 120
-#: What is going on when an executor is killed.
-READING, AUDITING = "reading", "auditing"
+SUBMIT_PATIENCE_S = 600
+#: What is going on when an executor is killed; audits have a number.
+READING, AUDITING = "reading", "auditing-{}"
+
+FULL = bool(os.environ.get("SPARK_FULL"))
+PART_BYTES = [64 << 10, 256 << 20] if FULL else [1 << 10]
+RECORDED = ("hanging-transactions", "kafka-2.8.2", "kafka-3.9.1", "kafka-4.4.0-running", "read-committed")
+#: Paths of log directories, and bytes of a part.
+Audited = tuple[list[str], int]
 
 
 # In the drivers, and on the workers ----------------------------------------------------------------------------------
 
 
-def on_two_workers(url: str, folder: str, paths: list[str]) -> dict[str, Any]:
-    """Tables, and then a table and an audit while an executor is killed."""
+def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> dict[str, Any]:
+    """Tables and audits, these while executors are killed; all of them without, too, if `full`."""
     from kafkawire import spark as room
     from kafkawire.spark import replica_parts
     from kafkawire.spark.session import QUICK_START
 
     with room.session_on(url, {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:
-        said: dict[str, Any] = {"tables": tables(session)}
-        records = segments(session).select(*RECORDS)
-        said[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
-        wait, read = waiting(folder, AUDITING), replica_parts._cells
-        replica_parts._cells = lambda *parts: wait(read(*parts))
-        said[AUDITING] = audited(session, paths)
+        said: dict[str, Any] = {"tables": tables(session), "audits": []}
+        if full:
+            said["undisturbed"] = [audited(session, *one) for one in audits]
+            records = segments(session).select(*RECORDS)
+            said[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
+        read = replica_parts._cells
+        for number, one in enumerate(audits):
+            wait = waiting(folder, AUDITING.format(number))
+            replica_parts._cells = lambda *parts, wait=wait: wait(read(*parts))
+            said["audits"].append(audited(session, *one))
     return said
 
 
-def through_connect(url: str, paths: list[str]) -> dict[str, Any]:
-    """Tables, and then with this package shipped an audit and transactions, and where workers have the package from."""
+def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
+    """With this package shipped: tables, audits and transactions, and where workers have the package from."""
     from kafkawire import spark as room
 
     def package(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,11 +103,10 @@ def through_connect(url: str, paths: list[str]) -> dict[str, Any]:
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([kafkawire.__file__])], ["file"])
 
     with room.session_on(url) as session:
-        said: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
-    with room.session_on(url) as session:
         room.ship(session)
-        said["audit"] = audited(session, paths)
-        said["transactions"] = room.transactions(logdir.open(*paths), session).count()
+        said: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
+        said["audits"] = [audited(session, *one) for one in audits]
+        said["transactions"] = room.transactions(logdir.open(*audits[0][0]), session).count()
         (file,) = session.range(0, 1, 1, 1).mapInArrow(package, "file string").collect()
         said["package"] = file.file
     return said
@@ -109,10 +130,10 @@ def missing(spark: SparkSession) -> str:
     return ""
 
 
-def audited(spark: SparkSession, paths: list[str]) -> Any:
+def audited(spark: SparkSession, paths: list[str], part_bytes: int) -> Any:
     from kafkawire import spark as room
 
-    return msgspec.to_builtins(room.audit(paths, AUDITED, spark=spark))
+    return msgspec.to_builtins(room.audit(paths, AUDITED, spark=spark, part_bytes=part_bytes))
 
 
 def tables(spark: SparkSession) -> dict[str, list[Any]]:
@@ -188,8 +209,8 @@ def records() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def paths(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Copies of two brokers, one of them damaged."""
+def audits(tmp_path_factory: pytest.TempPathFactory) -> list[Audited]:
+    """Of copies of two brokers, one of them damaged, and of recorded directories."""
     random_ = random.Random(7)
     folder = tmp_path_factory.mktemp("fleet")
     found = []
@@ -200,16 +221,20 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
             fill(random_, logs.partition(f"topic{number}"), range(PRODUCERS))
         found.append(logs.write())
     damage(random_, folder / "broker-1")
-    return found
+    paths = [found]
+    if FULL:
+        paths += [[str(unpacked(name))] for name in RECORDED]
+        paths += [[str(one)] for one in sorted((EXAMPLES / "kafka-logs").iterdir()) if one.is_dir()]
+    return [(one, part_bytes) for part_bytes in PART_BYTES for one in paths]
 
 
 @pytest.fixture(scope="module")
-def audit(paths: list[str]) -> dict[str, Any]:
-    answer = transactions.audit(logdir.open(*paths), AUDITED, paths=tuple(paths))
-    assert answer.findings
-    assert answer.violations
-    assert answer.damage
-    as_json: dict[str, Any] = json.loads(json.dumps(msgspec.to_builtins(answer)))
+def answers(audits: list[Audited]) -> list[dict[str, Any]]:
+    found = [transactions.audit(logdir.open(*paths), AUDITED, paths=tuple(paths)) for paths, _ in audits]
+    assert found[0].findings
+    assert found[0].violations
+    assert found[0].damage
+    as_json: list[dict[str, Any]] = json.loads(json.dumps(msgspec.to_builtins(found)))
     return as_json
 
 
@@ -225,9 +250,9 @@ def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_workers(cluster: Cluster, paths: list[str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def two_workers(cluster: Cluster, audits: list[Audited], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("two-workers")
-    killed = dict.fromkeys((READING, AUDITING), 0)
+    killed = dict.fromkeys([*([READING] if FULL else []), *map(AUDITING.format, range(len(audits)))], 0)
 
     def kill_one() -> None:
         for stage, pid in killed.items():
@@ -238,14 +263,14 @@ def two_workers(cluster: Cluster, paths: list[str], tmp_path_factory: pytest.Tem
                     (folder / f"{stage}-gone").touch()
 
     driver = "tests.spark.test_spark_on_clusters:on_two_workers"
-    said: dict[str, Any] = call(driver, cluster.master, str(folder), paths, watch=kill_one)
+    said: dict[str, Any] = call(driver, cluster.master, str(folder), audits, FULL, watch=kill_one)
     assert all(killed.values())
     return said
 
 
 @pytest.fixture(scope="module")
-def connect(remote: str, paths: list[str]) -> dict[str, Any]:
-    said: dict[str, Any] = call("tests.spark.test_spark_on_clusters:through_connect", remote, paths)
+def connect(remote: str, audits: list[Audited]) -> dict[str, Any]:
+    said: dict[str, Any] = call("tests.spark.test_spark_on_clusters:through_connect", remote, audits)
     return said
 
 
@@ -253,12 +278,75 @@ def test_two_workers(two_workers: dict[str, Any], records: list[Any]) -> None:
     check_tables(two_workers["tables"], records)
 
 
-def test_an_executor_that_is_killed_changes_no_table(two_workers: dict[str, Any], records: list[Any]) -> None:
+def test_executors_that_are_killed_change_no_audit(two_workers: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+    assert two_workers["audits"] == answers
+
+
+@pytest.mark.skipif(not FULL, reason="SPARK_FULL=1 is not set")
+def test_two_workers_audit_all_recorded_directories(
+    two_workers: dict[str, Any], answers: list[dict[str, Any]], records: list[Any]
+) -> None:
+    assert two_workers["undisturbed"] == answers
     assert two_workers[READING] == records
 
 
-def test_an_executor_that_is_killed_changes_no_audit(two_workers: dict[str, Any], audit: dict[str, Any]) -> None:
-    assert two_workers[AUDITING] == audit
+@pytest.mark.skipif(not FULL, reason="SPARK_FULL=1 is not set")
+def test_local_mode_audits_all_recorded_directories(
+    spark: SparkSession, audits: list[Audited], answers: list[dict[str, Any]]
+) -> None:
+    assert json.loads(json.dumps([audited(spark, *one) for one in audits])) == answers
+
+
+def packed(folder: Path) -> Path:
+    """An environment with this package, as an installation has it, in the folder and as an archive in it: the driver
+    plans with the one. The large packages that it needs are where they are: on this machine, workers have them, too."""
+    environment = folder / "environment"
+    venv.create(environment, with_pip=False, symlinks=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(kafkawire.__file__).parent, packages / "kafkawire", ignore=ignored)
+    (packages / "others.pth").write_text("\n".join(site.getsitepackages()))
+    with tarfile.open(folder / "environment.tar.gz", "w:gz", compresslevel=1) as archive:
+        for path in environment.iterdir():
+            archive.add(path, path.name)
+    return folder / "environment.tar.gz"
+
+
+def test_workers_run_the_environment_that_is_submitted(cluster: Cluster, tmp_path: Path) -> None:
+    if kafkawire.backend != "native":
+        pytest.skip("the native engine is not built")
+    import pyspark
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both workers
+    }
+    conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    done = subprocess.run(
+        [
+            str(submit), "--master", cluster.master, *conf, "--archives", f"{packed(tmp_path)}#environment",
+            str(Path(__file__).with_name("deployed.py")), str(LOGS),
+        ],
+        env={
+            **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": "./environment/bin/python",
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SUBMIT_PATIENCE_S,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {worker["backend"] for worker in found["workers"]} == {"native"}
+    assert all(worker["file"].startswith(f"{worker['worker']}/environment/") for worker in found["workers"])
+    batches = [one for partition in logdir.open(str(LOGS)).partitions for one in partition if isinstance(one, Batch)]
+    assert found["records"] == sum(1 for batch in batches for _ in batch.records)
 
 
 def test_connect(connect: dict[str, Any], records: list[Any]) -> None:
@@ -268,7 +356,7 @@ def test_connect(connect: dict[str, Any], records: list[Any]) -> None:
     assert all("SQLSTATE" in line for line in other)
 
 
-def test_connect_with_the_package_shipped(connect: dict[str, Any], audit: dict[str, Any]) -> None:
-    assert connect["audit"] == audit
+def test_connect_with_the_package_shipped(connect: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+    assert connect["audits"] == answers
     assert connect["transactions"] > 50
     assert ".zip" in Path(connect["package"]).parent.parent.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import pytest
 
@@ -20,6 +19,7 @@ from kafkawire.spark.capture_streams import CaptureStream
 from kafkawire.spark.segment_columns import BATCHES
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
+from tests.spark import stores
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,25 +34,8 @@ PCAP = EXAMPLES / "capture" / "transactions.pcap"
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[Any]:
     """A function from a path in the bucket to its URI; the examples are in it."""
-    moto = pytest.importorskip("moto.server", reason="moto[server] is not installed")
-    boto3 = pytest.importorskip("boto3")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        endpoint = f"http://{host}:{port}"
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="me", aws_secret_access_key="secret"
-        )
-        client.create_bucket(Bucket="fleet")
-        for path in sorted(LOGS.rglob("*")):
-            if path.is_file():
-                client.upload_file(str(path), "fleet", f"logs/{path.relative_to(LOGS)}")
-        client.upload_file(str(PCAP), "fleet", "captures/transactions.pcap")
-        query = f"region=us-east-1&scheme=http&endpoint_override={quote(endpoint.removeprefix('http://'))}"
-        yield lambda path: f"s3://me:secret@fleet/{path}?{query}"
-    finally:
-        server.stop()
+    with stores.bucket({"logs": LOGS, "captures/transactions.pcap": PCAP}) as uri:
+        yield uri
 
 
 def stripped(row: Any) -> dict[str, Any]:
