@@ -1,7 +1,8 @@
 """The Wireshark emitter: messages -> one Lua plugin, the layouts as tables and a hand-written runtime that walks them.
 
 A field's filter is `kafkawire.<message>.<field>` in snake case; a request and its response share `<message>`, and so do
-their fields of one name and type. Where types differ, the later ones have their struct's name in between.
+their fields of one name and type, whose description has the sentences of all their places. Where types differ, the
+later ones have their struct's name in between.
 """
 
 from __future__ import annotations
@@ -141,6 +142,9 @@ class _Fields:
         for filter in chain(filters, (f"{filters[1]}_{number}" for number in count(2))):
             place = self._places.get(filter)
             if place is not None and self.fields[place - 1][2:4] == shown[2:4]:
+                known = self.fields[place - 1]
+                if one.about not in known.about:  # one tooltip, for all places that share the filter
+                    self.fields[place - 1] = known._replace(about=f"{known.about} In {struct.name}: {one.about}")
                 return place
             if place is None and filter not in self._counts:
                 break

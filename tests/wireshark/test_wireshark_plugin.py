@@ -95,6 +95,13 @@ def test_a_changed_schema_changes_the_plugin(tmp_path: Path) -> None:
     assert list(map(int, re.findall(sizes, after))) == [first, second + 4]
 
 
+def test_fields_that_share_a_filter_have_the_sentences_of_all_places(tmp_path: Path) -> None:
+    places = {**PING["fields"][2], "fields": [{"name": "Count", "type": "int32", "versions": "0+", "about": "Visits."}]}
+    count = {**PING["fields"][1], "about": "Pings so far."}
+    text = tables(write_schemas(tmp_path, {**PING, "fields": [count, places]}))
+    assert '{"ping.count", "Count", "int32", "", "int32. Pings so far. In Place: Visits."},' in text
+
+
 def test_the_same_schemas_give_the_same_text() -> None:
     messages = generate.load(shipped_schemas("kafka"))
     assert render_wireshark(messages, Words()) == render_wireshark(reversed(messages), Words())
