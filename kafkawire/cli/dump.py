@@ -141,7 +141,7 @@ def dump(
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     given.check_topics(messages, directory.files)
-    listed = (file for file in directory.files if isolation_level is None or file.kind == "log")
+    listed = directory.files if isolation_level is None else _consumed(directory, chosen)
     wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()
     unset = (
@@ -235,6 +235,12 @@ def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: Row
     """The rows of files, one file after the other."""
     for file in files:
         yield from _moving(file, rows_of(file, options), advance)
+
+
+def _consumed(directory: LogDirectory, paths: Sequence[str]) -> tuple[LogFile, ...]:
+    """The segments in use, and those that were named."""
+    named = {*paths, *(file.path for partition in directory.partitions for file in partition.segments)}
+    return tuple(file for file in directory.files if file.kind == "log" and file.path in named)
 
 
 def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | None, shown: bool) -> RowsOf:

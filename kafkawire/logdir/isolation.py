@@ -20,20 +20,23 @@ from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, Stretch, Tr
 from kafkawire.records import Batch, Damage
 
 
-def outcomes_of(partition: Partition, *, high_watermark: int | None = None) -> Outcomes:
+def outcomes_of(partition: Partition, *, high_watermark: int | None = None, since: int | None = None) -> Outcomes:
     """How the transactions of a partition ended, and where its consumers begin and stop.
 
     Args:
         high_watermark: consumers get no offset from it on; None: the broker's checkpoint, where that names the
             partition, otherwise the end of the log.
+        since: the first offset of a segment: segments before it are not read, and transactions that were open there are
+            known from its `.snapshot` only. None: all are read.
     """
     limit = partition.high_watermark if high_watermark is None else high_watermark
     start = partition.local_start_offset or 0
     snapshots = {file.offset or 0: file for file in partition.snapshots}
-    base = next((file.offset or 0 for file in partition.segments), 0)
+    segments = [file for file in partition.segments if since is None or (file.offset or 0) >= since]
+    base = segments[0].offset or 0 if segments else since or 0
     scan = TransactionScan(base, _ongoing_at(snapshots, base))
     scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
-    unstable = _read(scan, partition.segments, snapshots, limit)
+    unstable = _read(scan, segments, snapshots, limit)
     reached = base if scan.end is None else scan.end
     later = max(snapshots, default=0)
     if later > reached and (ongoing := _ongoing(snapshots[later])) is not None:

@@ -16,17 +16,16 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir
-from kafkawire.logdir import LogFile, Partition, Selection
+from kafkawire.logdir import LogFile, Partition, Selection, View
 from kafkawire.logdir.seek import start_position
-from kafkawire.records.columns import Batches
+from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records.internal_topics import INTERNAL_TOPICS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches, replica_at, segment_sizes
-from kafkawire.spark.lake_outcomes import Run, Transaction, decide, left_out, runs_of
+from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.offset_options import OffsetRange, Subscription
 from kafkawire.spark.replica_parts import Rows, by_task
-from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -106,7 +105,7 @@ class _SegmentPart(NamedTuple):
 
 class _Read(NamedTuple):
     part: _SegmentPart
-    aborted: list[Transaction]
+    view: View
 
 
 def partition_key(topic: str, partition: int) -> bytes:
@@ -148,27 +147,17 @@ def records(parts: DataFrame) -> DataFrame:
     """
 
     def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-        reader = _CommittedReader(TABLE, SourceOptions({"format": "kafka"}))
+        reader = SegmentReader(TABLE, SourceOptions({"format": "kafka"}))
         for row in listed:
             if row["end"] < row["until"]:
                 raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
             found: _Read = pickle.loads(row["payload"])  # written by our own workers
             part = found.part
-            reader.aborted = found.aborted
-            item = SegmentPart(part.file, part.begin, part.end, OffsetRange(row["start"], row["until"]))
+            offsets = OffsetRange(row["start"], row["until"])
+            item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
             yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
 
     return by_task(parts, read, TABLE_SPARK)
-
-
-class _CommittedReader(SegmentReader):
-    """Leaves out the transactions in `aborted`."""
-
-    aborted: list[Transaction]
-
-    def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        chosen = ~left_out(found, self.aborted)
-        yield from super()._batches(part, found if chosen.all() else found.where(chosen), place, schema)
 
 
 # Plan ----------------------------------------------------------------------------------------------------------------
@@ -236,12 +225,11 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 if found[1] is not None and found[1] <= begin:
                     continue
                 part = part._replace(begin=begin, end=found[1])
-                runs = list(runs_of(part.file, begin, found[1], part.start, part.limit, decode=wanted.decode))
+                scanned = scan_part(part.file, begin, found[1], part.start, part.limit, decode=wanted.decode)
             except OSError as error:
-                run = Run(-1)
-                run.problem = f"{part.file.path}: {error.strerror or error}"
-                runs = [run]
-            payload = pickle.dumps((part, runs))
+                scanned = Scanned(TransactionScan())
+                scanned.scan.damage(f"{part.file.path}: {error.strerror or error}")
+            payload = pickle.dumps((part, scanned))
         yield row["partition"], row["base"], row["number"], payload
 
 
@@ -254,17 +242,16 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         place = topic.decode(errors="replace"), int(partition)
         first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
         begun: _Begun = first
-        parts: list[tuple[_SegmentPart, list[Run]]] = others
-        every = [run for _, runs in parts for run in runs]
-        found = decide(every, begun.start, begun.limit, compacted=begun.compacted)
+        parts: list[tuple[_SegmentPart, Scanned]] = others
+        found = decide((scan for _, (scan, _) in parts), begun.start, begun.limit, compacted=begun.compacted)
         held, size = begun.held or found.held, 0
-        for part, runs in parts:
-            offsets = [run for run in runs if run.first >= 0]
-            if offsets and offsets[0].first < found.end and offsets[-1].end > begun.start and found.end > begun.start:
-                low, high = offsets[0].first, min(offsets[-1].end, found.end)
-                aborted = [one for one in found.aborted if one.first < high and one.marker >= low]
-                stop = max(run.stop for run in offsets)  # behind it may be damage, or what is being written
-                payload = pickle.dumps(_Read(part._replace(end=stop), aborted))
+        view = View(outcomes=found.outcomes, isolation_level="read_committed")
+        for part, (scan, stop) in parts:
+            if scan.first is None or scan.end is None or found.end <= begun.start:
+                continue
+            if scan.first < found.end and scan.end > begun.start:
+                # Behind the last batch may be damage, or what is being written.
+                payload = pickle.dumps(_Read(part._replace(end=stop), view.within(scan.first, scan.end)))
                 part_size = stop - part.begin
                 size += part_size
                 yield (PART, *place, begun.start, found.end, part_size, None, payload)

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
+from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records import Batch, Record
+from kafkawire.records.array_types import Int8
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import Controls
@@ -59,17 +61,28 @@ def of_rows(found: list[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def of_columns(
-    found: Batches | Records, controls: Controls | None, place: Row, schema: pa.Schema, *, null_headers: bool = False
+    found: Batches | Records,
+    controls: Controls | None,
+    place: Row,
+    schema: pa.Schema,
+    states: Int8 | None = None,
+    *,
+    null_headers: bool = False,
 ) -> pa.RecordBatch:
     """A row a batch or a record.
 
     Args:
         controls: the markers of control batches, where `schema` has a column of `CONTROL_COLUMNS`.
         place: `place_of` the file.
+        states: of the batches' transactions, where `schema` has them.
         null_headers: whether headers are null where there are none.
     """
 
     def array(name: str) -> pa.Array:
+        if name == "transaction":
+            assert states is not None
+            places = states[found.batch] if isinstance(found, Records) else states
+            return Values(places, texts=STATES).array(pa.string())
         column = COLUMNS.get(_NAMES.get(name, name), _ERROR)
         if isinstance(found, Batches) and column.batch is not None:
             return column.of_batches(found, controls).array(column.type)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,13 +11,14 @@ from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.errors import RecordError
-from kafkawire.logdir import LogFile, Partition, Selection
+from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.located_file import BATCHES
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.text_files import INT64
+from kafkawire.logdir.transaction_states import NONE, STATES, Outcomes
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
@@ -34,18 +35,23 @@ from kafkawire.spark.task_sizing import file_size
 ROWS = ("records", "batches", "headers")
 #: The tables of records, by the option `format`.
 FORMATS = {"kafkawire": segment_columns.RECORDS, "kafka": segment_columns.KAFKA}
+#: The option `isolationLevel`.
+LEVELS = ("read_uncommitted", "read_committed")
+#: A column that is read where it is named.
+TRANSACTION = "transaction"
 LEAST_OFFSET = -INT64 - 1
 
 
 class SegmentPart(NamedTuple):
     """The batches of a segment that begin in `[start, end)`, and their records with these offsets; `end` is None for
-    the last part. A part with a `problem` is only that row."""
+    the last part; `view`: those that are read of them. A part with a `problem` is only that row."""
 
     file: LogFile
     start: int = 0
     end: int | None = None
     offsets: OffsetRange = ALL_OFFSETS
     problem: Damage | None = None
+    view: View | None = None
 
 
 class SegmentReader(ItemReader[SegmentPart]):
@@ -59,15 +65,20 @@ class SegmentReader(ItemReader[SegmentPart]):
         self.part_bytes = options.size("maxPartBytes", PART_BYTES)
         self.subscription = subscription(options)
         self.show_secrets = options.flag("showSecrets")
+        self.level: Any = None if options.text("isolationLevel") is None else options.choice("isolationLevel", LEVELS)
+        self.shows_states = TRANSACTION in self.projection.source.names
 
     @staticmethod
     def table(options: SourceOptions) -> pa.Schema:
         rows, name = options.choice("rows", ROWS), options.choice("format", tuple(FORMATS))
-        if rows == "records":
-            return FORMATS[name]
-        if name == "kafka":
+        if name == "kafka" and rows != "records":
             raise ValueError(f"with format kafka, rows is records, not {rows}")
-        return segment_columns.BATCHES
+        table = FORMATS[name] if rows == "records" else segment_columns.BATCHES
+        return table.append(pa.field(TRANSACTION, pa.string()))
+
+    @staticmethod
+    def hidden(options: SourceOptions) -> frozenset[str]:
+        return frozenset((TRANSACTION,))
 
     def items(self) -> Iterator[SegmentPart]:
         wanted = bounds(self.options)
@@ -79,14 +90,20 @@ class SegmentReader(ItemReader[SegmentPart]):
         there = {(partition.topic, partition.partition) for partition in partitions}
         self.subscription.check(there)
         wanted.check(there)
+        outcomes = OutcomesByFile(directory.partitions, paths) if self.level or self.shows_states else None
         for partition in partitions:
             if partition.segments:
-                yield from self._of_replica(partition, wanted.of(partition))
+                yield from self._of_replica(partition, wanted.of(partition), outcomes)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         named = {path.partition("?")[0] if is_uri(path) else path for path in paths} - in_use
         for file in directory.files:
             if file.path in named and file.kind in BATCHES and self.subscription.wants(file.topic, file.partition):
-                yield from self.parts(file, 0, None, ALL_OFFSETS)
+                view = None if outcomes is None else self.view(outcomes.of(file))
+                yield from self.parts(file, 0, None, ALL_OFFSETS, view)
+
+    def view(self, outcomes: Outcomes) -> View:
+        """What is read of a partition, by its transactions."""
+        return View(outcomes=outcomes, isolation_level=self.level, shown=self.shows_states)
 
     def subscribed(self, partitions: Iterable[Partition]) -> list[Partition]:
         """The replicas that the options choose."""
@@ -99,17 +116,25 @@ class SegmentReader(ItemReader[SegmentPart]):
         for part in items:
             yield from self._part(part, schema)
 
-    def _of_replica(self, partition: Partition, offsets: OffsetRange) -> Iterator[SegmentPart]:
+    def _of_replica(
+        self, partition: Partition, offsets: OffsetRange, outcomes: OutcomesByFile | None
+    ) -> Iterator[SegmentPart]:
         if offsets.problem is not None:
             yield SegmentPart(partition.segments[0], problem=offsets.problem)
+        view = None if outcomes is None else self.view(outcomes.of(partition.segments[0]))
+        offsets = offsets if view is None else narrowed(offsets, view)
+        following = {one.path: after.offset for one, after in pairwise(partition.segments)}
         asked = Selection(offsets=None if offsets == ALL_OFFSETS else (offsets.first, offsets.end))
         for file in logdir.wanted_files(partition.segments, asked):
             begin = start_position(file, asked)
-            for part in self.parts(file, begin, None, offsets):
+            seen = view if view is None else view.within(file.offset or 0, following.get(file.path))
+            for part in self.parts(file, begin, None, offsets, seen):
                 if offsets.end is None or part.start == begin or not _beyond(part, offsets.end):
                     yield part
 
-    def parts(self, file: LogFile, start: int, end: int | None, offsets: OffsetRange) -> Iterator[SegmentPart]:
+    def parts(
+        self, file: LogFile, start: int, end: int | None, offsets: OffsetRange, view: View | None = None
+    ) -> Iterator[SegmentPart]:
         """The parts of the bytes from `start` to `end` of a segment."""
         try:
             few = end is not None and end - start <= self.part_bytes
@@ -120,7 +145,7 @@ class SegmentReader(ItemReader[SegmentPart]):
             begin = max(first, start)
             until = end if stop is None else stop if end is None else min(stop, end)
             if until is None or begin < until:
-                yield SegmentPart(file, begin, until, offsets)
+                yield SegmentPart(file, begin, until, offsets, view=view)
 
     def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
@@ -144,6 +169,13 @@ class SegmentReader(ItemReader[SegmentPart]):
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = _within(part.offsets, found.base_offset, found.last_offset)
         chosen = chosen & ~found.is_control if self.data_only else chosen
+        states = None
+        if part.view is not None:
+            seen = part.view.see(found)
+            for index in (seen.lost & chosen).nonzero()[0].tolist():
+                yield self._damage(part, part.view.lost(found.batch(index)), schema)
+            chosen = chosen & seen.kept
+            states = seen.states[chosen]
         found = found if chosen.all() else found.where(chosen)
         if not len(found):
             return
@@ -151,12 +183,12 @@ class SegmentReader(ItemReader[SegmentPart]):
         for index, error in controls.malformed.items() if controls else ():
             yield self._damage(part, Damage(int(found.position[index]), "bad_records", str(error)), schema, error)
         if self.rows != "records":
-            yield segment_columns.of_columns(found, controls, place, schema)
+            yield segment_columns.of_columns(found, controls, place, schema, states=states)
             return
         for records in columns.records(found):
             hidden = "value" in schema.names and self._hides_secrets(part.file)
             rows = without_secrets(records) if hidden else records
-            made = segment_columns.of_columns(rows, controls, place, schema, null_headers=self.data_only)
+            made = segment_columns.of_columns(rows, controls, place, schema, states, null_headers=self.data_only)
             yield _chosen(made, records.offset, part.offsets)
             for damage in records.damage:
                 yield self._damage(part, damage, schema)
@@ -168,7 +200,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         batch = batch.measured()
         if not _within(part.offsets, batch.base_offset, batch.last_offset):
             return
-        row = segment_columns.row_of(batch, segment_columns.place_of(part.file))
+        row = {TRANSACTION: STATES[NONE], **segment_columns.row_of(batch, segment_columns.place_of(part.file))}
         if self.rows != "records":
             yield segment_columns.of_rows([row], schema)
             return
@@ -192,6 +224,14 @@ class SegmentReader(ItemReader[SegmentPart]):
         return segment_columns.of_rows(
             [{**segment_columns.place_of(part.file), "position": damage.position, "error": text}], schema
         )
+
+
+def narrowed(offsets: OffsetRange, view: View) -> OffsetRange:
+    """The offsets of a range that are read."""
+    first, end = view.offsets
+    firsts = [one for one in (offsets.first, first) if one is not None]
+    ends = [one for one in (offsets.end, end) if one is not None]
+    return offsets._replace(first=max(firsts, default=None), end=min(ends, default=None))
 
 
 def _within(offsets: OffsetRange, first: Any, last: Any) -> Any:

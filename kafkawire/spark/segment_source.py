@@ -19,9 +19,15 @@ hdfs://). Options, case-insensitive:
   without one, that a walk over headers finds; a compressed batch is never split.
 - `showSecrets`: "true" shows the values of `__cluster_metadata` that hold SCRAM keys, tokens or passwords, which are
   `[redacted]` otherwise
+- `isolationLevel`: "read_committed" for what a consumer of that level gets: committed data from the log start offset up
+  to the last stable offset, without markers; "read_uncommitted" for all data up to the high watermark. Data of which
+  nobody knows whether it is committed is an `unknown_outcome` in `error`
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
+
+There is one column more, `transaction`, which is read where `columns` or a schema names it: none, committed, aborted,
+open or unknown. For it and for `isolationLevel` the driver reads the headers of the partitions first.
 
 Only the columns of the table are decoded; the option `columns` and a schema leave out others. (Spark does not pass the
 columns of a query to a source in Python.) A schema may also choose other types, see `column_projection`.
@@ -44,7 +50,18 @@ class KafkaSegment(StrictSource):
     """See the module."""
 
     item_reader = SegmentReader
-    shared = ("rows", "format", "columns", "mode", "maxPartBytes", "showSecrets", *SUBSCRIPTIONS, *STARTS, STRATEGY)
+    shared = (
+        "rows",
+        "format",
+        "columns",
+        "mode",
+        "maxPartBytes",
+        "showSecrets",
+        "isolationLevel",
+        *SUBSCRIPTIONS,
+        *STARTS,
+        STRATEGY,
+    )
     batch_only = ENDS
     stream_only = ("highWatermark", FILES, BYTES, OFFSETS)
 

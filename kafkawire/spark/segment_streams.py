@@ -11,6 +11,9 @@ A broker that comes back as a follower cuts off what no other had (KIP-101), and
 place. Where that had been read, the stream yields a row with an `error` and continues behind it. With the option
 `highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
 
+With `isolationLevel` a stream reads up to the last stable offset, or the high watermark where a checkpoint names one;
+later batches of the stream have the rest. For each batch the headers of the segments behind its beginning are read.
+
 A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among replicas in proportion to
 what they have to be read; a batch of records is never divided.
 """
@@ -25,7 +28,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from kafkawire.logdir import LogFile, Partition
+from kafkawire import logdir
+from kafkawire.logdir import LogFile, Outcomes, Partition, View
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import written
@@ -45,7 +49,7 @@ from kafkawire.spark.segment_positions import (
     still_there,
     stretches,
 )
-from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
+from kafkawire.spark.segment_reader import SegmentPart, SegmentReader, narrowed
 from kafkawire.spark.sources import SourceOptions
 
 Offset = dict[str, Any]
@@ -64,6 +68,7 @@ class SegmentStream(LimitedStream):
         self._listing = ReplicaListing(lambda: options.paths)
         self._replicas: dict[str, Partition] = {}
         self._ends: dict[str, tuple[_Stamp, Position]] = {}
+        self._outcomes: dict[str, tuple[int | None, _Stamp, Outcomes]] = {}
         self._target: dict[str, Position] | None = None
 
     def initialOffset(self) -> Offset:
@@ -116,16 +121,17 @@ class SegmentStream(LimitedStream):
 
     def _end(self, replica: Partition, start: Position | None) -> Position:
         """How far a replica can be read. Not less than was read, unless that is gone."""
-        found = self._written(replica) if self._target is None else self._target[replica.path]
+        since = None if start is None else start.segment
+        found = self._written(replica, since) if self._target is None else self._target[replica.path]
         if start is not None and found[:2] <= start[:2] and still_there(replica, start):
             # The high watermark that is written down may go back; a mark shows whether the same bytes are there.
             last = next(one for one in replica.segments if one.offset == start.segment)
             return found if found[:2] == start[:2] else position_at(last, start.end, start.offset)
         return found
 
-    def _written(self, replica: Partition) -> Position:
-        """The position after the last whole batch, or after the one that ends below the high watermark."""
-        limit = (replica.high_watermark or 0) if self._up_to_high_watermark else None
+    def _written(self, replica: Partition, since: int | None = None) -> Position:
+        """The position after the last whole batch, or after the one that ends below the limit."""
+        limit = self._bound(replica, since)
         last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) <= limit), None)
         if last is None:
             return beginning(replica)
@@ -142,6 +148,25 @@ class SegmentStream(LimitedStream):
         if stamp is not None:
             self._ends[last.path] = stamp, found
         return found
+
+    def _bound(self, replica: Partition, since: int | None) -> int | None:
+        """The offset from which on nothing is read yet. `since`: the first offset of the segment that was reached."""
+        limits = [replica.high_watermark or 0] if self._up_to_high_watermark else []
+        if self.reader.level is not None:
+            limits += [one for one in self._view(replica, since).offsets[1:] if one is not None]
+        return min(limits, default=None)
+
+    def _view(self, replica: Partition, since: int | None) -> View:
+        """How the transactions of a replica are seen now. Its snapshots are not in the stream's own listing."""
+        stamp = _stamp(replica.segments[-1], replica.high_watermark) if replica.segments else None
+        known = self._outcomes.get(replica.path)
+        if known is None or stamp is None or known[:2] != (since, stamp):
+            listed = (one for one in logdir.open(replica.path).partitions if one.path == replica.path)
+            found = logdir.outcomes_of(next(listed, replica), since=since)
+            if stamp is None:
+                return self.reader.view(found)
+            known = self._outcomes[replica.path] = since, stamp, found
+        return self.reader.view(known[2])
 
     def _admitted(
         self, before: Mapping[str, Position], available: Mapping[str, Position], option: str, limit: int
@@ -179,8 +204,15 @@ class SegmentStream(LimitedStream):
         problem = None if start is None else problem_at(replica, start)
         if problem is not None and start is not None:
             yield SegmentPart(_file_of(path, start.segment), problem=problem)
+        seen = self.reader.level is not None or self.reader.shows_states
+        view = self._view(replica, None if start is None else start.segment) if seen else None
         for stretch in stretches(replica, start, end):
-            yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, self._offsets(stretch))
+            offsets = self._offsets(stretch)
+            if view is None:
+                yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, offsets)
+            else:
+                near = view.within(stretch.first, stretch.after)
+                yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, narrowed(offsets, view), near)
         if end.end and not any(one.offset == end.segment for one in replica.segments):
             yield SegmentPart(last, 0, end.end)
 

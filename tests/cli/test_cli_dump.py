@@ -16,6 +16,7 @@ from kafkawire.records import Header, Record, build, build_marker
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 from tests.shortened import cut_when_read
+from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 DATA = [
     Record(key=b"k\x1b[31m", value=b"[bold]=cmd", timestamp=5, headers=(Header("h", b"\xff"), Header("g", None))),
@@ -213,3 +214,69 @@ def test_rejects_a_message_size_out_of_range(run: Run, logs: Path) -> None:
     for number in (str(1 << 31), "9" * 30, "9" * 5000):
         result = run("dump", logs, f"--max-message-size={number}")
         assert (result.code, "unexpected" in result.err) == (2, False)
+
+
+CONSUMED = json.loads((unpacked("read-committed") / "consumed.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("name", sorted(CONSUMED))
+def test_committed_records_are_those_that_a_consumer_got(run: Run, tmp_path: Path, name: str, format: str) -> None:
+    directory = unpacked("read-committed") / name
+    options = ["--isolation-level", "read_committed", "--print-data-log", "--format", format]
+    if format == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        assert run("dump", directory, *options, "-o", tmp_path / "out.parquet").code == 0
+        listed = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    else:
+        out = run("dump", directory, *options).out
+        listed = list(
+            map(json.loads, out.splitlines()) if format == "jsonl" else csv.DictReader(io.StringIO(out.decode()))
+        )
+    found: dict[str, list[Any]] = {topic: [] for topic in CONSUMED[name]["records"]}
+    for row in listed:
+        assert row["kind"] in ("batch", "record")
+        if row["kind"] == "record":
+            found[row["topic"]].append([int(row["offset"]), row["key"] or None, row["value"]])
+    assert found == CONSUMED[name]["records"]
+
+
+@pytest.mark.parametrize("cluster", LOG_DIRECTORIES)
+def test_uncommitted_records_are_those_that_a_consumer_got(run: Run, cluster: str) -> None:
+    """Up to the high watermark, which a running broker has not written for some seconds."""
+    consumed = json.loads((unpacked(cluster) / "expected.json").read_text("utf-8"))["records"]
+    found: dict[str, list[int]] = {place: [] for place in consumed}
+    options = ["--isolation-level", "read_uncommitted", "--deep-iteration"]
+    for row in rows(run, *(unpacked(cluster) / "data" / place for place in consumed), *options):
+        if row["kind"] == "record":
+            found[f"{row['topic']}-{row['partition']}"].append(row["offset"])
+    for place, records in consumed.items():
+        expected = [record["offset"] for record in records]
+        if cluster.endswith("running"):
+            assert found[place]
+            expected = expected[: len(found[place])]
+        assert found[place] == expected, place
+
+
+def test_a_field_shows_the_states_of_transactions(run: Run, logs: Path) -> None:
+    found = rows(run, logs / "orders-1", "--transaction", "--deep-iteration")
+    assert of_kind(found, "batch", "control", "transaction") == [(None, "aborted"), ("ABORT", "aborted")]
+    assert of_kind(found, "record", "offset", "transaction") == [(0, "aborted"), (1, "aborted"), (2, "aborted")]
+    assert "transaction" not in rows(run, logs / "orders-1")[0]
+    assert rows(run, logs / "orders-1", "--isolation-level", "read_committed") == []
+
+
+def test_records_with_an_unknown_outcome_are_damage(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders-1").mkdir()
+    data = build(DATA, producer_id=7, producer_epoch=1, base_sequence=0, transactional=True)
+    (tmp_path / "orders-1" / f"{0:020}.log").write_bytes(data + build(DATA, base_offset=4))
+    found = rows(run, tmp_path, "--isolation-level", "read_committed", code=4)
+    assert of_kind(found, "damage", "reason", "position") == [("unknown_outcome", 0)]
+    assert of_kind(found, "batch", "base_offset") == [(4,)]
+
+
+@pytest.mark.parametrize("option", ["--stats", "--verify-index-only", "--index-sanity-check"])
+def test_rejects_isolation_levels_for_rows_that_are_not_of_segments(run: Run, logs: Path, option: str) -> None:
+    result = run("dump", logs, option, "--isolation-level", "read_committed")
+    assert result.code == 2
+    assert "--isolation-level and --transaction are for the rows of segments" in result.err

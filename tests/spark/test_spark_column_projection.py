@@ -92,8 +92,9 @@ def test_names_match_in_any_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("reader", "options", "columns"), [
-    (SegmentReader, {}, "file, topic, partition, position, offset, .*, error"),
-    (SegmentReader, {"format": "kafka"}, "key, value, topic, partition, offset, timestamp, timestampType, headers"),
+    (SegmentReader, {}, "file, topic, partition, position, offset, .*, error, transaction"),
+    (SegmentReader, {"format": "kafka"},
+     "key, value, topic, partition, offset, timestamp, timestampType, headers, transaction"),
     (IndexReader, {"kinds": "epoch"}, "kind, file, topic, partition, position, epoch, start_offset"),
     (CaptureReader, {}, "time, time_ns, .*, request, response"),
 ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -27,6 +28,8 @@ from kafkawire.spark.sources import SourceOptions, Task
 from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
+DATA = unpacked("read-committed")
+CONSUMED: dict[str, Any] = json.loads((DATA / "consumed.json").read_text("utf-8"))
 OLD = unpacked("kafka-2.8.2") / "data"
 
 Rows = list[dict[str, Any]]
@@ -385,3 +388,37 @@ def test_reports_what_is_gone_since_the_log_was_split(tmp_path: Path) -> None:
 def parts_beyond(found: Any, tasks: Iterable[Any], size: int) -> int:
     listed = (part for task in tasks for part in task.items)
     return sum((part.start if part.end is None else part.end) > size for part in listed)
+
+
+@pytest.mark.parametrize("name", sorted(CONSUMED))
+@pytest.mark.parametrize("size", ["300", "32m"])
+def test_committed_rows_are_what_a_consumer_got(name: str, size: str) -> None:
+    options = {"isolationLevel": "read_committed", "maxPartBytes": size}
+    found: dict[str, list[Any]] = {topic: [] for topic in CONSUMED[name]["records"]}
+    for row in rows(DATA / name, **options):
+        assert row["error"] is None
+        texts = [None if row[column] is None else row[column].decode() for column in ("key", "value")]
+        found[row["topic"]].append([row["offset"], *texts])
+    assert {topic: sorted(listed) for topic, listed in found.items()} == CONSUMED[name]["records"]
+
+
+def test_uncommitted_rows_are_all_data_and_show_the_states_of_their_transactions() -> None:
+    table = RECORDS.append(pa.field("transaction", pa.string()))
+    found = rows(DATA / "stopped" / "hanging-0", table, isolationLevel="read_uncommitted")
+    assert {row["control"] for row in found} == {None}
+    assert [(row["transaction"], row["offset"]) for row in found] == [
+        ("committed", 0), ("committed", 1), ("committed", 2), ("aborted", 4), ("aborted", 5), ("aborted", 6),
+        ("open", 8), ("open", 9), ("aborted", 10), ("aborted", 11), ("aborted", 12), ("committed", 14),
+        ("committed", 15), ("committed", 16), ("open", 18),
+    ]  # fmt: skip
+    assert "transaction" not in rows(DATA / "stopped" / "hanging-0")[0]
+
+
+def test_an_unknown_outcome_is_a_row_with_an_error(tmp_path: Path) -> None:
+    ids = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
+    log = build([Record(b"k")], **ids) + build([Record(b"k")], base_offset=4)
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / f"{0:020}.log").write_bytes(log)
+    lost, kept = rows(tmp_path, isolationLevel="read_committed")
+    assert lost["error"].startswith("unknown_outcome: offsets 0 to 0: whether producer 1's transaction was committed")
+    assert (kept["offset"], kept["error"]) == (4, None)

@@ -119,6 +119,17 @@ def test_options_choose_offsets(spark: SparkSession, logs: LogDirectory) -> None
     assert [row.offset for row in found.collect()] == [3]
 
 
+def test_isolation_levels_and_the_states_of_transactions(spark: SparkSession, logs: LogDirectory) -> None:
+    path = logs.write()
+    assert [row.offset for row in load(spark, path, isolationLevel="read_committed").collect()] == [3]
+    states = load(spark, path, columns="offset, control, transaction", isolationLevel="READ_UNCOMMITTED").collect()
+    assert [tuple(row) for row in states] == [(0, None, "aborted"), (1, None, "aborted"), (3, None, "none")]
+    with pytest.raises(
+        PySparkException, match="isolationLevel is read_uncommitted or read_committed, not serializable"
+    ):
+        load(spark, path, isolationLevel="serializable").count()
+
+
 def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) -> None:
     path = logs.write()
     with pytest.raises(PySparkException, match="rows is records, batches or headers, not pages"):

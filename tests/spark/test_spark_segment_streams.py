@@ -14,12 +14,15 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from kafkawire import logdir
 from kafkawire.logdir import LogFile
-from kafkawire.records import Record, build
+from kafkawire.records import Batch, Record, build
+from kafkawire.records import read as read_batches
 from kafkawire.spark import admission, register
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
+from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -414,3 +417,31 @@ def test_a_restarted_query_reads_nothing_twice(
     found = spark.read.parquet(str(folder / "out")).collect()
     assert [row.error for row in found] == [None] * len(found)
     assert sorted((row.offset, bytes(row.value)) for row in found) == [(n, b"v%d" % n) for n in range(log.next)]
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_stream_of_committed_records_waits_for_markers(tmp_path: Path, again: bool) -> None:
+    """A log of a broker, batch by batch: what has been read is what a consumer gets, at every point and at last."""
+    source = unpacked("read-committed") / "stopped" / "mixed-0"
+    consumed = json.loads((unpacked("read-committed") / "consumed.json").read_text("utf-8"))["stopped"]
+    options = {"path": str(tmp_path), "isolationLevel": "read_committed"}
+    found = SegmentStream(from_arrow_schema(RECORDS), SourceOptions(options))
+    read: list[int] = []
+    before: Any = {}
+    (tmp_path / "mixed-0").mkdir()
+    for segment in sorted(source.glob("*.log")):
+        data = segment.read_bytes()
+        for item in read_batches(data):
+            assert isinstance(item, Batch)
+            (tmp_path / "mixed-0" / segment.name).write_bytes(data[: item.position + item.size])
+            if again:
+                found = SegmentStream(from_arrow_schema(RECORDS), SourceOptions(options))
+            end = found.latestOffset(before)
+            part = rows(found, before, end)
+            assert [row["error"] for row in part if row["error"]] == []
+            read += offsets(part)
+            before = end
+            (partition,) = logdir.open(tmp_path).partitions
+            stable = logdir.outcomes_of(partition).last_stable_offset
+            assert read == [offset for offset, *_ in consumed["records"]["mixed"] if offset < stable]
+    assert read == [offset for offset, *_ in consumed["records"]["mixed"]]
