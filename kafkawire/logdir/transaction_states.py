@@ -33,7 +33,7 @@ _ABORT, _COMMIT, _EMPTY, _MALFORMED, _DATA = range(5)
 _STATE_OF = np.array([ABORTED, COMMITTED, UNKNOWN, UNKNOWN], np.int8)
 #: Above all offsets.
 NO_OFFSET = int(np.iinfo(np.int64).max)
-#: At most so many problems are kept with their text.
+#: The number of problems that are kept.
 _MOST_PROBLEMS = 100
 
 

@@ -20,7 +20,7 @@ class Seen(NamedTuple):
     """Batches in a view.
 
     Attributes:
-        kept: which are read; `lost`: which are not, because nobody knows whether they are committed.
+        kept: which are read; `lost`: which are not, because their outcome is unknown.
         parted: which have offsets that are read and others that are not.
         states: of all.
     """

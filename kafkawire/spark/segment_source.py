@@ -20,8 +20,8 @@ hdfs://). Options, case-insensitive:
 - `showSecrets`: "true" shows the values of `__cluster_metadata` that hold SCRAM keys, tokens or passwords, which are
   `[redacted]` otherwise
 - `isolationLevel`: "read_committed" for what a consumer of that level gets: committed data from the log start offset up
-  to the last stable offset, without markers; "read_uncommitted" for all data up to the high watermark. Data of which
-  nobody knows whether it is committed is an `unknown_outcome` in `error`
+  to the last stable offset, without markers; "read_uncommitted" for all data up to the high watermark. Data with
+  an unknown outcome is an `unknown_outcome` in `error`
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.

@@ -234,6 +234,11 @@ def _values(inputs: Inputs) -> BenchCase:
 _DEEP = "--deep-iteration --print-data-log"
 _DUMPS = {
     "deep": ("records with payloads to jsonl", _DEEP, _DEEP.split()),
+    "committed": (
+        "records with payloads to jsonl, committed only (kafka-dump-log: all)",
+        f"{_DEEP} --isolation-level read_committed",
+        _DEEP.split(),
+    ),
     "arrow": ("records with payloads to Arrow columns (kafka-dump-log: text)", "", _DEEP.split()),
     "parquet": ("records with payloads to Parquet (kafka-dump-log: text)", _DEEP, _DEEP.split()),
     "headers": ("batches only to jsonl", "", []),

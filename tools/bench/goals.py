@@ -216,6 +216,14 @@ GOALS = (
     ),
     *(
         Goal(
+            f"dump of committed records to jsonl, {codec}: at most 1.2× the time of all records",
+            quotient(DEEP + codec, N, N, f"dump/committed/{codec}"),
+            at_most(1.2),
+        )
+        for codec in ("none", "lz4")
+    ),
+    *(
+        Goal(
             f"dump {what}, {codec}: at least 5× {LOG} printing the records",
             quotient(f"dump/{shape}/{codec}", N, LOG, DEEP + codec),
             at_least(5),
