@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kafkawire import logdir
-from kafkawire.logdir import OutcomesByFile, Partition, outcomes_of
+from kafkawire.logdir import OutcomesByFile, Partition, View, outcomes_of
+from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch
@@ -32,6 +33,32 @@ def test_last_stable_offsets_are_those_of_the_broker(name: str) -> None:
     assert {one.topic: outcomes_of(one).last_stable_offset for one in partitions} == CONSUMED[name][
         "last_stable_offset"
     ]
+
+
+@pytest.mark.parametrize("cluster", ["kafka-2.8.2", "kafka-3.9.1"])
+def test_committed_batches_are_those_by_the_broker_s_own_index_and_snapshot(cluster: str) -> None:
+    """A consumer's algorithm (Kafka's `CompletedFetch`) over what the broker wrote beside the log when it stopped."""
+    seen = 0
+    for partition in logdir.open(unpacked(cluster) / "data").partitions:
+        indexed = [entry.aborted for entry in partition.aborted_transactions() if isinstance(entry, AbortedEntry)]
+        found = partition.latest_snapshot()
+        if partition.topic == "__cluster_metadata" or found is None:
+            continue
+        entries = [entry.producer for entry in found[1] if isinstance(entry, SnapshotEntry)]
+        begun = [one.current_txn_first_offset for one in entries if one.current_txn_first_offset >= 0]
+        stable = min([partition.high_watermark or 0, *begun])
+        expected, aborting = [], set[int]()
+        for batch in (item for item in partition if isinstance(item, Batch) and item.base_offset < stable):
+            aborting |= {one.producer_id for one in indexed if one.first_offset == batch.base_offset}
+            if batch.is_control:
+                aborting -= {batch.producer_id}
+            elif not (batch.transactional and batch.producer_id in aborting):
+                expected.append(batch.base_offset)
+        view = View(outcomes=outcomes_of(partition), isolation_level="read_committed")
+        assert view.outcomes.last_stable_offset == stable
+        assert [item.base_offset for item in partition if isinstance(item, Batch) and view.reads(item)] == expected
+        seen += len(indexed) + len(begun)
+    assert seen > 1
 
 
 def states(partition: Partition) -> dict[int, str]:
