@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -152,6 +151,8 @@ def _plain(name: str) -> str:
 
 def _near(message: type[Message], path: str) -> str:
     """The paths that may be meant: the same name elsewhere, then similar paths."""
+    from difflib import get_close_matches
+
     paths = {_plain(row.field): row.field.replace("[]", "") for row in all_fields(message)}
     wanted = _plain(path)
     same = [one for one in paths if one.rpartition(".")[2] == wanted.rpartition(".")[2]]
