@@ -15,8 +15,9 @@ from tools.bench.cases import BenchCase, Inputs, cases
 from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError, measure
-from tools.bench.peak_memory import child_peak
+from tools.bench.peak_memory import _SHAPES, _peak, child_peak
 from tools.bench.results import Result
+from tools.bench.sample_data import ROOT
 from tools.bench.startup import startup
 
 pytestmark = pytest.mark.slow
@@ -156,6 +157,13 @@ def test_measures_start_up(inputs: Inputs) -> None:
 def test_rejects_an_unknown_case(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--only", "nothing"]) == 1
     assert "no case's key holds nothing; they are decode/DescribeProducersResponse" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_peak_of_a_dump_to_parquet_is_measured() -> None:
+    """Parquet needs a file; a command that fails has no peak."""
+    segment = next((ROOT / "examples").rglob("00000000000000000000.log"))
+    assert _peak("native", "dump", str(segment), *_SHAPES["Parquet"]) is not None
 
 
 def test_peak_of_a_command_does_not_include_that_of_the_process_that_measures() -> None:

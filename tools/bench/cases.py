@@ -298,6 +298,21 @@ def _capture(shape: str, connections: str, inputs: Inputs) -> BenchCase:
     )
 
 
+def _capture_forms(connections: str, inputs: Inputs) -> BenchCase:
+    path, count = inputs.capture(long=connections == "long")
+    return BenchCase(
+        key=f"capture/forms/{connections}",
+        table="capture-forms",
+        title=f"{connections} connections",
+        unit="frame",
+        items=count,
+        size=path.stat().st_size,
+        entrants=tuple(
+            kafkawire("native", "capture", form, path=str(path), form=form) for form in ("jsonl", "parquet", "columns")
+        ),
+    )
+
+
 #: Key -> what makes the case.
 CASES: dict[str, Callable[[Inputs], BenchCase]] = {
     **{
@@ -323,4 +338,5 @@ CASES: dict[str, Callable[[Inputs], BenchCase]] = {
         for shape in _CAPTURES
         for connections in ("long", "short")
     },
+    **{f"capture/forms/{connections}": partial(_capture_forms, connections) for connections in ("long", "short")},
 }

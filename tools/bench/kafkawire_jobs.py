@@ -237,6 +237,60 @@ def dump_arrow(engine: str, file: str, small: str) -> Job:
     return Job(lambda: sum(item.length for item in found(file)), check, Path(file).stat().st_size)
 
 
+def capture(engine: str, path: str, form: str) -> Job:
+    """The exchanges of a capture with their bodies, without the start of a command.
+
+    Args:
+        path: of the capture.
+        form: "jsonl" or "parquet", into a file; "columns", as `kafka_pcap` gives them to Spark.
+    """
+    _require(engine)
+    import pyarrow as pa
+
+    from kafkawire import capture, rows
+    from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, LinesOfExchanges
+    from kafkawire.cli.formatting import json_bytes
+    from kafkawire.cli.parquet import write_parquet
+    from kafkawire.rows import arrow
+
+    count = 0
+
+    def found(**options: Any) -> Iterable[CapturedExchange | LinesOfExchanges | ColumnsOfExchanges]:
+        nonlocal count
+        read = capture.read(path, body=True, text=True, **options)
+        yield from read.found()
+        count = read.summary.exchanges
+
+    def lines(out: str) -> None:
+        with open(out, "wb") as file:
+            for each in found(lines=True):
+                if isinstance(each, CapturedExchange):
+                    file.write(json_bytes(each.row) + b"\n")
+                elif isinstance(each, LinesOfExchanges):
+                    file.write(each.data)
+
+    def columns(encode: Callable[[Any], bytes]) -> Iterable[rows.Exchange | rows.Columns]:
+        for each in found(columns=encode):
+            if isinstance(each, CapturedExchange):
+                yield each.row
+            elif isinstance(each, ColumnsOfExchanges):
+                yield rows.Columns(0, each.count, each.arrays)
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            if form == "jsonl":
+                lines(f"{folder}/rows.jsonl")
+            elif form == "parquet":
+                write_parquet(columns(json_bytes), [rows.Exchange], f"{folder}/rows.parquet")
+            else:
+                for each in columns(arrow.json_text):
+                    if isinstance(each, rows.Columns):
+                        pa.RecordBatch.from_pydict(each.arrays)
+
+    run()
+    return Job(run, digest(b"%d" % count), Path(path).stat().st_size)
+
+
 def _printed(run: Callable[[], None]) -> Iterable[dict[str, Any]]:
     """The rows that a command prints."""
     with tempfile.TemporaryFile() as printed:

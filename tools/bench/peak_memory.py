@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 
 from tools.bench.cases import LARGE_CAPTURE, LARGE_SEGMENT, SEGMENT, Inputs
@@ -14,7 +15,7 @@ from tools.bench.sample_data import ROOT
 #: What is printed -> options.
 _SHAPES = {
     "jsonl": ("--deep-iteration", "--print-data-log", "--format", "jsonl"),
-    "Parquet": ("--deep-iteration", "--print-data-log", "--format", "parquet", "-o", os.devnull),
+    "Parquet": ("--deep-iteration", "--print-data-log", "--format", "parquet"),
     "jsonl, batches only": ("--format", "jsonl"),
 }
 #: Exit codes of success, and of a capture that could not be decoded completely.
@@ -58,9 +59,12 @@ print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 def _peak(engine: str, command: str, path: str, *options: str) -> int | None:
     """Bytes; None if the command failed."""
-    return child_peak(
-        [sys.executable, "-m", "kafkawire", command, path, *options], {**os.environ, "KAFKAWIRE_BACKEND": engine}
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        written = ["-o", f"{folder}/rows.parquet"] if "parquet" in options else []
+        return child_peak(
+            [sys.executable, "-m", "kafkawire", command, path, *options, *written],
+            {**os.environ, "KAFKAWIRE_BACKEND": engine},
+        )
 
 
 def child_peak(command: list[str], environment: Mapping[str, str]) -> int | None:

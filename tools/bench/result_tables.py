@@ -72,6 +72,12 @@ KINDS = (
     TableKind("records/headers", "Batch headers only", f"{_RECORDS} {_CHECKSUMS}", _rate),
     TableKind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
     TableKind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
+    TableKind(
+        "capture-forms",
+        "Captures as lines, Parquet and Arrow columns",
+        "With bodies, in a process that has started; frames a second.",
+        _thousands,
+    ),
     TableKind("capture", "kafkawire capture", "Connections of real clients, some 27 MB; frames a second.", _thousands),
     TableKind("wireshark", "Wireshark plugin", "CPU time of `tshark -T fields`, its start included.", _millis),
     TableKind(
