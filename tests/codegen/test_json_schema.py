@@ -212,7 +212,7 @@ def test_what_the_compiler_takes_is_valid(language: Draft202012Validator) -> Non
     chance = random.Random(23)
     schemas = [one.data for one in load_folder(SCHEMAS / "kafka")]
     count = Counter[tuple[bool, bool]]()
-    for _ in range(1500):
+    for _ in range(800):
         mutant = changed(chance.choice(schemas), chance)
         try:
             resolve([raw(mutant)], drafts=True)
@@ -222,7 +222,7 @@ def test_what_the_compiler_takes_is_valid(language: Draft202012Validator) -> Non
         valid = language.is_valid(mutant)
         assert valid or not compiled, mutant
         count[compiled, valid] += 1
-    assert min(count[True, True], count[False, False]) > 200, count
+    assert min(count[True, True], count[False, False]) > 100, count
 
 
 TEXTS: tuple[Any, ...] = (
