@@ -1,0 +1,78 @@
+"""`kafkawire mock`: a mock broker for tests of clients."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from kafkawire.cli.interrupt import terminating
+
+
+def register(app: typer.Typer) -> None:
+    app.command("mock", short_help="Run a broker for tests, in memory.")(mock)
+
+
+def mock(
+    listen: Annotated[
+        str, typer.Option(metavar="[HOST:]PORT", help="Where it listens; HOST is 127.0.0.1 unless it is given.")
+    ] = "9092",
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[:PARTITIONS]", help="A topic that is there from the start (repeat it)."),
+    ] = None,
+    release: Annotated[
+        str | None, typer.Option(metavar="RELEASE", help="Offer the versions of that release of Kafka: 3.9.")
+    ] = None,
+    transaction_version: Annotated[
+        int | None, typer.Option(min=0, max=2, help="Level of the feature transaction.version.")
+    ] = None,
+    no_verification: Annotated[
+        bool, typer.Option("--no-verification", help="Accept transactional records outside of a transaction: it hangs.")
+    ] = False,
+    max_log_bytes: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", help="Of each partition; older batches are dropped.")
+    ] = 64 << 20,
+) -> None:
+    """Run a Kafka broker for tests: one node, in memory, without security. Nothing is kept on disk.
+
+    Producers, transactions and consumer groups of usual clients work (docs/testing.md). Topics that clients ask for are
+    created with one partition. Ends on Ctrl-C (130) or SIGTERM (143).
+
+    \b
+    A broker of release 3.9 with two topics:
+      kafkawire mock --listen 9092 --release 3.9 --topic orders:3 --topic payments
+    """
+    from kafkawire.cli.txn_watch import parse_address
+    from kafkawire.testing import MockBroker
+
+    host, port = parse_address(listen)
+    try:
+        broker = MockBroker(
+            dict(_topic(text) for text in topic or ()),
+            release=release,
+            transaction_version=transaction_version,
+            verify_transactions=not no_verification,
+            max_log_bytes=max_log_bytes,
+            host=host,
+            port=port,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+    with terminating(), ExitStack() as stack:
+        try:
+            stack.enter_context(broker)
+        except OSError as error:
+            raise OSError(f"--listen {listen}: {error.strerror}") from None
+        print(f"listening on {broker.address}: a broker for tests, in memory", flush=True)
+        threading.Event().wait()  # until a signal
+
+
+def _topic(text: str) -> tuple[str, int]:
+    name, colon, count = text.partition(":")
+    if colon and not (count.isascii() and count.isdigit() and len(count) < 10):
+        raise typer.BadParameter(f"{text!r} is not of the form NAME[:PARTITIONS]", param_hint="--topic")
+    return name, int(count or 1)
