@@ -141,7 +141,8 @@ def dump(
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     given.check_topics(messages, directory.files)
-    listed = directory.files if isolation_level is None else _consumed(directory, chosen)
+    outcomes = logdir.OutcomesByFile(directory.partitions, chosen) if by_outcome else None
+    listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory, chosen)
     wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()
     unset = (
@@ -154,8 +155,7 @@ def dump(
         rows_of_file = _lines_of_file
     elif output.takes_columns(format, to):
         rows_of_file = _columns_of_file
-    if by_outcome:
-        outcomes = logdir.OutcomesByFile(directory.partitions, chosen)
+    if outcomes is not None:
         rows_of_file = _seen(rows_of_file, outcomes, isolation_level, transaction)
     with progress(total_size(wanted), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
@@ -237,10 +237,10 @@ def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: Row
         yield from _moving(file, rows_of(file, options), advance)
 
 
-def _consumed(directory: LogDirectory, paths: Sequence[str]) -> tuple[LogFile, ...]:
-    """The segments in use, and those that were named."""
-    named = {*paths, *(file.path for partition in directory.partitions for file in partition.segments)}
-    return tuple(file for file in directory.files if file.kind == "log" and file.path in named)
+def _consumed(outcomes: OutcomesByFile, directory: LogDirectory, paths: Sequence[str]) -> list[LogFile]:
+    """The segments in use, and others that were named."""
+    named = (file for file in directory.files if file.kind == "log" and file.path in paths)
+    return [*outcomes.segments.values(), *(file for file in named if file.path not in outcomes.segments)]
 
 
 def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | None, shown: bool) -> RowsOf:

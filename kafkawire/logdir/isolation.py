@@ -6,7 +6,6 @@ segment behind them shows what was open there, and `.txnindex` files show what w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
@@ -63,23 +62,34 @@ class OutcomesByFile:
     Args:
         partitions: that were opened.
         paths: those that were given. Of a partition of which single files were given, the others are used, too.
+
+    Attributes:
+        segments: in use, by path, in order. A tier's are those of the replica whose log they begin.
     """
 
     def __init__(self, partitions: Iterable[Partition], paths: Iterable[str]) -> None:
-        self._partitions = {(one.path, one.state): one for one in partitions}
+        listed = list(partitions)
+        held = {tier.path for one in listed for tier in one.tiers}
+        owners = [one for one in listed if one.path not in held]
+        self.segments = {file.path: file for one in owners for file in one.segments}
+        self._owners = {file.path: one for one in owners for file in one.segments}
         self._paths = frozenset(paths)
         self._last: tuple[str, Outcomes] | None = None
 
     def of(self, file: LocatedFile) -> Outcomes:
         """The outcomes of the file's partition; of a file that is none of its segments, what it shows itself."""
-        directory = os.path.dirname(file.path)
-        partition = self._partitions.get((directory, file.state))
-        if partition is None or all(file.path != one.path for one in partition.segments):
+        partition = self._owners.get(file.path)
+        if partition is None:
             scan = TransactionScan()
             _read(scan, [file], {}, None)
             return scan.finish(continues=True)
+        return self.of_partition(partition)
+
+    def of_partition(self, partition: Partition) -> Outcomes:
+        """The outcomes of a partition."""
+        directory = partition.path
         if self._last is None or self._last[0] != directory:
-            if file.path in self._paths:
+            if any(file.path in self._paths for file in partition.segments):
                 partition = next((one for one in open(directory).partitions if one.path == directory), partition)
             self._last = directory, outcomes_of(partition)
         return self._last[1]

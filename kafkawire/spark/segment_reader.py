@@ -91,8 +91,10 @@ class SegmentReader(ItemReader[SegmentPart]):
         self.subscription.check(there)
         wanted.check(there)
         outcomes = OutcomesByFile(directory.partitions, paths) if self.level or self.shows_states else None
+        # A consumer gets each offset once: what a tier has of a replica's log comes with the replica.
+        held = {tier.path for one in partitions for tier in one.tiers if self.level}
         for partition in partitions:
-            if partition.segments:
+            if partition.segments and partition.path not in held:
                 yield from self._of_replica(partition, wanted.of(partition), outcomes)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         named = {path.partition("?")[0] if is_uri(path) else path for path in paths} - in_use
@@ -121,7 +123,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     ) -> Iterator[SegmentPart]:
         if offsets.problem is not None:
             yield SegmentPart(partition.segments[0], problem=offsets.problem)
-        view = None if outcomes is None else self.view(outcomes.of(partition.segments[0]))
+        view = None if outcomes is None else self.view(outcomes.of_partition(partition))
         offsets = offsets if view is None else narrowed(offsets, view)
         following = {one.path: after.offset for one, after in pairwise(partition.segments)}
         asked = Selection(offsets=None if offsets == ALL_OFFSETS else (offsets.first, offsets.end))

@@ -280,3 +280,14 @@ def test_rejects_isolation_levels_for_rows_that_are_not_of_segments(run: Run, lo
     result = run("dump", logs, option, "--isolation-level", "read_committed")
     assert result.code == 2
     assert "--isolation-level and --transaction are for the rows of segments" in result.err
+
+
+@pytest.mark.parametrize("node", ["node-1", "node-2"])
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_a_replica_and_its_tier_have_the_records_that_a_consumer_got(run: Run, node: str, level: str) -> None:
+    folder = unpacked("tiered-storage")
+    consumed = json.loads((folder / "consumed.json").read_text("utf-8"))[level]
+    found = rows(run, folder / node, folder / "tier", "--print-data-log", "--isolation-level", level)
+    of_orders = [row for row in found if row["kind"] == "record" and row["topic"] == "orders"]
+    expected = [(record["offset"], record["key"], record["value"]) for record in consumed]
+    assert [(row["offset"], row["key"], row["value"]) for row in of_orders] == expected

@@ -422,3 +422,13 @@ def test_an_unknown_outcome_is_a_row_with_an_error(tmp_path: Path) -> None:
     lost, kept = rows(tmp_path, isolationLevel="read_committed")
     assert lost["error"].startswith("unknown_outcome: offsets 0 to 0: whether producer 1's transaction was committed")
     assert (kept["offset"], kept["error"]) == (4, None)
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_a_replica_and_its_tier_have_the_rows_that_a_consumer_got(level: str) -> None:
+    folder = unpacked("tiered-storage")
+    consumed = json.loads((folder / "consumed.json").read_text("utf-8"))[level]
+    paths = json.dumps([str(folder / "node-2"), str(folder / "tier")])
+    found = rows(folder, paths=paths, subscribe="orders", isolationLevel=level)
+    assert {row["error"] for row in found} == {None}
+    assert sorted(row["offset"] for row in found) == [record["offset"] for record in consumed]
