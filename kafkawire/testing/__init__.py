@@ -3,7 +3,7 @@
     with MockBroker({"orders": 3}) as broker:
         producer = Producer({"bootstrap.servers": broker.address})
 
-`strategies` has messages, frames and record batches, and needs the extra `testing`. `comparison` says what a version's
+`strategies` has messages, frames and record batches, and needs the extra `testing`. `comparison` has what a version's
 bytes keep of a message.
 """
 

@@ -23,7 +23,7 @@ def carried(value: Any, version: int) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality that tells 1 from True and 0.0 from -0.0, and holds for NaN; memoryviews are equal to their bytes."""
+    """Equality under which 1 and True differ, 0.0 and -0.0 differ, and NaN equals NaN; memoryviews are equal to their bytes."""
     if isinstance(left, memoryview):
         left = bytes(left)
     if isinstance(right, memoryview):

@@ -303,7 +303,7 @@ class MockBroker:
     def _notify(self) -> None:
         """Runs handlers again that wait for a change; from any thread."""
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop has ended meanwhile
+            with suppress(RuntimeError):  # the loop has just ended
                 self._loop.call_soon_threadsafe(self._changed)
 
     def _changed(self) -> None:

@@ -79,7 +79,7 @@ _ARRAYS = {
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     """Values of a message that a version can carry: `value.encode(version)` never raises.
 
-    A field that the version lacks has its default, or any value where the schema says `ignorable`: then
+    A field that the version lacks has its default, or any value where the schema has `ignorable`: then
     `comparison.carried` is what a decoder gets.
 
     Args:

@@ -57,7 +57,7 @@ class Group:
         leader: member id. `members`: by member id.
         announced: member ids that were given out and have not joined yet, with the end of their session.
         roster: member id -> member at the beginning of this generation.
-        deadline_ms: when a rebalance goes on without the members that have not joined.
+        deadline_ms: when a rebalance continues without the members that have not joined.
         offsets: committed. `pending`: producer id -> offsets of its open transaction.
     """
 
