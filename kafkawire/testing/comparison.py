@@ -23,7 +23,7 @@ def carried(value: Any, version: int) -> Any:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equality under which 1 and True differ, 0.0 and -0.0 differ, and NaN equals NaN; memoryviews are equal to their bytes."""
+    """Equality under which NaN equals NaN, and 1 differs from True as 0.0 from -0.0; memoryviews equal their bytes."""
     if isinstance(left, memoryview):
         left = bytes(left)
     if isinstance(right, memoryview):
