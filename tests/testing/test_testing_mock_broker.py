@@ -29,6 +29,7 @@ from kafkawire.messages import (
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
 from kafkawire.testing import Fault, MockBroker
+from kafkawire.testing.fixtures import mock_broker  # noqa: F401
 from tools.recordings.raw_client import RawCluster
 
 HEARTBEAT = HeartbeatRequest(group_id="g", member_id="m")
@@ -363,3 +364,8 @@ def _write_late(address: str) -> None:
     with RawCluster(address) as client:
         producer = client.init_producer("late")
         client.produce("orders", 0, [b"lost"], producer, timestamp=1)
+
+
+def test_fixture_is_a_running_broker(mock_broker: MockBroker) -> None:  # noqa: F811
+    with RawCluster(mock_broker.address) as client:
+        assert client.metadata(["missing"]).topics[0].error_code == 3
