@@ -156,8 +156,8 @@ _PURE = _fixed(
 _COMMAND_START = _fixed(
     "On a file of 27 MB the start of the command (Python, its imports, the layouts of the messages that occur) is more "
     "than half of the time: 0.2 s of 0.3 s of CPU time. Long connections, 93,600 frames: TCP streams and frames "
-    "take 0.034 s (3.8 M packets a second; a plain C walk over Ethernet, IP and TCP reaches 41 M), headers, error codes, "
-    "order and lines 0.073 s, bodies 0.10 s more."
+    "take 0.034 s (3.8 M packets a second; a plain C walk over Ethernet, IP and TCP reaches 41 M), headers, error "
+    "codes, order and lines 0.073 s, bodies 0.10 s more."
 )
 _FORMS = _fixed(
     "The bytes of bodies are copied once more, into buffers of Arrow. Parquet's encoding and compression come on top, "
