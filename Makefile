@@ -54,6 +54,7 @@ check: $(VENV)/.dev check-rust
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/test_typing.py
+	$(BIN)/pyright
 	@collected=$$($(BIN)/pytest --collect-only -qq 2>&1) || { echo "$$collected"; exit 1; }
 	$(BIN)/lint-imports
 	$(BIN)/python -m kafkawire.codegen --check

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, assert_type
 from uuid import UUID
 
+import pytest
+
 import kafkawire
-from kafkawire import capture, frames, logdir, records, rows
+from kafkawire import ErrorCode, capture, frames, kafka_errors, logdir, records, rows, visit
 from kafkawire.messages import (
     CreateTopicsResponse,
     DescribeProducersRequest,
@@ -52,6 +54,21 @@ def test_request_has_its_response_and_its_structs() -> None:
     topic: ProduceRequest.TopicProduceData = ProduceRequest.TopicProduceData(name="orders")
     assert_type(topic.name, str)  # an entity type asks for no conversion
     assert_type(ProduceRequest(topic_data=(topic,)).topic_data, tuple[ProduceRequest.TopicProduceData, ...])
+
+
+def test_replace_takes_the_fields_of_the_class() -> None:
+    request = ProduceRequest(acks=1)
+    assert_type(request.replace(timeout_ms=5), ProduceRequest)
+    assert_type(request.for_version(3), ProduceRequest)
+    with pytest.raises(TypeError):
+        request.replace(timeout=5)  # pyright: ignore[reportCallIssue]
+    request.replace(acks="all")  # pyright: ignore[reportArgumentType]
+
+
+def test_visit_keeps_the_class_of_a_message() -> None:
+    assert_type(visit.rewrite(ProduceRequest(), {visit.TOPIC_NAME: str.upper}), ProduceRequest)
+    assert_type([found.path for found in visit.find(ProduceRequest())], list[str])
+    assert_type(kafka_errors.error_code(90), ErrorCode | int)
 
 
 def test_json_takes_a_class_and_gives_its_messages() -> None:

@@ -20,6 +20,7 @@ from tests import golden
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(kafkawire.__file__).parents[1]
 FIXED = {
     "name": "PingRequest",
     "type": "request",
@@ -118,10 +119,20 @@ def type_checks(tmp_path: Path) -> None:
             "my_codecs",
         ],
         cwd=tmp_path,
-        env=os.environ | {"MYPYPATH": str(Path(kafkawire.__file__).parents[1])},
+        env=os.environ | {"MYPYPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
+    assert checked.returncode == 0, checked.stdout
+    config = {
+        "typeCheckingMode": "strict",
+        "include": ["my_codecs"],
+        "extraPaths": [str(ROOT)],
+        "pythonVersion": "3.11",
+    }
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    pyright = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    checked = subprocess.run(pyright, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
 
 

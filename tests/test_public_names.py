@@ -1,0 +1,116 @@
+"""Public names and their signatures, held by golden files: a change of one is seen in review (docs/stability.md).
+
+A name that is gone and an argument that is renamed are breaks; what is added is written with `UPDATE_GOLDEN=1`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from enum import Enum
+from types import ModuleType
+from typing import Any, TypeVar
+
+import pytest
+
+from tests import golden
+
+pytestmark = pytest.mark.slow
+
+#: Modules that docs/stability.md names. The messages of `messages` follow their schemas; their base classes are here.
+MODULES = (
+    "kafkawire", "kafkawire.capture", "kafkawire.client", "kafkawire.errors", "kafkawire.frames",
+    "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.records", "kafkawire.report",
+    "kafkawire.rows", "kafkawire.runtime", "kafkawire.spark", "kafkawire.testing", "kafkawire.transactions",
+    "kafkawire.versions", "kafkawire.visit", "kafkawire.wire.codec_names", "kafkawire.wire.columns",
+)  # fmt: skip
+
+
+def public(module: ModuleType) -> list[str]:
+    """The names of a module: `__all__`, or what it defines itself without an underscore."""
+    listed: list[str] | None = getattr(module, "__all__", None)
+    if listed is not None:
+        return sorted(listed)
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (getattr(value, "__module__", None) == module.__name__ or (name.isupper() and name != "TYPE_CHECKING"))
+        and not isinstance(value, TypeVar)
+    )
+
+
+def describe(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, ModuleType):
+        yield f"module {name}"
+    elif inspect.isclass(value):
+        bases = [base.__name__ for base in value.__bases__ if base is not object]
+        yield f"class {name}({', '.join(bases)})" if bases else f"class {name}"
+        yield from (f"    {line}" for line in sorted(members(value)))
+    elif callable(value):
+        yield f"def {name}{signature(value)}"
+    else:
+        yield f"{name}: {type(value).__name__}"
+
+
+def members(cls: type[Any]) -> Iterator[str]:
+    if issubclass(cls, Enum):
+        return  # its members are those of a table that has tests of its own
+    for base in cls.__mro__:
+        if not base.__module__.startswith("kafkawire"):
+            continue
+        annotations = {
+            name: getattr(text, "__forward_arg__", text)
+            for name, text in inspect.get_annotations(base).items()
+            if name[0] != "_"
+        }
+        yield from (f"{name}: {text}" for name, text in annotations.items())
+        for name, value in vars(base).items():
+            if name in annotations or (name.startswith("_") and name != "__init__"):
+                continue
+            inner = getattr(value, "__func__", value)
+            if isinstance(value, property):
+                yield f"property {name}"
+            elif inspect.isfunction(inner) and (name != "__init__" or base is cls):
+                yield f"{type(value).__name__ if inner is not value else 'def'} {name}{signature(inner)}"
+
+
+def signature(function: Any) -> str:
+    try:
+        parsed = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "(...)"
+    parts = [argument(one) for one in parsed.parameters.values()]
+    named = [one.kind is one.KEYWORD_ONLY for one in parsed.parameters.values()]
+    if any(named) and not any(one.kind is one.VAR_POSITIONAL for one in parsed.parameters.values()):
+        parts.insert(named.index(True), "*")
+    return f"({', '.join(parts)})"
+
+
+def argument(one: inspect.Parameter) -> str:
+    """The argument with its default; types are held by type checkers."""
+    mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+    default = "" if one.default is one.empty else "=" + re.sub(r" at 0x\w+|<(\w+\.)+", "", repr(one.default))
+    return mark + one.name + default
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_public_names_and_signatures_are_those_of_the_golden_file(name: str) -> None:
+    module = importlib.import_module(name)
+    lines = [line for each in public(module) for line in describe(each, getattr(module, each))]
+    golden.check(f"api/{name.removeprefix('kafkawire.').replace('.', '_')}.txt", "\n".join(lines) + "\n")
+
+
+def test_a_changed_signature_and_a_lost_name_are_noticed() -> None:
+    def before(path: str, *, strict: bool = False) -> None: ...
+    def renamed(file: str, *, strict: bool = False) -> None: ...
+    def other_default(path: str, *, strict: bool = True) -> None: ...
+
+    texts = {"\n".join(describe("read", function)) for function in (before, renamed, other_default)}
+    assert len(texts) == 3
+    module = ModuleType("kafkawire.some")
+    vars(module).update(A=1, b=before, _c=2)
+    before.__module__ = module.__name__
+    assert public(module) == ["A", "b"]
