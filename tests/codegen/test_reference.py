@@ -128,14 +128,3 @@ def test_every_number_in_a_sentence_about_codes_is_a_code() -> None:
                     assert set(codes) <= known, (one.name, its.about)
                     explained += len(codes)
     assert explained > 500
-
-
-def test_every_error_code_has_a_cause_and_what_to_do() -> None:
-    facts = reference.load_facts(SCHEMAS)
-    assert facts.advice.keys() == {entry["name"] for entry in facts.errors}
-    for name, (cause, action) in facts.advice.items():
-        words = {word.lower() for word in name.split("_")}
-        for sentence in (cause, action):
-            assert re.match(r"[A-Z]|[a-z]+[.]", sentence), name
-            assert sentence.endswith("."), name
-            assert not set(re.findall(r"\w+", sentence.lower())) <= words, name

@@ -1,4 +1,4 @@
-"""`about_check`: every shipped message and field has a sentence that adds something to its name."""
+"""`about_check`: every shipped message, field and error code has sentences that add something to its name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def schema(
     return {"name": "FooRequest", "about": about, "fields": [field], "commonStructs": []}
 
 
-def test_every_shipped_message_and_field_has_its_sentence() -> None:
+def test_everything_that_is_shipped_has_its_sentences() -> None:
     assert about_check.main([]) == 0
 
 
@@ -48,3 +48,18 @@ def test_fields_of_common_structs_are_looked_at() -> None:
         "StartTimeMs",
         "Bar.Id",
     ]
+
+
+@pytest.mark.parametrize(
+    ("advice", "problem"),
+    [
+        ({}, "FOO_FAILED: no cause and advice"),
+        ({"FOO_FAILED": ["The disk is full.", "Delete."], "BAR": ["Any.", "Any."]}, "BAR: no error has this name"),
+        ({"FOO_FAILED": ["The disk is full."]}, "FOO_FAILED: 1 texts, not a cause and advice"),
+        ({"FOO_FAILED": ["The foo failed.", "Delete."]}, "FOO_FAILED: restates the name"),
+        ({"FOO_FAILED": ["The disk is full.", "Delete"]}, "FOO_FAILED: no sentence with a full stop"),
+    ],
+)
+def test_reports_error_codes_without_a_cause_and_what_to_do(advice: dict[str, list[str]], problem: str) -> None:
+    (found,) = about_check.check_advice({"FOO_FAILED"}, advice)
+    assert found.startswith(problem)

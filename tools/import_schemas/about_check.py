@@ -1,13 +1,13 @@
 """The command: `python -m tools.import_schemas.about_check [MESSAGE...]`: sentences that are missing or add nothing.
 
 Every message and every field of `schemas/` has a sentence (`about`). It states what its name does not: unit, sentinel
-values, versions, who sets it.
+values, versions, who sets it. Every error code has two (`error_advice.json`): its cause, and what to do.
 """
 
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print each problem; return 1 where there is one."""
     wanted = set(sys.argv[1:] if arguments is None else arguments)
     problems = [problem for schema in _schemas() if not wanted or schema["name"] in wanted for problem in check(schema)]
+    if not wanted:
+        names, advice = (
+            json.loads((SCHEMAS / f"{file}.json").read_text("utf-8")) for file in ("errors", "error_advice")
+        )
+        problems += check_advice({entry["name"] for entry in names}, advice)
     for problem in problems:
         print(problem)
     if problems:
-        print(f"{len(problems)} sentences are missing or tell nothing: tools/import_schemas/about/*.json")
+        places = "tools/import_schemas/about/*.json, schemas/error_advice.json"
+        print(f"{len(problems)} sentences are missing or add nothing: {places}")
     return bool(problems)
 
 
@@ -43,6 +49,17 @@ def check(schema: dict[str, Any]) -> Iterator[str]:
     yield from _check(name, name, schema.get("about"))
     for path, field in fields_of(schema):
         yield from _check(f"{name}.{path}", f"{name} {path}", field.get("about"))
+
+
+def check_advice(errors: Set[str], advice: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What is wrong with the causes and the advice of error codes, "NAME: reason" each."""
+    for name in sorted(errors ^ advice.keys()):
+        yield f"{name}: {'no cause and advice' if name in errors else 'no error has this name'}"
+    for name, sentences in advice.items():
+        if len(sentences) != 2:
+            yield f"{name}: {len(sentences)} texts, not a cause and advice"
+        for text in sentences:
+            yield from _check(name, name, text)
 
 
 def fields_of(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
