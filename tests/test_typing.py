@@ -14,11 +14,13 @@ from kafkawire.messages import (
     CreateTopicsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
+    FetchRequest,
     ProduceRequest,
     ProduceResponse,
     TransactionLogValue,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
+from kafkawire.wire.message import Message
 from kafkawire.wire.spec import MessageSpec
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -56,6 +58,18 @@ def test_request_has_its_response_and_its_structs() -> None:
     assert_type(ProduceRequest(topic_data=(topic,)).topic_data, tuple[ProduceRequest.TopicProduceData, ...])
 
 
+def test_a_narrowed_frame_has_the_type_of_its_body() -> None:
+    data = frames.encode_request(ProduceRequest(acks=1), version=9, correlation_id=1)
+    found = frames.decode_request(data[4:])
+    assert isinstance(found, frames.Request)
+    assert_type(found, frames.Request[Message])
+    narrowed = found.narrowed(ProduceRequest)
+    assert_type(narrowed, frames.Request[ProduceRequest])
+    assert_type(narrowed.body.acks, int)
+    with pytest.raises(TypeError, match="the frame has a ProduceRequest, not a FetchRequest"):
+        found.narrowed(FetchRequest)
+
+
 def test_replace_takes_the_fields_of_the_class() -> None:
     request = ProduceRequest(acks=1)
     assert_type(request.replace(timeout_ms=5), ProduceRequest)
@@ -82,7 +96,7 @@ def test_what_is_read_is_told_apart_by_its_class() -> None:
     for item in records.read(segment):
         assert_type(item, records.Batch | records.Damage)
     frame = frames.encode_request(DescribeProducersRequest(), version=0, correlation_id=1, client_id="c")[4:]
-    assert_type(frames.decode_request(frame), frames.Request | frames.UndecodedRequest)
+    assert_type(frames.decode_request(frame), frames.Request[Message] | frames.UndecodedRequest)
     for exchange in capture.read(EXAMPLES / "capture/transactions.pcap"):
         assert_type(exchange, rows.Exchange)
     assert_type(logdir.open(EXAMPLES / "kafka-logs/one-node"), logdir.LogDirectory)

@@ -80,7 +80,8 @@ class FrameDecoder:
     def request(self, frame: bytes) -> DecodedRequest:
         """Decodes the frame of a request."""
         found = decode_request(frame, copy=False, registry=self._registry)
-        acks = found.body.acks if found.body is not None and kafka_name(found.body) == _PRODUCE_REQUEST else None
+        body: Any = found.body  # an edited message has the fields of Kafka's, and is of another class
+        acks = body.acks if body is not None and kafka_name(body) == _PRODUCE_REQUEST else None
         why = None if isinstance(found, Request) else found.reason
         return self._with_header(found, why, self._body(found.body, found.version), acks, found.body)
 
@@ -174,7 +175,7 @@ class FrameDecoder:
 
     def _with_header(
         self,
-        found: Request | UndecodedRequest,
+        found: Request[Message] | UndecodedRequest,
         why: str | None,
         body: Any,
         acks: int | None,

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import msgspec
 
 from kafkawire.errors import DecodeError, EncodeError, UnsupportedVersionError
 from kafkawire.frames.headers import API_VERSIONS, request_header_version, response_header_version
 from kafkawire.messages import REGISTRY, RequestHeader, ResponseHeader
+from kafkawire.wire.message import Message
 from kafkawire.wire.values import octets
 
 if TYPE_CHECKING:
-    from kafkawire.wire.message import Message
     from kafkawire.wire.registry import Registry
     from kafkawire.wire.values import Input
 
@@ -27,11 +27,24 @@ _UNSUPPORTED_VERSION = b"\x00\x23"  # error code 35, as the first field of an Ap
 _HEADER_START = struct.Struct(">hhi")  # api key, version, correlation id: the same in every version of the header
 
 
-class Request(msgspec.Struct, frozen=True, gc=False):
-    """A request frame: its `RequestHeader` and its message."""
+#: The message of a frame.
+M = TypeVar("M", bound=Message)
+N = TypeVar("N", bound=Message)
+
+
+class Request(msgspec.Struct, Generic[M], frozen=True, gc=False):
+    """A request frame: its `RequestHeader` and its message, of type `M` where that is known (`narrowed`)."""
 
     header: RequestHeader
-    body: Any
+    body: M
+
+    def narrowed(self, message: type[N]) -> Request[N]:
+        """The same, with a body of that type for type checkers.
+
+        Raises:
+            TypeError: the body is another message.
+        """
+        return cast("Request[N]", _checked(self, message))
 
     @property
     def api_key(self) -> int:
@@ -51,12 +64,22 @@ class Request(msgspec.Struct, frozen=True, gc=False):
         return self.header.client_id
 
 
-class Response(msgspec.Struct, frozen=True, gc=False):
+class Response(msgspec.Struct, Generic[M], frozen=True, gc=False):
     """A response frame: its `ResponseHeader`, its message, and the message's version."""
 
     header: ResponseHeader
-    body: Any
+    body: M
     version: int
+
+    def narrowed(self, message: type[N]) -> Response[N]:
+        """As that of `Request`."""
+        return cast("Response[N]", _checked(self, message))
+
+
+def _checked(frame: Request[M] | Response[M], message: type[N]) -> object:
+    if not isinstance(frame.body, message):
+        raise TypeError(f"the frame has a {frame.body.spec.name}, not a {message.spec.name}")
+    return frame
 
 
 class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
@@ -75,7 +98,7 @@ class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
     version: int | None = None
     correlation_id: int | None = None
     client_id: str | None = None
-    body: Any = None
+    body: Message | None = None
 
 
 class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
@@ -91,11 +114,13 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
     raw: bytes
     reason: str
     correlation_id: int | None = None
-    body: Any = None
+    body: Message | None = None
     version: int | None = None
 
 
-def decode_request(frame: Input, *, copy: bool = True, registry: Registry = REGISTRY) -> Request | UndecodedRequest:
+def decode_request(
+    frame: Input, *, copy: bool = True, registry: Registry = REGISTRY
+) -> Request[Message] | UndecodedRequest:
     """Decodes a request.
 
     Args:
@@ -124,7 +149,7 @@ def decode_request(frame: Input, *, copy: bool = True, registry: Registry = REGI
 
 def decode_response(
     frame: Input, *, api_key: int, version: int, copy: bool = True, registry: Registry = REGISTRY
-) -> Response | UndecodedResponse:
+) -> Response[Message] | UndecodedResponse:
     """Decodes a response.
 
     A broker that does not support an ApiVersions request's version answers with version 0 (KIP-511). The response's

@@ -339,7 +339,7 @@ class MockBroker:
         answer = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=keys)
         return Reply(frames.encode_response(answer, version=0, correlation_id=correlation_id))
 
-    async def _answered(self, request: frames.Request, step: Fault | Answer | None, address: Address) -> Reply:
+    async def _answered(self, request: frames.Request[Message], step: Fault | Answer | None, address: Address) -> Reply:
         if step is not None and not isinstance(step, Fault):
             return self._reply(request, step(request.body) if callable(step) else step)
         fault = step or Fault()
@@ -356,13 +356,13 @@ class MockBroker:
         return self._reply(request, response, shift=int(fault.wrong_correlation_id))
 
     @staticmethod
-    def _reply(request: frames.Request, response: Message | bytes, shift: int = 0) -> Reply:
+    def _reply(request: frames.Request[Message], response: Message | bytes, shift: int = 0) -> Reply:
         if isinstance(response, bytes):
             return Reply(response)
         number = (request.correlation_id + shift) & 0x7FFFFFFF if shift else request.correlation_id
         return Reply(frames.encode_response(response, version=request.version, correlation_id=number))
 
-    async def _carried_out(self, request: frames.Request, fault: Fault, address: Address) -> Message | None:
+    async def _carried_out(self, request: frames.Request[Message], fault: Fault, address: Address) -> Message | None:
         own = self._own.get(type(request.body))
         if own is not None and not fault.error:
             return own(request.body)

@@ -72,19 +72,19 @@ class RequestLog:
     """The last requests: at most `max_requests`, whose frames have at most `max_bytes`."""
 
     def __init__(self, max_requests: int = 10_000, max_bytes: int = 16 << 20) -> None:
-        self._held: deque[tuple[Request, int]] = deque()
+        self._held: deque[tuple[Request[Message], int]] = deque()
         self._bytes = 0
         self._max_requests = max_requests
         self._max_bytes = max_bytes
 
-    def add(self, request: Request, size: int) -> None:
+    def add(self, request: Request[Message], size: int) -> None:
         """Adds a request; `size`: bytes of its frame."""
         self._held.append((request, size))
         self._bytes += size
         while len(self._held) > self._max_requests or self._bytes > self._max_bytes:
             self._bytes -= self._held.popleft()[1]
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[Request[Message]]:
         return (request for request, _ in tuple(self._held))
 
     def __len__(self) -> int:
