@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -261,14 +262,19 @@ def _default(field: FieldModel) -> str:
 
 # Imports -------------------------------------------------------------------------------------------------------------
 
-#: A name that is neither an attribute nor an argument's.
-_NAME = re.compile(r"(?<![\w.])[A-Za-z]\w*\b(?!=[^=])")
-_STRINGS = re.compile(r'"""(?s:.*?)"""|"(?:[^"\\\n]|\\.)*"')
-
 
 def _imports(source: str) -> list[str]:
     """The imports of a module's text."""
-    used = set(_NAME.findall(_STRINGS.sub("", source)))
+    used = set[str]()
+    for statement in ast.parse(source).body:
+        body = statement.body if isinstance(statement, ast.FunctionDef) else []
+        inside = [node for line in body for node in ast.walk(line) if isinstance(node, ast.Name)]
+        # What a function assigns is its own: fields may be named as functions of the module are.
+        own = {node.id for node in inside if isinstance(node.ctx, ast.Store)}
+        used |= {node.id for node in inside} - own
+        if isinstance(statement, ast.FunctionDef):
+            statement.body = []
+        used |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     lines = [f"import {module}" for module in ("uuid",) if module in used]
     if "partial" in used:
         lines.append("from functools import partial")

@@ -8,6 +8,7 @@ functions that loop.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -23,6 +24,10 @@ from kafkawire.wire.strides import CODES, is_strided
 _PLURALS = {BYTES: "blobs", RECORDS: "blobs"}
 #: Names of run constants cannot hold "?"; there is no struct code "t".
 _SPELLING = str.maketrans({"?": "t"})
+
+
+#: The variable, and neither the end of another name nor an attribute.
+_WIRE = re.compile(r"(?<![\w.])wire\.")
 
 
 @dataclass(slots=True)
@@ -89,11 +94,11 @@ class StructCode:
 
     @property
     def reads_forms(self) -> bool:
-        return any("wire." in line for block in self.blocks for line in block.read)
+        return any(_WIRE.search(line) for block in self.blocks for line in block.read)
 
     @property
     def writes_forms(self) -> bool:
-        return any("wire." in line for block in self.blocks for line in block.write)
+        return any(_WIRE.search(line) for block in self.blocks for line in block.write)
 
 
 @dataclass(slots=True)
