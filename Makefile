@@ -10,8 +10,8 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
-#: Tests that run side by side. While one waits for a broker or for Spark, others work: three on two cores.
-WORKERS ?= 3
+#: Tests that run side by side. While one waits for a broker or for Spark, others work: four on two cores.
+WORKERS ?= 4
 
 #: Compiled modules are kept whatever the shell says: tests start hundreds of Python processes, each of which would
 #: compile this package anew.

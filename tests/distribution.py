@@ -18,6 +18,9 @@ import pytest
 
 #: What is started once a worker -> the files that use it, as prefixes of their paths.
 SHARED = {
+    # These start Spark for themselves.
+    "lake": ("tests/spark/test_spark_lake.py",),
+    "clusters": ("tests/spark/test_spark_on_clusters.py",),
     "spark": ("tests/spark/", "tests/cli/test_cli_audit.py"),
     "broker": (
         "tests/cli/test_cli_txn.py",

@@ -21,7 +21,7 @@ from kafkawire.codegen import defaults, load, names, versions
 from kafkawire.codegen.importing import sources
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import file_names, text_files
-from kafkawire.messages import ApiVersionsRequest, SaslAuthenticateRequest
+from kafkawire.messages import REGISTRY, ApiVersionsRequest, SaslAuthenticateRequest
 from kafkawire.printable import printable
 from kafkawire.records import secrets
 from kafkawire.rows import Audit, Exchange
@@ -80,7 +80,7 @@ WORK: dict[str, Callable[[str], Any]] = {
     "secret configurations": secrets.is_secret_config,
     "kinds of problems": _in_summary,
     "filters of a capture": _filtered,
-    "--api": capture_options._known_api,
+    "--api": lambda text_: capture_options._known_api(text_, REGISTRY),
     "hex": lambda text_: arguments.hex_bytes(text_, None),
     "--offset": ranges.offset_range,
     "--time": ranges.time_range,

@@ -136,6 +136,7 @@ CASES = [
     Case("dump", given("@broken", "--index-sanity-check"), (), (0, PARTLY)),
     Case("dump", given("@broken"), FILE_NAMES, (WRONG, PARTLY)),
     Case("dump", given(f"no {LONG_FILE}"), FILE_NAMES[:2], (USAGE,)),
+    Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
     Case("audit", given("@logs", "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
     Case("audit", given("@broken"), (), (WRONG, PARTLY)),
     Case("txn list", txn(), NAMES),
