@@ -18,6 +18,7 @@ import site
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import venv
 from collections.abc import Iterable, Iterator
@@ -33,13 +34,14 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import kafkawire
-from kafkawire import logdir, transactions
+from kafkawire import load_schemas, logdir, transactions
 from kafkawire.records import Batch
 from kafkawire.spark import capture_reader, segment_columns
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from tests.audit_logs import NOON, LogDirectory
+from tests.own_schemas import ORDER, write
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tests.spark.clusters import Cluster, call
 from tools.recordings.archive import unpacked
@@ -154,7 +156,13 @@ def tables(spark: SparkSession) -> dict[str, list[Any]]:
         (from_kafka_message(bare, name, version) == struct).alias("alike"),
     )
     decoded = message_table(values, "value", name, "prefix", keep=["offset"], columns=["producer_id"])
+    with tempfile.TemporaryDirectory() as folder:  # gone before a worker decodes
+        schemas = write(Path(folder, "schemas"), ORDER)
+        data = load_schemas(schemas).OrderValue(customer="me", amount=7).encode(1)
+        order = from_kafka_message("value", "OrderValue", 1, {"schemaDirectory": str(schemas)})
+    orders = spark.createDataFrame([(data,)], "value binary").select(order.alias("order"))
     return {
+        "orders": [[row.order.customer, row.order.amount] for row in orders.collect()],
         "records": digest(records, RECORDS),
         "exchanges": digest(exchanges, EXCHANGES),
         "same": sorted((row.same, row.alike) for row in back.collect()),
@@ -244,6 +252,7 @@ def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
     assert said["exchanges"] == digest_of(found, EXCHANGES)
     assert len(said["same"]) == len(said["ids"]) > 10
     assert all(same == [True, True] for same in said["same"])
+    assert said["orders"] == [["me", 7]]
 
 
 # The answers -------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def _audit(rounds: int) -> Result:
         def local() -> object:
             return transactions.audit(logdir.open(folder))
 
-        expected = transactions.audit(logdir.open(folder))
+        expected = transactions.audit(logdir.open(folder), paths=(folder,))
         timings |= _in_turn({LOCAL: local}, rounds)
         for name, master in ((SPARK_ONE, "local[1]"), (SPARK, "local[2]")):
             with local_session(master) as session:
