@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tools.bench import __main__ as command
@@ -16,7 +17,7 @@ from tools.bench.contestants import Contestant, Entrant, python_peer
 from tools.bench.job import AbsentError
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import _SHAPES, _peak, child_peak
-from tools.bench.results import Result
+from tools.bench.results import BenchRun, Result
 from tools.bench.sample_data import ROOT
 from tools.bench.startup import startup
 
@@ -175,3 +176,20 @@ def test_peak_of_a_command_does_not_include_that_of_the_process_that_measures() 
     assert large is not None
     assert small < 64 << 20 < 128 << 20 < large < len(mine)
     assert child_peak([sys.executable, "-c", "raise SystemExit(2)"], os.environ) is None
+
+
+@pytest.mark.slow
+def test_an_error_in_one_room_keeps_what_others_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(rounds: int) -> list[Result]:
+        raise BenchError("no start was measured")
+
+    kept = tmp_path / "run.json"
+    monkeypatch.setattr(command, "startup", fail)
+    wanted = ["--only", "startup/import", "--only", "encode/TransactionLogValue"]
+    assert command.main([*wanted, "--rounds", "1", "--seconds", "0.001", "--json", str(kept)]) == 1
+    assert [result.key for result in msgspec.json.decode(kept.read_bytes(), type=BenchRun).results] == [
+        "encode/TransactionLogValue"
+    ]
+    assert capsys.readouterr().err.endswith("error: no start was measured\n")

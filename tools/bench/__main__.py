@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -24,7 +24,7 @@ from tools.bench.machine_info import machine
 from tools.bench.measurement import BenchError, measure
 from tools.bench.peak_memory import capture_peaks, peaks
 from tools.bench.report import markdown, show
-from tools.bench.results import BenchRun
+from tools.bench.results import BenchRun, Result
 from tools.bench.sample_data import ROOT
 from tools.bench.spark import KEYS as SPARK
 from tools.bench.spark import spark
@@ -62,7 +62,8 @@ def stated(arguments: argparse.Namespace) -> list[str]:
     return words + [f"--{name}" for name in ("large", "instructions", "write") if getattr(arguments, name)]
 
 
-def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
+def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, list[str]]:
+    """All that could be measured, and why something could not: an error in one room costs no other room's figures."""
     load, start = os.getloadavg()[0], time.monotonic()
     wanted = arguments.only or [""]
     inputs = Inputs()
@@ -75,7 +76,15 @@ def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
     if arguments.instructions and not instruction_counts.available():
         raise BenchError("instructions are counted by valgrind, which is not installed")
-    results = []
+    results: list[Result] = []
+    errors: list[str] = []
+
+    def collect(measured: Callable[[], Iterable[Result]]) -> None:
+        try:
+            results.extend(measured())
+        except BenchError as error:
+            errors.append(str(error))
+
     for case in cases(inputs, is_wanted):
         result = measure(
             case,
@@ -88,33 +97,35 @@ def _run(arguments: argparse.Namespace, console: Console) -> BenchRun:
             result = msgspec.structs.replace(result, instructions=tuple(instruction_counts.instructions(case, result)))
         results.append(result)
     if any(map(is_wanted, STARTUP)):
-        results += startup(arguments.rounds)
+        collect(lambda: startup(arguments.rounds))
     if is_wanted(WIRESHARK):
-        results += dissectors(arguments.rounds)
+        collect(lambda: dissectors(arguments.rounds))
     if is_wanted(TRANSACTIONS):
-        results += transactions(arguments.rounds)
+        collect(lambda: transactions(arguments.rounds))
     if any(map(is_wanted, SPARK)):
-        results += spark(arguments.rounds, is_wanted)
+        collect(lambda: spark(arguments.rounds, is_wanted))
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]
     command = "make bench" if len(sys.argv) < 2 else f"python -m tools.bench {shlex.join(stated(arguments))}"
-    return BenchRun(
+    run = BenchRun(
         machine=machine(command, load, (time.monotonic() - start) / 60),
         rounds=arguments.rounds,
         results=tuple(results),
         peaks=tuple(found),
     )
+    return run, errors
 
 
 def main(words: Sequence[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if words is None else words)
     console = Console(stderr=False)
+    errors: list[str] = []
     try:
         before = PAGE.read_text("utf-8") if arguments.write and PAGE.exists() else ""
         keep_sections("", before)  # fails for broken markers before the measurement, not after it
         if arguments.source:
             run = msgspec.json.decode(arguments.source.read_bytes(), type=BenchRun)
         else:
-            run = _run(arguments, Console(stderr=True))
+            run, errors = _run(arguments, Console(stderr=True))
     except BenchError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -124,9 +135,11 @@ def main(words: Sequence[str] | None = None) -> int:
     show(run, console)
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
-    if arguments.write:
+    for text in errors:
+        print(f"error: {text}", file=sys.stderr)
+    if arguments.write and not errors:
         PAGE.write_text(keep_sections(markdown(run), before), "utf-8")
-    return 0
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":
