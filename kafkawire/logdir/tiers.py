@@ -1,8 +1,9 @@
 """A partition's log in a tier and on a broker, as one (KIP-405): each offset once, along the replica's leader epochs.
 
-A tier holds segments that were copied by the leaders of their time. Their borders differ from a follower's, they
-overlap where the leader changed, and after an unclean election the tier keeps what the log has lost. A later copy
-reaches farther than an earlier one, so the log is the segments in order, each up to where the next begins.
+A tier holds segments that were copied by the leaders of their time. A follower's segments have other borders: where the
+leader changed, copies overlap, and a later one may begin before an earlier one. After an unclean election the tier
+keeps what the log has lost. So the log is a chain of copies, each the one that reaches farthest of those that begin
+within the one before, and read up to where the next begins.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 #: Of `RemoteLogSegmentState`.
 COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = range(4)
-_FINISHED_ONLY = frozenset({COPY_FINISHED})
 
 
 class TieredSegment(NamedTuple):
@@ -119,31 +119,59 @@ def joined(
     Returns:
         Files whose `limit` is where the next one takes over.
     """
-    end = (local[0].offset or 0) if local else None
-    usable: dict[int, tuple[LogFile, int | None]] = {}
-    for file in sorted(tiered, key=lambda file: (file.offset or 0, file.path)):
+    copies = []
+    for file in tiered:
+        known = metadata.get(segment_id(file))
+        if metadata and (known is None or known.state != COPY_FINISHED):
+            continue
         base = file.offset or 0
-        known = metadata.get(segment_id(file))
-        if (end is not None and base >= end) or (metadata and (known is None or known.state not in _FINISHED_ONLY)):
-            continue
+        end = known.end + 1 if known is not None and known.end >= 0 else _end(file)
         left_at = leaves_lineage(_epochs(file), lineage, base)
-        if left_at == base:
-            continue
-        # Copied twice from the same offset on: the one that has more of the log.
-        if base not in usable or (left_at or _FAR, _bytes(file)) > (usable[base][1] or _FAR, _bytes(usable[base][0])):
-            usable[base] = file, left_at
-    found, bases = [], sorted(usable)
-    for first, following in zip_longest(bases, bases[1:], fillvalue=end):
-        assert first is not None
-        if following is not None and following <= log_start:
-            continue
-        file, left_at = usable[first]
-        cuts = [offset for offset in (left_at, following) if offset is not None]
-        known = metadata.get(segment_id(file))
-        if cuts and (known is None or known.end < 0 or known.end >= min(cuts)):
-            file = replace(file, limit=_position(file, min(cuts)))
-        found.append(file)
+        if left_at is not None and left_at < end:
+            end, file = left_at, replace(file, limit=_position(file, left_at))
+        if end > base:
+            copies.append(_Copy(base, end, file))
+    stop = (local[0].offset or 0) if local else None
+    chain = _chain(sorted(copies, key=lambda copy: copy[:2]), log_start, _FAR if stop is None else stop)
+    found = []
+    following: int | None
+    for copy, following in zip(chain, [*(after.base for after in chain[1:]), stop], strict=False):
+        if following is not None and following < copy.end:
+            found.append(replace(copy.file, limit=_position(copy.file, following)))
+        else:
+            found.append(copy.file)
     return (*found, *local)
+
+
+class _Copy(NamedTuple):
+    """A copy of a segment: its first offset, and the one behind the last that belongs to the log."""
+
+    base: int
+    end: int
+    file: LogFile
+
+
+def _chain(copies: Sequence[_Copy], start: int, stop: int) -> list[_Copy]:
+    """The copies that cover the offsets from `start` up to `stop`, as far as there are some.
+
+    Args:
+        copies: by their first offset.
+    """
+    chain: list[_Copy] = []
+    reached, farthest, at = start, None, 0
+    while reached < stop:
+        while at < len(copies) and copies[at].base <= reached:
+            if farthest is None or copies[at].end > farthest.end:
+                farthest = copies[at]
+            at += 1
+        if farthest is not None and farthest.end > reached:
+            chain.append(farthest)
+            reached = farthest.end
+        elif at < len(copies):
+            reached = copies[at].base  # offsets are missing before it
+        else:
+            break
+    return chain
 
 
 _FAR = 1 << 63
@@ -202,6 +230,19 @@ def _epochs(file: LogFile) -> list[EpochLine]:
 def epoch_lines(data: bytes | Damage) -> list[EpochLine]:
     """The readable lines of a `leader-epoch-checkpoint`."""
     return [] if isinstance(data, Damage) else [line for line in leader_epochs(data) if isinstance(line, EpochLine)]
+
+
+def _end(file: LogFile) -> int:
+    """The offset behind the last of a segment; that behind its first one where no batch can be read."""
+    end = (file.offset or 0) + 1
+    try:
+        start = start_position(file, Selection(offsets=(_FAR - 1, None)))
+        for batch in file.batches(start=start, check_crc=False):
+            if isinstance(batch, Batch):
+                end = max(end, batch.last_offset + 1)
+    except OSError:  # reading the segment reports it
+        pass
+    return end
 
 
 def _bytes(file: LogFile) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, records, transactions
@@ -85,6 +85,30 @@ def test_audit_of_log_and_tier_holds_every_rule_that_the_local_log_alone_cannot_
         assert both[check][1] > local[check][1]
 
 
+def test_damage_in_a_tier_is_reported_once_for_all_replicas(tmp_path: Path) -> None:
+    root = shutil.copytree(folder(), tmp_path / "copy")
+    segment = sorted((root / "tier").rglob("*.log"))[2]
+    data = bytearray(segment.read_bytes())
+    data[40] ^= 0xFF
+    segment.write_bytes(data)
+    audit = transactions.audit(logdir.open(root / "node-1", root / "node-2", root / "tier"))
+    assert [(one.file, one.reason) for one in audit.damage] == [(str(segment), "crc_mismatch")]
+
+
+def test_audit_names_folders_with_segments_that_it_did_not_read(tmp_path: Path) -> None:
+    """The layout of another plugin, and a partition's directory that was renamed."""
+    (segment,) = (folder() / "node-1" / "__transaction_state-0").glob("*.log")
+    plugin, renamed = tmp_path / f"orders-{TOPIC_ID}" / "0", tmp_path / "orders-0 (copy)"
+    for place, name in ((plugin, f"{0:020}-vUD2ok5iQti4la3FU6DE-Q.log"), (renamed, segment.name)):
+        place.mkdir(parents=True)
+        shutil.copy(segment, place / name)
+    read = transactions.audit(logdir.open(folder() / "node-1", tmp_path)).read
+    assert not read.complete
+    assert [gap for gap in read.gaps if str(tmp_path) in gap] == [
+        f"{place} was not read: it holds segments, and its name is no partition's" for place in (renamed, plugin)
+    ]
+
+
 def test_copies_that_are_not_finished_or_are_being_deleted_are_no_part_of_the_log() -> None:
     directory = logdir.open(folder() / "node-1", folder() / "tier")
     partition, metadata = orders(directory), directory.tier_metadata
@@ -135,6 +159,7 @@ def test_a_segment_leaves_the_lineage_where_its_epoch_differs(
     assert tiers.leaves_lineage(lines(epochs), lines(lineage), base) == expected
 
 
+@example([1, 1, 1, 1], [{1, 2}, set()], 3)  # a later copy that begins before earlier ones
 @given(
     st.lists(st.integers(1, 4), min_size=4, max_size=14),
     st.lists(st.sets(st.integers(0, 13), max_size=4), min_size=1, max_size=3),
