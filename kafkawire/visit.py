@@ -11,7 +11,7 @@ metadata, enclosed requests. Neither is what only the request explains, such as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -58,7 +58,11 @@ def find(message: Struct, *kinds: str) -> Iterator[Found]:
     Args:
         message: a message, or a struct of one.
         kinds: those to look for; all of them by default.
+
+    Raises:
+        ValueError: there is no kind of that name.
     """
+    _check_kinds(kinds)
     return _find(message, frozenset(kinds or _KINDS), "")
 
 
@@ -69,9 +73,7 @@ def rewrite(message: M, rewrites: Mapping[str, Rewrite]) -> M:
         message: a message, or a struct of one.
         rewrites: kind -> function of a value as `find` has it. Each element of an array is one value.
     """
-    unknown = rewrites.keys() - _KINDS
-    if unknown:
-        raise ValueError(f"no kinds of values: {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KINDS))}")
+    _check_kinds(rewrites)
     changes: dict[str, Any] = {}
     for site in _sites(type(message)):
         held = getattr(message, site.attribute)
@@ -125,6 +127,11 @@ _NAMED_IN = {
 _RESOURCES = {2: TOPIC_NAME, 3: GROUP_ID, 5: TRANSACTIONAL_ID, 32: GROUP_ID}
 #: Name of a host's field -> that of its port. A host without a port is a client's, or that of an access rule.
 _PORTS = {"Host": "Port", "HostName": "Port", "V0Host": "V0Port"}
+
+
+def _check_kinds(kinds: Iterable[str]) -> None:
+    if unknown := set(kinds) - _KINDS:
+        raise ValueError(f"no kinds of values: {', '.join(sorted(unknown))}; there are {', '.join(sorted(_KINDS))}")
 
 
 class _Site(NamedTuple):

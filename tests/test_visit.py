@@ -75,6 +75,8 @@ def test_what_is_not_changed_stays_the_same_object() -> None:
 def test_refuses_unknown_kinds() -> None:
     with pytest.raises(ValueError, match="no kinds of values: topic; there are brokerId, endpoint, groupId"):
         visit.rewrite(METADATA, {"topic": str})
+    with pytest.raises(ValueError, match="no kinds of values: topic"):
+        visit.find(METADATA, "topic")
 
 
 def test_what_stands_for_none_is_left_alone() -> None:
