@@ -351,6 +351,10 @@ def test_client_of_this_package_finds_a_hanging_transaction() -> None:
             await asyncio.to_thread(_write_late, broker.address)
             async with Admin.connect(broker.address) as admin:
                 place = TopicPartition("orders", 0)
+                search = await admin.find_hanging_transactions()
+                assert [(one.verdict, one.topic, one.start_offset) for one in search.findings] == [
+                    ("hanging", "orders", 0)
+                ]
                 (state,) = (await admin.describe_producers([place]))[place]
                 assert state.transaction_start_offset == 0
                 await admin.abort_transaction(place, start_offset=0)

@@ -1,4 +1,5 @@
-"""The topics of a mock broker, and the requests about the cluster: Metadata, CreateTopics, FindCoordinator."""
+"""The topics of a mock broker, and the requests about the cluster: Metadata, CreateTopics, FindCoordinator,
+DescribeConfigs, DescribeAcls."""
 
 from __future__ import annotations
 
@@ -10,6 +11,10 @@ from kafkawire.kafka_errors import CODES
 from kafkawire.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DescribeAclsRequest,
+    DescribeAclsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
@@ -17,6 +22,8 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.create_topics_request import CreatableTopic
 from kafkawire.messages.create_topics_response import CreatableTopicResult
+from kafkawire.messages.describe_configs_request import DescribeConfigsResource
+from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.messages.find_coordinator_response import Coordinator
 from kafkawire.messages.metadata_response import (
     MetadataResponseBroker,
@@ -25,6 +32,7 @@ from kafkawire.messages.metadata_response import (
 )
 from kafkawire.testing.state.call import MAX_ENTRIES, Call, Handlers
 from kafkawire.testing.state.partition_log import LEADER_EPOCH, PartitionLog
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
 
 UNKNOWN_TOPIC_OR_PARTITION = CODES["UNKNOWN_TOPIC_OR_PARTITION"]
 UNKNOWN_TOPIC_ID = CODES["UNKNOWN_TOPIC_ID"]
@@ -32,6 +40,7 @@ INVALID_TOPIC_EXCEPTION = CODES["INVALID_TOPIC_EXCEPTION"]
 TOPIC_ALREADY_EXISTS = CODES["TOPIC_ALREADY_EXISTS"]
 INVALID_PARTITIONS = CODES["INVALID_PARTITIONS"]
 INVALID_REQUEST = CODES["INVALID_REQUEST"]
+SECURITY_DISABLED = CODES["SECURITY_DISABLED"]
 
 NODE_ID = 1
 CLUSTER_ID = "kafkawire-mock"
@@ -40,6 +49,10 @@ _NO_ID = UUID(int=0)
 _NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}", re.ASCII)
 _DEFAULT = -1
 _KEY_TYPES = (0, 1)  # groups, transactional ids
+_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4  # ConfigResource.Type
+_DEFAULT_CONFIG, _INT = 5, 3  # DescribeConfigsResponse.ConfigSource, ConfigType
+#: Settings of the broker that clients ask for; topics have none of their own.
+_SETTINGS = {"transaction.max.timeout.ms": str(MAX_TIMEOUT_MS)}
 
 
 class Topic:
@@ -68,6 +81,8 @@ class Topics:
             MetadataRequest: (self.metadata, range(14)),
             CreateTopicsRequest: (self.create_topics, range(2, 8)),
             FindCoordinatorRequest: (self.find_coordinator, range(7)),
+            DescribeConfigsRequest: (self.describe_configs, range(1, 5)),
+            DescribeAclsRequest: (self.describe_acls, range(1, 4)),
         }
 
     def create(self, name: str, partitions: int) -> int:
@@ -182,3 +197,36 @@ class Topics:
                 for key in request.coordinator_keys
             )
         )
+
+    def describe_configs(self, call: Call) -> DescribeConfigsResponse:
+        request: DescribeConfigsRequest = call.body
+        return DescribeConfigsResponse(results=tuple(self._configs(call, wanted) for wanted in request.resources))
+
+    def _configs(self, call: Call, wanted: DescribeConfigsResource) -> DescribeConfigsResult:
+        error, settings = call.error, {}
+        if wanted.resource_type == _BROKER_RESOURCE and wanted.resource_name == str(NODE_ID):
+            settings = _SETTINGS
+        elif wanted.resource_type == _TOPIC_RESOURCE:
+            topic = self.topic(wanted.resource_name)
+            error = error or (topic if isinstance(topic, int) else 0)
+        else:
+            error = error or INVALID_REQUEST
+        asked = settings if wanted.configuration_keys is None else settings.keys() & set(wanted.configuration_keys)
+        return DescribeConfigsResult(
+            error_code=error,
+            error_message=None,
+            resource_type=wanted.resource_type,
+            resource_name=wanted.resource_name,
+            configs=tuple(
+                DescribeConfigsResourceResult(
+                    name=name, value=settings[name], config_source=_DEFAULT_CONFIG, config_type=_INT, documentation=None
+                )
+                for name in sorted(asked)
+                if not error
+            ),
+        )
+
+    @staticmethod
+    def describe_acls(call: Call) -> DescribeAclsResponse:
+        """There is no authorizer."""
+        return DescribeAclsResponse(error_code=call.error or SECURITY_DISABLED, error_message=None)

@@ -46,6 +46,7 @@ from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Ha
 from kafkawire.testing.state.partition_log import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
 from kafkawire.testing.state.topics import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, Topics
 from kafkawire.transactions import coordinator_machine as machine
+from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.transactions.coordinator_rules import PREPARED, STATES, partition_of_id, timed_out
 
@@ -56,7 +57,6 @@ TRANSACTION_ABORTABLE = CODES["TRANSACTION_ABORTABLE"]
 OFFSETS_TOPIC = "__consumer_offsets"
 _OFFSETS_PARTITIONS = 50
 _COORDINATOR_EPOCH = 0
-_MAX_TIMEOUT_MS = 900_000
 _FIRST_PRODUCER_ID = 1000
 
 #: Request -> the first version that knows PRODUCER_FENCED; before it the answer is INVALID_PRODUCER_EPOCH.
@@ -223,7 +223,7 @@ class Transactions:
             return InitProducerIdResponse(error_code=call.error or INVALID_REQUEST, producer_epoch=-1)
         if name is None:
             return InitProducerIdResponse(producer_id=self._new_producer_id(), producer_epoch=0)
-        timeout_ms = machine.timeout_of(request.transaction_timeout_ms, _MAX_TIMEOUT_MS)
+        timeout_ms = machine.timeout_of(request.transaction_timeout_ms, MAX_TIMEOUT_MS)
         if timeout_ms is None:
             return InitProducerIdResponse(error_code=machine.INVALID_TRANSACTION_TIMEOUT, producer_epoch=-1)
         before = self.ids.get(name)
