@@ -161,13 +161,14 @@ def _package_registry(parent: str, name: str) -> Registry:
     return registry
 
 
-def message_of(registry: Registry, bare: str) -> type[Message]:
-    """The class of a message of a registry; a usage error where it has none of the name."""
+def message_of(registry: Registry, bare: str, option: str | None = None) -> type[Message]:
+    """The class of a message of a registry; a usage error, of that option, where it has none of the name."""
     try:
         return registry.load(registry.entry(bare))
     except LookupError as error:
         text = str(error.args[0])
-        raise typer.BadParameter(text if "; near:" in text else f"{text}; `kafkawire schema list` names all") from None
+        text = text if "; near:" in text else f"{text}; `kafkawire schema list` names all"
+        raise typer.BadParameter(text, param_hint=option) from None
 
 
 def message_version(message: type[Message], version: int | None) -> int:

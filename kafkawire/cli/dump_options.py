@@ -177,7 +177,7 @@ def _message_format(text: str, registry: Registry, option: str) -> MessageFormat
     from kafkawire.records import MessageFormat
 
     name, at, version = text.partition("@")
-    message = arguments.message_of(registry, name)
+    message = arguments.message_of(registry, name, option)
     valid = message.spec.valid_versions
     if version == "prefix":
         return MessageFormat(message, None)

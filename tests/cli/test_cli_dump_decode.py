@@ -112,7 +112,7 @@ def test_a_message_with_the_name_of_kafkas_is_not_taken_for_it(run: Run, logs: P
     [
         ("orders", "'orders' is not TOPIC=MESSAGE"),
         ("=OrderValue", "is not TOPIC=MESSAGE"),
-        ("orders=OrderVal@1", "near: OrderValue"),
+        ("orders=OrderVal@1", "--decode: no message is named 'OrderVal'; near: OrderValue"),
         ("order=OrderValue@1", "the paths hold no topic 'order'; near: orders"),
         ("orders=OrderValue", "OrderValue has the versions 0-1: give one of them, OrderValue@1, or OrderValue@prefix"),
         ("orders=OrderValue@2", "has the versions 0-1"),
