@@ -39,6 +39,7 @@ from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.facts import Owner, Place
 from kafkawire.transactions.part_scan import PART_BYTES
 from kafkawire.transactions.replica_facts import ReplicaFacts
+from kafkawire.transactions.replica_files import gaps_of
 from kafkawire.transactions.settings import Settings
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class _AuditJob(NamedTuple):
             metadata=found.metadata,
             clusters=found.clusters,
             damage=tuple(damage + [one for replica in replicas for one in replica.damage]),
-            gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in found.unreadable),
+            gaps=gaps_of(found.unreadable),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,
             histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
             producers=[replica.producers for replica in replicas],

@@ -23,6 +23,7 @@ from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.transactions.replica_files import outside_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -189,6 +190,8 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
         files = files_of(folder.store, found.path, found.names)
         if partition is None:
             known = [file for file in files if file.kind != UNKNOWN]
+            for outside in outside_partitions(files):
+                yield _other(UNREADABLE, folder, os.fsencode(found.path), outside)
         else:
             known = [files[0]]
             yield from _replica(folder, found, files)

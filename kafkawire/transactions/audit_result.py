@@ -77,7 +77,8 @@ def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
         ),
         findings=tuple(findings),
         violations=tuple(violations(placed)),
-        damage=tuple(sorted(damage, key=lambda d: (d.file or "", d.position or 0))),
+        # A tier's damage is that of each replica whose log it begins.
+        damage=tuple(sorted(dict.fromkeys(damage), key=lambda d: (d.file or "", d.position or 0))),
         answers=answers,
     )
 

@@ -18,7 +18,7 @@ from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
-from kafkawire.transactions.replica_files import replicas
+from kafkawire.transactions.replica_files import gaps_of, outside_partitions, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
 
@@ -137,7 +137,7 @@ def facts_of(
             [rows.DamageRow.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
             + [damage for replica in found for damage in replica.damage]
         ),
-        gaps=tuple(f"{one.path} could not be listed: {one.reason}" for one in directory.unreadable),
+        gaps=gaps_of([*directory.unreadable, *outside_partitions(directory.files)]),
         answers=[placed for replica in found for placed in replica.answers],
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
         endings=[replica.endings for replica in found],

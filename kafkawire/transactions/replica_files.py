@@ -3,10 +3,11 @@ exception."""
 
 from __future__ import annotations
 
-from os.path import realpath
+from collections.abc import Iterable
+from os.path import dirname, realpath
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.logdir import LogDirectory, LogFile, Partition, Unreadable
 from kafkawire.logdir.file_names import TIERED
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
@@ -23,6 +24,17 @@ def replicas(directory: LogDirectory) -> list[Partition]:
         if (alone or not partition.state) and partition.segments:
             found.setdefault(realpath(partition.path), partition)
     return list(found.values())
+
+
+def outside_partitions(files: Iterable[LogFile]) -> list[Unreadable]:
+    """The folders that hold segments and have no partition's name: a renamed copy, or a tier of another layout."""
+    folders = {dirname(file.path): None for file in files if file.kind == "log" and not file.state and not file.topic}
+    return [Unreadable(folder, "it holds segments, and its name is no partition's") for folder in folders]
+
+
+def gaps_of(unread: Iterable[Unreadable]) -> tuple[str, ...]:
+    """What was not read, as sentences."""
+    return tuple(f"{one.path} was not read: {one.reason}" for one in unread)
 
 
 def place_of(partition: Partition) -> Place:

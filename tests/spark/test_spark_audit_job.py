@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from kafkawire.transactions.part_scan import PART_BYTES
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import CASES, SEEDS
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +49,20 @@ def test_real_log_directories_give_the_local_answer(spark: SparkSession, part_by
     local, by_spark = both(spark, Settings(), str(EXAMPLES), part_bytes=part_bytes)
     assert by_spark == local
     assert {finding.verdict for finding in local.findings} == {"hanging", "not_hanging"}
+
+
+def test_tiers_and_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkawire import spark as room
+
+    recorded, renamed = unpacked("tiered-storage"), tmp_path / "orders-0 (copy)"
+    shutil.copytree(recorded / "node-1" / "orders-0", renamed)
+    (tier,) = (recorded / "tier").glob("*/orders-0-*")
+    read = room.audit([str(recorded / "node-1"), str(recorded / "tier"), str(tmp_path)], spark=spark).read
+    assert not read.complete
+    assert [gap for gap in read.gaps if "was not read" in gap] == [
+        f"{tier} was not read: it is in a tier (KIP-405), which the audit on Spark does not join",
+        f"{renamed} was not read: it holds segments, and its name is no partition's",
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
