@@ -21,6 +21,7 @@ from kafkawire.wire.fields import (
     sibling,
     struct,
 )
+from kafkawire.wire.generated import strided
 from kafkawire.wire.message import Codec, Message, Struct
 from kafkawire.wire.read import (
     Elements,
@@ -41,7 +42,6 @@ from kafkawire.wire.read import (
     run,
 )
 from kafkawire.wire.spec import MessageSpec, StructSpec
-from kafkawire.wire.strides import strided
 from kafkawire.wire.tags import NO_TAGS, Tag, Tags, read_tags, read_unknown_tags, unknown_tags, write_tags
 from kafkawire.wire.values import BOOLS, NO_FIELDS, ZERO_UUID, Buffer, TaggedField
 from kafkawire.wire.write import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkawire.wire import read, write
 from kafkawire.wire.values import Buffer, octets
@@ -12,6 +12,7 @@ from kafkawire.wire.values import Buffer, octets
 if TYPE_CHECKING:
     from kafkawire.wire.values import Input
 
+T = TypeVar("T")
 #: Buffer, position and version -> the message and the position behind it.
 Decode = Callable[[Buffer, int, int], tuple[Any, int]]
 #: Writes a message in a version.
@@ -31,6 +32,25 @@ def owned(
         return found
     found = run(bytes(view[offset : found[1]]), 0)
     return found and (found[0], offset + found[1])
+
+
+def strided(cls: type[T]) -> Callable[[read.Items[T]], read.Items[T]]:
+    """Decorates what reads elements of a class one by one: many are read at once in versions whose layout allows it."""
+
+    def decorate(items: read.Items[T]) -> read.Items[T]:
+        readers: dict[int, Callable[[Buffer, int, int], read.Elements[T]]] = {}
+
+        def read_items(b: Buffer, p: int, n: int, version: int) -> read.Elements[T]:
+            reader = readers.get(version)
+            if reader is None:
+                from kafkawire.wire.strides import reader as reader_of
+
+                reader = readers[version] = reader_of(cls, items, version)
+            return reader(b, p, n)
+
+        return read_items
+
+    return decorate
 
 
 class Generated:

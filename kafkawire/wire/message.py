@@ -2,7 +2,7 @@
 
 A message is a frozen value without a version; the version is given to `decode` and `encode`. An engine runs first, the
 native one or the generated functions; when it cannot read or write something, the interpreter replays it and raises
-the error that explains.
+the error that explains. What most programs never use is imported where it is used.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ import msgspec
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire import fields
 from kafkawire.wire.backend import native
-from kafkawire.wire.bounded_repr import bounded_repr
 from kafkawire.wire.generated import Decode, Encode, Generated, owned
-from kafkawire.wire.interpreter import Decoder, Encoder, allocation_limit
 from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, Layout, Table
 from kafkawire.wire.lowering import is_guarded, lower
 from kafkawire.wire.spec import MessageSpec, StructSpec
-from kafkawire.wire.unsupported import Unsupported, fitted, unsupported
 from kafkawire.wire.values import Buffer, TaggedField, octets
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from kafkawire.wire.unsupported import Unsupported
     from kafkawire.wire.values import Input
 
 P = ParamSpec("P")
@@ -78,6 +76,8 @@ class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_
             )
 
     def __repr__(self) -> str:
+        from kafkawire.wire.bounded_repr import bounded_repr
+
         return bounded_repr(self)
 
 
@@ -147,6 +147,8 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         Raises:
             UnsupportedVersionError: the message does not have the version.
         """
+        from kafkawire.wire.unsupported import fitted
+
         self.codec.check(version)
         return fitted(self, version)
 
@@ -156,6 +158,8 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         Raises:
             UnsupportedVersionError: the message does not have the version.
         """
+        from kafkawire.wire.unsupported import unsupported
+
         self.codec.check(version)
         return tuple(unsupported(self, version))
 
@@ -288,6 +292,8 @@ class Codec:
 
     def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
         """What the engine refused, read by the interpreter."""
+        from kafkawire.wire.interpreter import allocation_limit
+
         self.check(version)
         data = octets(data)
         size = len(data)
@@ -314,6 +320,8 @@ class Codec:
         self, buffer: Buffer, version: int, offset: int = 0, *, strict: bool = False, budget: int | None = None
     ) -> tuple[Any, int]:
         """Decode with the interpreter: slow, explains, knows the canonical form, and keeps a budget of memory."""
+        from kafkawire.wire.interpreter import Decoder
+
         decoder = Decoder(
             self.table,
             self.classes,
@@ -329,6 +337,8 @@ class Codec:
 
     def interpret_encode(self, value: Any, version: int) -> bytes:
         """Encode with the interpreter: slow, and explains."""
+        from kafkawire.wire.interpreter import Encoder
+
         encoder = Encoder(self.table, self.classes, message=self.message.spec.name, version=version)
         encoder.struct(self.layout(version), value)
         return bytes(encoder.out)

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.wire.abouts import about
 from kafkawire.wire.layout import KIND_NAMES, STRUCT
 
 NEVER = range(0)
@@ -56,6 +55,8 @@ class Field(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     @property
     def about(self) -> str:
         """A sentence on the field's meaning, or nothing: the docstring of the attribute."""
+        from kafkawire.wire.abouts import about
+
         return about(self.owner, self.attribute)
 
     @property
@@ -88,6 +89,8 @@ class StructSpec(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     @property
     def about(self) -> str:
         """A sentence on the struct's meaning, or nothing: the docstring of the class."""
+        from kafkawire.wire.abouts import about
+
         return about(self.owner)
 
     def field(self, name: str) -> Field:

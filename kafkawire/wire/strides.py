@@ -31,24 +31,9 @@ _WINDOW = 64
 _LONG, _SHAPES = 64, 256
 
 
-def strided(cls: type[T]) -> Callable[[Items[T]], Items[T]]:
-    """Decorates what reads elements of a class one by one: many are read at once in versions whose layout allows it."""
+def reader(cls: Any, items: Items[T], version: int) -> _Read[T]:
+    """What reads neighbours of a class in a version: at once where the layout allows it, else by `items`."""
 
-    def decorate(items: Items[T]) -> Items[T]:
-        readers: dict[int, _Read[T]] = {}
-
-        def read(b: Buffer, p: int, n: int, version: int) -> Elements[T]:
-            reader = readers.get(version)
-            if reader is None:
-                reader = readers[version] = _reader(cls, items, version)
-            return reader(b, p, n)
-
-        return read
-
-    return decorate
-
-
-def _reader(cls: Any, items: Items[T], version: int) -> _Read[T]:
     def one_by_one(b: Buffer, p: int, n: int) -> Elements[T]:
         return items(b, p, n, version)
 

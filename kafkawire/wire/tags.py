@@ -31,20 +31,14 @@ class Tag(NamedTuple):
     nested: bool = False
 
 
-class _TagPlan(NamedTuple):
-    """The tagged fields of one version.
-
-    `readers` by tag: the place of the value, what reads it, whether that takes the version; None for a tag that only
-    other versions have. `writers` ascending by tag: tag, attribute, default, what writes it, whether that takes the
-    version.
-    """
-
-    readers: Mapping[int, tuple[int, Callable[..., tuple[Any, int]], bool] | None]
-    writers: tuple[tuple[int, str, Any, Callable[..., None], bool], ...]
+#: By tag: the place of the value, what reads it, whether that takes the version; None for a tag of other versions only.
+_Readers = Mapping[int, tuple[int, Callable[..., tuple[Any, int]], bool] | None]
+#: Ascending by tag: tag, attribute, default, what writes it, whether that takes the version.
+_Writers = tuple[tuple[int, str, Any, Callable[..., None], bool], ...]
 
 
-class Tags(dict[int, _TagPlan]):
-    """The tagged fields of a class; by version."""
+class Tags(dict[int, tuple[_Readers, _Writers]]):
+    """The tagged fields of a class: by version, what reads and what writes them."""
 
     def __init__(self, cls: Any, *tags: Tag) -> None:
         self.tags = sorted(tags)
@@ -54,7 +48,7 @@ class Tags(dict[int, _TagPlan]):
         self.places = {attribute: place for place, attribute in enumerate(attributes)}
         self.defaults = tuple(defaults[attribute] for attribute in attributes)
 
-    def __missing__(self, version: int) -> _TagPlan:
+    def __missing__(self, version: int) -> tuple[_Readers, _Writers]:
         readers: dict[int, Any] = dict.fromkeys(tag.tag for tag in self.tags)
         writers = []
         for tag, attribute, versions, read, write, nested in self.tags:
@@ -62,7 +56,7 @@ class Tags(dict[int, _TagPlan]):
                 place = self.places[attribute]
                 readers[tag] = place, read, nested
                 writers.append((tag, attribute, self.defaults[place], write, nested))
-        plan = self[version] = _TagPlan(readers, tuple(writers))
+        plan = self[version] = readers, tuple(writers)
         return plan
 
 
@@ -76,7 +70,7 @@ def read_tags(tags: Tags, b: Buffer, p: int, version: int) -> tuple[Any, ...]:
     if not b[p]:
         return (*tags.defaults, (), p + 1)
     count, p = _count(b, p)
-    readers = tags[version].readers
+    readers = tags[version][0]
     values = list(tags.defaults)
     unknown: list[TaggedField] = []
     for _ in range(count):
