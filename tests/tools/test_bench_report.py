@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from tools.bench import __main__ as command
-from tools.bench.goals import Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
+from tools.bench.goals import GOALS, Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
 from tools.bench.report import absences, markdown, show
 from tools.bench.results import AbsentContestant, BenchRun, InstructionCount, Machine, MemoryUse, Peak, Result, Timing
 from tools.pages import write_section
@@ -86,6 +86,10 @@ def test_spread_is_the_interquartile_range() -> None:
     times = timing(N, 1.0, 2.0, 3.0, 4.0, 5.0)
     assert (times.median, times.spread) == (3.0, 2.0 / 3.0)
     assert timing(N, 1.0).spread == 0
+
+
+def test_every_goal_says_why_it_is_not_met() -> None:
+    assert all(isinstance(goal.why(RUN), str) for goal in GOALS if goal.why is not None)
 
 
 def test_goals_are_judged() -> None:

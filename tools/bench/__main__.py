@@ -132,9 +132,9 @@ def main(words: Sequence[str] | None = None) -> int:
     except (OSError, ValueError, msgspec.MsgspecError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    show(run, console)
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.format(msgspec.json.encode(run)))
+    show(run, console)
     for text in errors:
         print(f"error: {text}", file=sys.stderr)
     if arguments.write and not errors:
