@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from enum import Enum
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
@@ -58,8 +59,9 @@ class LazyGroup(TyperGroup):
 
 
 def _spare_conversions(command: Any) -> None:
-    """Text and defaults need no conversion, and an option that is not given has nothing to convert. Some releases of
-    typer import pydantic for these too, which takes as long as all other imports of a command."""
+    """Text and defaults need no conversion, an option that is not given has nothing to convert, and a choice is found
+    by its name. Some releases of typer import pydantic for these too, which takes as long as all other imports of a
+    command."""
     params = command.get_params
 
     def get_params(context: Any) -> list[Any]:
@@ -81,7 +83,11 @@ def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callab
     if many != (kind == (list, tuple)) or not isinstance(kind, (type, tuple)) or descriptor.parameter_info.parser:
         kind = None
 
+    choices = {choice.value: choice for choice in kind} if isinstance(kind, type) and issubclass(kind, Enum) else {}
+
     def process_value(context: Any, value: Any) -> Any:
+        if isinstance(value, str):
+            value = choices.get(value, value)
         if value is None and not parameter.required:
             value = () if many else None
         elif kind is None or value in ((), []) or not isinstance(value, kind):

@@ -164,6 +164,7 @@ def test_missing_input_on_a_terminal_is_a_usage_error() -> None:
         ["txn", "watch", "--help"],
         ["capture", str(CAPTURE), "--stats"],
         ["capture", str(CAPTURE), "--api", "Metadata", "--body"],
+        ["capture", str(CAPTURE), "--format", "jsonl"],
     ],
     ids=lambda arguments: " ".join(map(os.path.basename, arguments)),
 )
