@@ -19,6 +19,7 @@ from kafkawire.cli.findings import (
     chosen_format,
     end,
     explain,
+    omitted,
     print_for_tools,
     print_missing,
     print_none_found,
@@ -318,6 +319,8 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None
         output.print_rows(
             listed, [rows.Violation, rows.DamageRow], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
         )
+    for sentence in omitted(audit):
+        say(sentence)
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import typer
 from msgspec import structs
@@ -52,11 +52,31 @@ def print_for_tools(audit: rows.Audit, format: Format) -> None:
         output.print_json(AuditAnswer(**structs.asdict(audit), outcome=result))
     elif format is Format.csv:
         output.print_rows(audit.findings, [rows.Finding], format=format)
+        for sentence in omitted(audit):
+            typer.echo(sentence, err=True)
     else:
         read = Read(**{name: getattr(audit.read, name) for name in rows.field_names(rows.Coverage)}, as_of=audit.as_of)
         output.print_rows(
-            (read, *audit.findings, *audit.violations, *audit.damage, *audit.answers, *audit.unread, result),
-            [Read, rows.Finding, rows.Violation, rows.DamageRow, rows.CheckAnswer, rows.Unread, rows.Outcome],
+            (
+                read,
+                *audit.findings,
+                *audit.violations,
+                *audit.damage,
+                *audit.answers,
+                *audit.unread,
+                *audit.omitted,
+                result,
+            ),
+            [
+                Read,
+                rows.Finding,
+                rows.Violation,
+                rows.DamageRow,
+                rows.CheckAnswer,
+                rows.Unread,
+                rows.Omitted,
+                rows.Outcome,
+            ],
             format=format,
         )
 
@@ -117,6 +137,16 @@ def print_missing(audit: rows.Audit) -> None:
 
     if missing := not_read(audit):
         _list("Not everything was read:", missing)
+
+
+def omitted(audit: rows.Audit) -> Iterator[str]:
+    """Sentences on the rows that the answer does not have."""
+    findings = [f"{more.count:,} {more.verdict} ({more.reason})" for more in audit.omitted if more.rows == "finding"]
+    damaged = sum(more.count for more in audit.omitted if more.rows == "damage")
+    if findings:
+        yield f"Not listed: {', '.join(findings)}."
+    if damaged:
+        yield f"Not listed: {damaged:,} more damaged places."
 
 
 def _list(title: str, sentences: Sequence[str]) -> None:

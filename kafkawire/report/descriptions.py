@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from kafkawire.rows import Audit, Coverage, Finding, Violation
+from kafkawire.rows import Audit, Coverage, Finding, Omitted, Violation
 from kafkawire.transactions.answers import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.formatting import count
@@ -108,13 +108,22 @@ CHECKS: Mapping[str, str] = {
 }
 
 
-def severity(finding: Finding) -> str:
-    """The severity of a finding: one of `SEVERITIES`."""
+def severity(finding: Finding | Omitted) -> str:
+    """The severity of a finding, or of findings that are not listed: one of `SEVERITIES`."""
     if finding.verdict != "not_hanging":
         return finding.verdict if finding.verdict in SEVERITIES else "unknown"
     if finding.reason == "stuck_prepare":
         return "stuck"
     return "watch" if finding.reason == "late" or (finding.reason == "ghost" and finding.blocked) else "fine"
+
+
+def severities_of(audit: Audit) -> Counter[str]:
+    """The number of findings of each severity, those that are not listed included."""
+    found = Counter(map(severity, audit.findings))
+    for more in audit.omitted:
+        if more.rows == "finding":
+            found[severity(more)] += more.count
+    return found
 
 
 def label(finding: Finding) -> str:
@@ -153,7 +162,7 @@ def other_violations(audit: Audit) -> list[Violation]:
 
 def overall_severity(audit: Audit) -> str:
     """The severity of the whole audit."""
-    severities = set(map(severity, audit.findings))
+    severities = severities_of(audit)
     if "hanging" in severities:
         return "hanging"
     if "stuck" in severities or other_violations(audit):
@@ -187,7 +196,7 @@ def incomplete(audit: Audit) -> bool:
 
 def headline(audit: Audit) -> str:
     """The result in one sentence, with *found* where data that was not read may contain hanging transactions."""
-    severities = Counter(map(severity, audit.findings))
+    severities = severities_of(audit)
     missing = ", and not everything could be read" if incomplete(audit) else ""
     if severities["hanging"]:
         return count(severities["hanging"], "hanging transaction") + missing
@@ -208,9 +217,9 @@ def summary(audit: Audit) -> list[str]:
     """The sentences below the headline."""
     if not audit.findings:
         return ["No transaction is open in what was read."]
-    severities = Counter(map(severity, audit.findings))
+    severities = severities_of(audit)
     if not severities["hanging"] and not severities["stuck"]:
-        one = len(audit.findings) == 1
+        one = severities.total() == 1
         return [_held_back(audit.findings, "The open transaction holds" if one else "Open transactions hold")]
     sentences = []
     if severities["hanging"]:

@@ -9,7 +9,6 @@ be read without it.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import Counter
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -30,6 +29,7 @@ from kafkawire.report.descriptions import (
     label,
     overall_severity,
     reason_of,
+    severities_of,
     severity,
     summary,
     waiting_offsets,
@@ -75,7 +75,7 @@ class Card(msgspec.Struct, frozen=True):
 def render(audit: Audit) -> str:
     """The report as an HTML document, to be stored in UTF-8."""
     style, script = _template("report.css"), _template("report.js")
-    severities = Counter(map(severity, audit.findings))
+    severities = severities_of(audit)
     ordered = sorted(audit.findings, key=by_severity)
     notable = [finding for finding in ordered if severity(finding) != "fine"]
     cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(notable[:MOST_CARDS], 1)]

@@ -52,12 +52,13 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 
 class SortableTable(msgspec.Struct, frozen=True):
-    """A table. `hidden`: number of rows that are not shown."""
+    """A table. `hidden`: number of rows that are not shown; `complete`: the options with which the audit has all."""
 
     caption: str
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     hidden: int = 0
+    complete: str = "--format json"
 
 
 def number_cell(value: int | None) -> TableCell:
@@ -91,11 +92,19 @@ def partition_cell(topic: str, partition: int, cluster: str | None, *, several: 
     return TableCell(f"{cluster or 'unknown'}: {text}" if several else text, f"{topic}-{partition:010}", code=True)
 
 
-def _table(caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int) -> SortableTable:
-    """A table of the first rows. A heading that ends with `#` marks a column of numbers."""
+def _table(
+    caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int, omitted: int = 0
+) -> SortableTable:
+    """A table of the first rows. A heading that ends with `#` marks a column of numbers. `omitted`: number of rows that
+    the audit does not have."""
     shown = tuple(row for row, _ in zip(rows, range(MOST_ROWS), strict=False))
     heads = tuple(TableColumn(head.removesuffix("#"), head.endswith("#")) for head in columns)
-    return SortableTable(caption, heads, shown, total - len(shown))
+    where = "--engine spark --save PATH" if omitted else "--format json"
+    return SortableTable(caption, heads, shown, total + omitted - len(shown), where)
+
+
+def _omitted(audit: Audit, kind: str) -> int:
+    return sum(more.count for more in audit.omitted if more.rows == kind)
 
 
 # The tables -----------------------------------------------------------------------------------------------------
@@ -131,7 +140,9 @@ def findings(audit: Audit, ordered: Sequence[Finding], anchors: Sequence[str]) -
     columns = ("Finding", "Partition", "From offset#", "Why", "Age#", "Holds back#", "Transactional id", "State",
                "Producer id#", "Epoch#")  # fmt: skip
     rows = (row(position, finding) for position, finding in enumerate(ordered))
-    return _table("All open transactions, the most severe first", columns, rows, len(ordered))
+    return _table(
+        "All open transactions, the most severe first", columns, rows, len(ordered), _omitted(audit, "finding")
+    )
 
 
 def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> SortableTable:
@@ -211,7 +222,7 @@ def damage(audit: Audit) -> SortableTable:
         )
         for found in audit.damage
     )
-    return _table("What could not be read", columns, rows, len(audit.damage))
+    return _table("What could not be read", columns, rows, len(audit.damage), _omitted(audit, "damage"))
 
 
 def settings(audit: Audit) -> SortableTable:

@@ -5,7 +5,7 @@ the name has another unit. An unknown value is None. A field that was not reques
 left out of the output. Text has surrogate escapes (PEP 383) for bytes that are no UTF-8.
 """
 
-from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Outcome, Setting, Unread, Violation
+from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
 from kafkawire.rows.logs import (
@@ -43,6 +43,7 @@ __all__ = [
     "Json",
     "Lines",
     "LogRow",
+    "Omitted",
     "Outcome",
     "Poll",
     "PropertyRow",

@@ -93,6 +93,24 @@ class Unread(Row, frozen=True, kw_only=True):
     reason: str
 
 
+class Omitted(Row, frozen=True, kw_only=True):
+    """The number of rows that an answer does not have: an audit on Spark has the first ones, and saves all of them.
+
+    Attributes:
+        rows: their kind: finding or damage.
+        verdict, reason, blocked, harmless: of each of them, as the rows of that kind have it.
+        count: how many there are.
+    """
+
+    kind: str = "omitted"
+    rows: str
+    verdict: str | None = None
+    reason: str
+    blocked: bool | None = None
+    harmless: bool | None = None
+    count: int
+
+
 class Outcome(Row, frozen=True, kw_only=True):
     """The result as the exit code states it: whether something was found, and whether the answer is complete.
 
@@ -180,7 +198,11 @@ class Coverage(Row, frozen=True, kw_only=True):
 
 
 class Audit(Row, frozen=True, kw_only=True):
-    """The result of `kafkawire audit`: one JSON object. In jsonl, each of its parts is a line with a `kind`."""
+    """The result of `kafkawire audit`: one JSON object. In jsonl, each of its parts is a line with a `kind`.
+
+    Attributes:
+        omitted: how many more findings and damaged places there are.
+    """
 
     as_of: int | None = None
     read: Coverage
@@ -189,3 +211,4 @@ class Audit(Row, frozen=True, kw_only=True):
     damage: tuple[DamageRow, ...] = ()
     answers: tuple[CheckAnswer, ...] = ()
     unread: tuple[Unread, ...] = ()
+    omitted: tuple[Omitted, ...] = ()

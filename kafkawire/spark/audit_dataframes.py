@@ -71,8 +71,8 @@ class TableOutput(NamedTuple):
 
 
 def audit_tables(spark: SparkSession, audit: rows.Audit) -> dict[str, DataFrame]:
-    """Tables by name: `findings`, `violations` and `damage`, a row each, in the columns of `kafkawire.rows`. Violations
-    of a rule in a partition are the first hundred, as in the answer; `audit(save=...)` writes all of them."""
+    """Tables by name: `findings`, `violations` and `damage`, with the rows of the answer, in the columns of
+    `kafkawire.rows`; `audit(save=...)` writes tables of all."""
     kinds: dict[str, tuple[type[Row], Sequence[Row]]] = {
         "findings": (rows.Finding, audit.findings),
         "violations": (rows.Violation, audit.violations),

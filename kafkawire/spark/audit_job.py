@@ -2,14 +2,14 @@
 
 Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and merge the summaries of a replica's
 parts. What grows with the logs stays with them: ended transactions, decisions and uses of producer ids are shuffled and
-judged there (`outcome_rows`), tallies are sums. The driver takes open transactions with their transactional ids,
-tallies, the first breaches of a rule in a replica, and settings; the same functions as on one machine judge them.
+judged there (`outcome_rows`), and so are open transactions; tallies are sums. The driver takes tallies, the first
+findings, damaged places and breaches of a rule in a replica, and settings. The functions that judge are those of one
+machine.
 """
 
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -22,23 +22,21 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
-from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
+from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
-from kafkawire.spark.outcome_judge import DecidedUntil, judged, judgements, owners_of
-from kafkawire.spark.outcome_rows import DIGESTS, replica_digests
+from kafkawire.spark.outcome_judge import JudgedWith, judged, judgements
+from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
 from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.transaction_table import table_of
-from kafkawire.spark.violation_table import FOUND_SPARK, Violations, for_driver, found_rows
+from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach
-from kafkawire.transactions.audit_result import conclude, paths_of
+from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
 from kafkawire.transactions.checks.cross_partition import decided_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
-from kafkawire.transactions.facts import Owner, Place
 from kafkawire.transactions.part_scan import PART_BYTES
-from kafkawire.transactions.replica_facts import ReplicaFacts
 from kafkawire.transactions.replica_files import gaps_of
 from kafkawire.transactions.settings import Settings
 
@@ -48,6 +46,9 @@ if TYPE_CHECKING:
 #: Below this, a job is over before the Java runtime's optimising compiler has paid for itself.
 SMALL_BYTES = 1 << 30
 _LOOKED_AT = 2000
+
+#: Findings that the answer has, and damaged places; the others are counted. A table has all.
+MOST_ROWS = 10_000
 
 
 def audit(
@@ -60,9 +61,11 @@ def audit(
     progress: Progress | None = None,
     part_bytes: int = PART_BYTES,
     save: TableOutput | None = None,
+    most_rows: int = MOST_ROWS,
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
-    result is that of `transactions.audit`.
+    result is that of `transactions.audit`; of very many findings or damaged places it has the first ones, and the
+    number of the others (`omitted`).
 
     Args:
         paths: log directories, or folders that contain some; URIs as well. Workers read them under the same paths.
@@ -73,8 +76,9 @@ def audit(
         conf: settings of Spark.
         progress: is called with a description of a job, and how many of its tasks are done and there are.
         part_bytes: of a segment that a task reads.
-        save: where to write the tables `findings`, `violations` and `damage` (`audit_tables`) and `transactions`: all
-            of them, open or ended.
+        save: where workers write the tables `findings`, `violations` and `damage`, with all rows, and `transactions`:
+            all of them, open or ended.
+        most_rows: findings that the result has, and damaged places.
 
     Raises:
         OSError: a path that is not there or may not be read.
@@ -82,9 +86,9 @@ def audit(
         MissingExtraError: no Java that Spark accepts.
     """
     if spark is not None:
-        return _AuditJob(paths, settings, spark, progress, part_bytes, save).result()
+        return _AuditJob(paths, settings, spark, progress, part_bytes, save, most_rows).result()
     with session_on(master, settings=QUICK_START if _are_small(paths) else {}, conf=conf) as session:
-        return _AuditJob(paths, settings, session, progress, part_bytes, save).result()
+        return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows).result()
 
 
 class _AuditJob(NamedTuple):
@@ -94,6 +98,7 @@ class _AuditJob(NamedTuple):
     progress: Progress | None
     part_bytes: int
     save: TableOutput | None
+    most_rows: int
 
     def result(self) -> rows.Audit:
         if self.save is not None:
@@ -101,51 +106,57 @@ class _AuditJob(NamedTuple):
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 fleet = Fleet.of(listed, self.settings, self.part_bytes)
-            with kept(fleet.facts(whole=self.save is not None)) as read:
-                if self.save is None:
-                    return self._concluded(fleet, read, None)
-                with ExitStack() as stack:
-                    violations = Violations(stack, read)
-                    answer = self._concluded(fleet, read, violations)
+            with kept(fleet.facts(whole=self.save is not None)) as read, ExitStack() as stack:
+                tables = WorkerTables(stack, read)
+                answer = self._concluded(fleet, read, tables)
+                if self.save is not None:
                     with self._job("write tables"):
-                        tables = audit_tables(self.spark, answer)
-                        tables["violations"] = violations.table(self.spark)
-                        self.save.write({**tables, "transactions": table_of(read, fleet)})
-                    return answer
+                        self.save.write({**tables.tables(self.spark), "transactions": table_of(read, fleet)})
+                return answer
 
-    def _concluded(self, fleet: Fleet, read: DataFrame, violations: Violations | None) -> rows.Audit:
-        found = fleet.found
+    def _concluded(self, fleet: Fleet, read: DataFrame, tables: WorkerTables) -> rows.Audit:
+        found, whole = fleet.found, self.save is not None
         with self._job("read replicas"):
             found_by_workers = list(for_driver(read))
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
-        facts = self._facts(found, [one.facts for one in of_replicas], sums)
+        facts = self._facts(found, of_replicas, sums)
         with self._job("compare replicas"):
-            answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, violations)
-        count = sum(one.judged for one in of_replicas)
+            answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, tables)
+        count, opens = sum(one.judged for one in of_replicas), any(one.opens for one in of_replicas)
         if count:
-            with self._job("judge ended transactions"):
-                answers += self._outcomes(facts, read, count, numbers(found), violations)
-        if facts.opens and facts.histories:
-            with self._job("look up transactional ids"):
-                facts = self._with_owners(facts, read)
+            with self._job("judge transactions"):
+                answers += self._outcomes(facts, read, count, numbers(found), tables, opens=opens)
         facts = replace(facts, answers=[*facts.answers, *answers])
-        if violations is None:
-            return conclude(facts, self.settings)
-        violations.paths = paths_of(facts)
-        with every_breach():
-            return conclude(facts, self.settings, violations.own)
+        tables.paths, tables.damage = paths_of(facts), facts.damage
+        with every_breach(whole):
+            audit = conclude(facts, self.settings, tables.own)
+        with self._job("take findings"):
+            findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
+            damage, undamaged = (
+                tables.first(DAMAGE, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
+            )
+        return replace(
+            audit,
+            findings=tuple(sorted(findings, key=finding_order)),
+            damage=tuple(sorted([*damage, *facts.damage], key=damage_order)),
+            omitted=more + undamaged,
+        )
 
-    def _facts(self, found: Found, replicas: list[ReplicaFacts], sums: list[Placed]) -> Facts:
-        damage = [rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage]
+    def _facts(self, found: Found, of_replicas: list[DriverFacts], sums: list[Placed]) -> Facts:
+        replicas = [one.facts for one in of_replicas]
         return Facts(
             paths=tuple(map(os.fspath, self.paths)),
             brokers=tuple(sorted({broker.node_id for broker in found.brokers if broker.node_id is not None})),
             partitions=[replica.partition for replica in replicas],
-            opens=[open_ for replica in replicas for open_ in replica.opens],
+            first_starts={
+                one.facts.partition.place: one.first_start for one in of_replicas if one.first_start is not None
+            },
             metadata=found.metadata,
             clusters=found.clusters,
-            damage=tuple(damage + [one for replica in replicas for one in replica.damage]),
+            damage=tuple(
+                rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage
+            ),
             gaps=gaps_of(found.unreadable),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,
             histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
@@ -153,27 +164,27 @@ class _AuditJob(NamedTuple):
             stopped=frozenset(broker.root for broker in found.brokers if broker.stopped),
         )
 
-    def _with_owners(self, facts: Facts, read: DataFrame) -> Facts:
-        """With the transactional ids of open transactions."""
-        owners: dict[Place, dict[int, Owner]] = defaultdict(dict)
-        for place, owner in owners_of(read, (open_.producer_id for open_ in facts.opens)):
-            owners[place][owner.producer_id] = owner
-        histories = {place: replace(ids, owners=owners[place]) for place, ids in facts.histories.items()}
-        return replace(facts, histories=histories)
-
     def _outcomes(
-        self, facts: Facts, read: DataFrame, count: int, ids: dict[str | None, int], violations: Violations | None
+        self,
+        facts: Facts,
+        read: DataFrame,
+        count: int,
+        ids: dict[str | None, int],
+        tables: WorkerTables,
+        *,
+        opens: bool,
     ) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
-        until = {}
+        using = {}
         for cluster in clusters:
             number = 0 if len(clusters) == 1 else ids[cluster.cluster_id]
             default, by_place = decided_until(cluster)
             known = {place: (number_, time) for number_, (place, time) in enumerate(by_place.items())}
-            until[number] = DecidedUntil(default, known, cluster.resolved.transaction_state_partitions)
-        judging = judged(read, chosen, until, count, whole=violations is not None)
-        return list(judgements(judging if violations is None else violations.keep(judging)))
+            partitions = cluster.resolved.transaction_state_partitions
+            using[number] = JudgedWith(cluster.context, default, known, partitions)
+        judging = judged(read, chosen, using, count, opens=opens, whole=self.save is not None)
+        return list(judgements(tables.keep(judging)))
 
     def _agreement(
         self,
@@ -182,7 +193,7 @@ class _AuditJob(NamedTuple):
         read: DataFrame,
         tasks: int,
         of_replicas: list[DriverFacts],
-        violations: Violations | None,
+        tables: WorkerTables,
     ) -> list[Placed]:
         clusters = found.clusters
         seen: set[tuple[str | None, str, int]] = set()
@@ -194,8 +205,7 @@ class _AuditJob(NamedTuple):
         if several:
             digests = read.where(f"kind = {DIGESTS}").select("place", "replica", "offset", "payload")
             ordered = digests.repartition(tasks, "place").sortWithinPartitions("place", "replica", "offset")
-            comparing = _compared(ordered, clusters, whole=violations is not None)
-            return list(for_driver(comparing if violations is None else violations.keep(comparing)))
+            return list(for_driver(tables.keep(_compared(ordered, clusters, whole=self.save is not None))))
         if not of_replicas:
             return []
         first = of_replicas[0].facts
@@ -215,7 +225,7 @@ class _AuditJob(NamedTuple):
 
 
 def _compared(digests: DataFrame, clusters: dict[str, str], *, whole: bool) -> DataFrame:
-    """The answers of replicas_agree, as rows of `violation_table.FOUND`. `digests`: rows of `outcome_rows.DIGESTS`, in
+    """The answers of replicas_agree, as rows of `worker_tables.FOUND`. `digests`: rows of `outcome_rows.DIGESTS`, in
     the order of partitions. `whole`: with every violation."""
 
     def compare(listed: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,9 @@
-"""The judgement of ended transactions and of producer ids by producer id, on workers."""
+"""The judgement of transactions, open and ended, and of producer ids by producer id, on workers."""
 
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
@@ -11,16 +12,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kafkawire import rows
-from kafkawire.spark.outcome_rows import DECISION, ENDING, OWNER, SCHEMA, USE, packed, unpacked
+from kafkawire.spark.outcome_rows import CASE, DECISION, ENDING, OWNER, PREPARED, SCHEMA, USE, packed, unpacked
 from kafkawire.spark.task_sizing import FEWEST_TASKS
-from kafkawire.spark.violation_table import FOUND_SPARK, for_driver, found_rows
+from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import judge_home, judge_owner
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
+from kafkawire.transactions.coordinator_log import pick_owner
+from kafkawire.transactions.copied_case import CaseContext
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import EMPTY_CODE, Ending
-from kafkawire.transactions.facts import Owner, Place, ProducerIdUse
+from kafkawire.transactions.facts import Place, ProducerIdUse
 from kafkawire.transactions.producer_append import OUTCOMES
+from kafkawire.transactions.verdicts import judge as verdict_on
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,50 +39,64 @@ _Row = tuple[Any, ...]
 _epoch = itemgetter(_JUDGED.index("data_epoch"))
 
 
-class DecidedUntil(NamedTuple):
-    """Up to when (epoch milliseconds) no decision of a cluster is missing; None: some may be.
+class JudgedWith(NamedTuple):
+    """What the transactions of a cluster are judged with. No decision is missing up to some time, epoch milliseconds;
+    None: one may be.
 
     Attributes:
-        default: of producer ids that no transactional id has used.
+        context: of open ones.
+        default: that time, of producer ids that no transactional id has used.
         by_place: of the ids in a partition of `__transaction_state`, with its number in the cluster.
         partitions: the setting of how many that topic has.
     """
 
+    context: CaseContext
     default: int | None
     by_place: dict[Place, tuple[int, int | None]]
     partitions: rows.Setting
 
 
 def judged(
-    facts: DataFrame, chosen: Sequence[Place], until: Mapping[int, DecidedUntil], count: int, *, whole: bool = False
+    facts: DataFrame,
+    chosen: Sequence[Place],
+    clusters: Mapping[int, JudgedWith],
+    count: int,
+    *,
+    opens: bool,
+    whole: bool = False,
 ) -> DataFrame:
-    """The answers on ended transactions, producer ids and transactional ids, as rows of `violation_table.FOUND`.
+    """The findings, and the answers on transactions, producer ids and transactional ids, as rows of
+    `worker_tables.FOUND`.
 
     Args:
-        facts: rows of `SCHEMA`. `count`: of ended transactions in them.
+        facts: rows of `SCHEMA`. `count`: of those that are judged. `opens`: whether open transactions are among them.
         chosen: the replicas that count.
-        until: by cluster.
+        clusters: by number.
         whole: with all violations.
     """
     places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
     counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
     tasks = max(FEWEST_TASKS, count // _ROWS_A_TASK)
-    asked = facts.where(f"kind IN ({DECISION}, {USE}) OR kind = {ENDING} AND outcome <> {EMPTY_CODE}")
+    kinds = f"{DECISION}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
+    asked = facts.where(f"kind IN ({kinds}) OR kind = {ENDING} AND outcome <> {EMPTY_CODE}")
     asked = asked.join(counting, "place", "left").where(f"kind = {USE} OR counts").select(*_JUDGED, "counts")
-    # By epoch, too: no transaction has several. Uses of producer ids have none, and come first.
+    # By epoch, too: no ended transaction has several. What has none comes first.
     order = ("cluster", "producer_id", "data_epoch", "kind")
     grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*order)
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tallies: dict[int, Tallies] = {}
+        of_opens = OpenTallies()
         listed = chain.from_iterable(
             zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
         )
         with every_breach(whole):
             for (cluster, _), of_producer in groupby(listed, key=lambda row: (row[1], row[2])):
-                _judge(of_producer, until[cluster], tallies.setdefault(cluster, Tallies()))
+                found = _judge(of_producer, clusters[cluster], tallies.setdefault(cluster, Tallies()), of_opens)
+                yield from finding_rows((cluster, one) for one in found)
             for one in tallies.values():
                 yield from found_rows((Placed(place, tally.answer()) for place, tally in one.all()), whole=whole)
+            yield from found_rows(of_opens.placed(), whole=whole)
 
     return grouped.mapInArrow(judge_rows, FOUND_SPARK)
 
@@ -92,17 +111,24 @@ def judgements(found: DataFrame) -> Iterator[Placed]:
         yield Placed(place, tally.answer())
 
 
-def _judge(listed: Iterable[_Row], until: DecidedUntil, tallies: Tallies) -> None:
-    """Judge the uses and the ended transactions of one producer id. In memory are those of one epoch."""
-    decided_until = until.default
+def _judge(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
+    """Judge the rows of one producer id; in memory are the ended transactions of one epoch. Returns the verdicts on
+    open ones."""
+    decided_until = using.default
+    findings: list[rows.Finding] = []
     for epoch, of_epoch in groupby(listed, key=_epoch):
         if epoch is None:
-            decided_until = _judge_uses(of_epoch, until, tallies)
+            by_kind: dict[int, list[_Row]] = defaultdict(list)
+            for row in of_epoch:
+                by_kind[row[0]].append(row)
+            decided_until = _judge_uses(by_kind[USE], using, tallies)
+            findings = _judge_opens(by_kind, using, of_opens)
         else:
-            _judge_epoch(of_epoch, until, decided_until, tallies)
+            _judge_epoch(of_epoch, using, decided_until, tallies)
+    return findings
 
 
-def _judge_uses(listed: Iterable[_Row], until: DecidedUntil, tallies: Tallies) -> int | None:
+def _judge_uses(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies) -> int | None:
     """Returns up to when no decision about the producer id is missing."""
     owner: tuple[int, int | None] | None = None
     uses: list[tuple[bool, ProducerIdUse]] = []
@@ -110,15 +136,26 @@ def _judge_uses(listed: Iterable[_Row], until: DecidedUntil, tallies: Tallies) -
         use = ProducerIdUse(unpacked(place), producer_id, payload.decode("utf-8", "surrogateescape"), offset)
         uses.append((bool(counts), use))
         if counts:
-            named = until.by_place[use.place]
+            named = using.by_place[use.place]
             owner = named if owner is None else max(owner, named, key=lambda one: one[0])
             if first:
-                judge_home(use, until.partitions, tallies.home[use.place])
+                judge_home(use, using.partitions, tallies.home[use.place])
     judge_owner(uses, tallies.owner)
-    return until.default if owner is None else owner[1]
+    return using.default if owner is None else owner[1]
 
 
-def _judge_epoch(listed: Iterable[_Row], until: DecidedUntil, decided_until: int | None, tallies: Tallies) -> None:
+def _judge_opens(listed: Mapping[int, list[_Row]], using: JudgedWith, tallies: OpenTallies) -> list[rows.Finding]:
+    """The verdicts on the open transactions of one producer id; its ids in a Prepare state are judged by them."""
+    opens, prepared = ([pickle.loads(row[-2]) for row in listed[kind]] for kind in (CASE, PREPARED))
+    owner = pick_owner(pickle.loads(row[-2])[1] for row in listed[OWNER]) if opens else None
+    opens.sort(key=lambda one: one[0].place)
+    cases = [using.context.case(open_, partition, first, owner) for open_, partition, first in opens]
+    found = [verdict_on(case) for case in cases]
+    judge_opens(using.context, zip(cases, found, strict=True), prepared, tallies)
+    return found
+
+
+def _judge_epoch(listed: Iterable[_Row], using: JudgedWith, decided_until: int | None, tallies: Tallies) -> None:
     decisions: list[tuple[int, int, Decision]] = []
     endings: list[Ending] = []
     for kind, _, producer_id, place, offset, data_epoch, marker_epoch, outcome, timestamp, payload, _ in listed:
@@ -126,17 +163,7 @@ def _judge_epoch(listed: Iterable[_Row], until: DecidedUntil, decided_until: int
             where, what = unpacked(place), OUTCOMES[outcome]
             endings.append(Ending(where, offset, producer_id, data_epoch, marker_epoch, what, timestamp))
         else:
-            decisions.append((until.by_place[unpacked(place)][0], offset, pickle.loads(payload)))
+            decisions.append((using.by_place[unpacked(place)][0], offset, pickle.loads(payload)))
     if endings:
         decided = [decision for *_, decision in sorted(decisions, key=lambda one: one[:2])]
         judge(endings, decided, tallies, decided_until=decided_until)
-
-
-def owners_of(facts: DataFrame, producer_ids: Iterable[int]) -> Iterator[tuple[Place, Owner]]:
-    """The owners of some producer ids, as each replica of `__transaction_state` has them."""
-    asked = pa.table({"producer_id": pa.array(sorted(set(producer_ids)), pa.int64())})
-    few = facts.sparkSession.createDataFrame(asked, "producer_id bigint")
-    found = facts.where(f"kind = {OWNER}").select("producer_id", "place", "payload")
-    for row in found.join(few, "producer_id", "left_semi").toArrow().to_pylist():
-        _, owner = pickle.loads(row["payload"])  # written by our own workers
-        yield unpacked(row["place"]), owner

@@ -1,9 +1,10 @@
 """What workers find, as rows.
 
 A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
-producer id by a transactional id, the owner of a producer id, an open transaction, an ended one, violations. Those from
-decisions to ended transactions are shuffled by cluster and producer id: into `outcome_judge`, and into the table of
-transactions (`transaction_table`). Violations are written (`violation_table`).
+producer id by a transactional id, the owner of a producer id, an id in a Prepare state, a case to judge, an open
+transaction, an ended one, violations, a damaged place, a finding. Those from decisions to ended transactions are
+shuffled by cluster and producer id: into `outcome_judge`, and into the table of transactions (`transaction_table`).
+Those behind them are written (`worker_tables`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from kafkawire.spark.fleet_listing import as_batches, replica_at
 from kafkawire.transactions.answers import Placed
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
 #: Kinds of rows; in this order they are judged.
-TO_DRIVER, DIGESTS, DECISION, USE, OWNER, OPEN, ENDING, VIOLATION = range(8)
+TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING = range(12)
 
 SCHEMA = pa.schema(
     [
@@ -101,7 +103,22 @@ def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
         {"kind": OWNER, "producer_id": producer_id, "payload": pickle.dumps((reach_, owner)), **where}
         for producer_id, owner in facts.ids.owners.items()
     )
-    yield from rows_of(chain(uses, owners))
+    prepared = (
+        {"kind": PREPARED, "producer_id": record.value.producer_id, "payload": pickle.dumps(record), **where}
+        for record in facts.ids.prepared
+        if record.value is not None
+    )
+    yield from rows_of(chain(uses, owners, prepared))
+
+
+def case_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
+    """The rows of open transactions that are judged: each with its replica, and where the earliest begins there."""
+    same = {"kind": CASE, "cluster": cluster, "place": packed(facts.partition.place)}
+    partition = replace(facts.partition, damage=())
+    yield from rows_of(
+        {**same, "producer_id": one.producer_id, "payload": pickle.dumps((one, partition, facts.first_start))}
+        for one in facts.opens
+    )
 
 
 def decision_rows(

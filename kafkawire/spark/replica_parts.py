@@ -17,10 +17,12 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
+from kafkawire.rows import DamageRow
 from kafkawire.spark.fleet_listing import REPLICA, Found, as_batches, found_in, replica_at, segment_sizes
 from kafkawire.spark.outcome_rows import (
     SPARK_SCHEMA,
     TO_DRIVER,
+    case_rows,
     decision_rows,
     digest_rows,
     ending_rows,
@@ -30,7 +32,7 @@ from kafkawire.spark.outcome_rows import (
     short,
 )
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
-from kafkawire.spark.violation_table import violation_cells
+from kafkawire.spark.worker_tables import damage_cells, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.local_audit import to_read
@@ -126,11 +128,18 @@ def _of_roots(found: Found, settings: Settings) -> Roots:
 
 
 class DriverFacts(NamedTuple):
-    """The facts of a replica for the driver; `judged`: how many ended transactions, and uses of producer ids, workers
-    judge."""
+    """The facts of a replica for the driver.
+
+    Attributes:
+        judged: how many rows workers judge. `opens`: how many of them are open transactions.
+        first_start: where the earliest of these begins. `damaged`: number of damaged places.
+    """
 
     facts: ReplicaFacts
     judged: int
+    opens: int
+    first_start: int | None
+    damaged: int
 
     def order(self) -> tuple[Any, ...]:
         return self.facts.partition.place, self.facts.path
@@ -210,13 +219,14 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
             if whole:
                 yield from rows_of(
                     {"kind": kind, "place": place, "payload": payload}
-                    for kind, place, payload in violation_cells(facts.answers)
+                    for kind, place, payload, _ in violation_cells(facts.answers)
                 )
                 facts = replace(facts, answers=tuple(map(capped, facts.answers)))
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            uses = 0 if facts.ids is None else len(facts.ids.uses)
-            yield _to_driver(DriverFacts(_of_driver(facts), ended + uses))
+            yield _to_driver(_of_driver(facts, ended))
             yield from id_rows(cluster, facts)
+            yield from case_rows(cluster, facts)
+            yield from rows_of(damage_cells(_damage(facts)))
             yield from digest_rows(first, facts)
             if whole:
                 yield from open_rows(cluster, merging.open_in_log())
@@ -233,16 +243,27 @@ def _summaries(of_replica: Iterable[dict[str, Any]]) -> Iterator[tuple[int, Part
         yield segment, decode(b"".join(cell["summary"] for cell in cells))
 
 
-def _of_driver(facts: ReplicaFacts) -> ReplicaFacts:
+def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
+    return (*facts.partition.damage, *facts.damage)
+
+
+def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
     """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
-    return replace(
+    ids = facts.ids
+    of_ids = 0 if ids is None else len(ids.uses) + len(ids.prepared) + len(ids.owners)
+    less = replace(
         facts,
+        partition=replace(facts.partition, damage=()),
+        opens=(),
+        damage=(),
         digests=b"",
         answers=(path, *(one for one in facts.answers if one.answer.violated)),
-        ids=None if facts.ids is None else replace(facts.ids, owners={}, uses=(), decisions={}),
+        ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}, prepared=()),
     )
+    opens = len(facts.opens)
+    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))
 
 
 def _to_driver(value: Any) -> pa.RecordBatch:

@@ -15,7 +15,6 @@ from kafkawire.transactions.checks.answer_rows import merged, summed, violations
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
-from kafkawire.transactions.copied_case import CopiedCase
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.formatting import numbers, when
 from kafkawire.transactions.settings import Settings
@@ -36,26 +35,21 @@ def conclude(facts: Facts, settings: Settings, own: list[Placed] | None = None) 
         for cluster_id, part in by_cluster(facts)
     ]
     audit = _joined(audits)
-    return replace(audit, findings=tuple(sorted(audit.findings, key=_order)))
+    return replace(
+        audit,
+        findings=tuple(sorted(audit.findings, key=finding_order)),
+        # A tier's damage is that of each replica whose log it begins.
+        damage=tuple(sorted(dict.fromkeys(audit.damage), key=damage_order)),
+    )
 
 
 def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
     facts, chosen = cluster.facts, cluster.chosen
-    as_of, _ = cluster.clock
-    opens = [open_ for open_ in facts.opens if open_.place in chosen]
+    context = cluster.context
     cases = [
-        CopiedCase(
-            open=open_,
-            partition=chosen[open_.place],
-            first_start=cluster.first_starts[open_.place],
-            owner=cluster.owner(open_.producer_id),
-            log=cluster.log,
-            covered_until=cluster.covered.get(open_.place.copy),
-            as_of=as_of,
-            max_timeout_ms=cluster.resolved.max_timeout.value,
-            cluster_id=cluster.cluster_id,
-        )
-        for open_ in opens
+        context.case(open_, chosen[open_.place], facts.first_starts[open_.place], cluster.owner(open_.producer_id))
+        for open_ in facts.opens
+        if open_.place in chosen
     ]
     findings = [judge(case) for case in cases]
     paths = paths_of(facts)
@@ -63,22 +57,21 @@ def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
         [one if one.path else replace(one, path=paths.get(one.place)) for one in answers]
         for answers in (
             facts.answers,
-            [*case_answers(cluster, list(zip(cases, findings, strict=True))), *joined_answers(cluster)],
+            [*case_answers(cluster, zip(cases, findings, strict=True)), *joined_answers(cluster)],
         )
     )
     own += added
     placed += added
     answers = summed(placed)
-    damage = (*(d for partition in facts.partitions for d in partition.damage), *facts.damage)
+    damage = *(d for partition in facts.partitions for d in partition.damage), *facts.damage
     return rows.Audit(
-        as_of=as_of,
+        as_of=context.as_of,
         read=replace(
             _coverage(cluster), checks=tuple(answer.check for answer in answers), settings=cluster.resolved.rows
         ),
         findings=tuple(findings),
         violations=tuple(violations(placed)),
-        # A tier's damage is that of each replica whose log it begins.
-        damage=tuple(sorted(dict.fromkeys(damage), key=lambda d: (d.file or "", d.position or 0))),
+        damage=damage,
         answers=answers,
     )
 
@@ -103,7 +96,7 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
         )
     if needed and log.damaged:
         gaps.append(f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}")
-    if facts.opens and clock is None:
+    if cluster.has_opens and clock is None:
         gaps.append("no clock: no broker-side time was found, and none was given")
     return rows.Coverage(
         paths=facts.paths,
@@ -121,10 +114,16 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
     )
 
 
-def _order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
+def finding_order(finding: rows.Finding) -> tuple[int, str, int, int, int]:
+    """The most important first."""
     label = finding.reason if finding.verdict == "not_hanging" else finding.verdict
     start = -1 if finding.start_offset is None else finding.start_offset
     return _ORDER.index(label), finding.topic, finding.partition, start, finding.producer_id
+
+
+def damage_order(damage: rows.DamageRow) -> tuple[str, int]:
+    """By file and position."""
+    return damage.file or "", damage.position or 0
 
 
 def _joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:

@@ -17,7 +17,7 @@ from kafkawire import rows
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.copied_case import CoordinatorLog
+from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -38,7 +38,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All that an engine has read.
 
     Attributes:
-        opens: of all replicas.
+        opens: of all replicas, where this process judges them.
+        first_starts: of each replica with open transactions, where the earliest begins.
         metadata: from the `__cluster_metadata` of each log directory that has one, by directory.
         histories: the content of each copy of a partition of `__transaction_state` that has records.
         endings, producers: of all replicas.
@@ -51,7 +52,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     brokers: tuple[int, ...]
     partitions: Sequence[PartitionFacts]
-    opens: Sequence[Open]
+    opens: Sequence[Open] = ()
+    first_starts: dict[Place, int] = {}
     metadata: dict[str, ClusterMetadata] = {}
     histories: dict[Place, IdFacts] = {}
     endings: Sequence[Endings] = ()
@@ -155,26 +157,27 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 covered[copy] = max(covered.get(copy, partition.broker_time), partition.broker_time)
         return covered
 
-    def clock_of(self, place: Place) -> int | None:
-        """The clock for what should have happened since: a copy shows nothing that came after it was made, however
-        much later others were. A clock that was given holds for all copies."""
-        as_of, _ = self.clock
-        if as_of is None or self.settings.as_of is not None:
-            return as_of
-        return min(as_of, self.covered.get(place.copy, as_of))
+    @cached_property
+    def context(self) -> CaseContext:
+        """What its open transactions are judged with."""
+        return CaseContext(
+            cluster_id=self.cluster_id,
+            log=self.log,
+            as_of=self.clock[0],
+            given=self.settings.as_of is not None,
+            covered=self.covered,
+            max_timeout_ms=self.resolved.max_timeout.value,
+        )
 
     @cached_property
-    def first_starts(self) -> dict[Place, int]:
-        """Of each replica with open transactions, where the earliest begins."""
-        found: dict[Place, int] = {}
-        for open_ in self.facts.opens:
-            found[open_.place] = min(found.get(open_.place, open_.start_offset), open_.start_offset)
-        return found
+    def has_opens(self) -> bool:
+        """Whether a transaction is open in any of its replicas."""
+        return any(partition.place in self.facts.first_starts for partition in self.facts.partitions)
 
     @cached_property
     def has_transactions(self) -> bool:
         """Whether any partition holds a transaction's batch: otherwise no transactional id can change an answer."""
-        return any(partition.transactional for partition in self.facts.partitions) or bool(self.facts.opens)
+        return self.has_opens or any(partition.transactional for partition in self.facts.partitions)
 
 
 def choose_replicas(partitions: Iterable[PartitionFacts]) -> list[PartitionFacts]:

@@ -19,17 +19,22 @@ def found(audit: rows.Audit) -> bool:
 def not_read(audit: rows.Audit) -> tuple[str, ...]:
     """What was not read, as sentences: gaps, and damage that is not harmless."""
     damage = [f"{d.file}: at byte {d.position}: {d.detail or d.reason}" for d in audit.damage if not d.harmless]
+    omitted = sum(more.count for more in audit.omitted if more.harmless is False)
+    if omitted:
+        damage.append(f"{omitted:,} more damaged places are not listed")
     gaps = audit.read.gaps or (() if audit.read.complete else ("what was read is not complete",))
     return (*gaps, *damage)
 
 
 def not_judged(audit: rows.Audit) -> tuple[str, ...]:
     """Transactions without a verdict, as sentences."""
-    return tuple(
+    unknown = [
         f"{one.topic}-{one.partition}, offset {one.start_offset}: could not be judged"
         for one in audit.findings
         if one.verdict == UNKNOWN
-    )
+    ]
+    omitted = sum(more.count for more in audit.omitted if more.verdict == UNKNOWN)
+    return (*unknown, f"{omitted:,} more transactions could not be judged") if omitted else tuple(unknown)
 
 
 def outcome(audit: rows.Audit) -> rows.Outcome:

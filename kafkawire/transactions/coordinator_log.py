@@ -176,8 +176,8 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The content of one partition of `__transaction_state`.
 
     Attributes:
-        ids: number of ids that have not expired. `prepared`: the newest records of those in a Prepare state, in the
-            order of their first records.
+        settled: number of ids that have not expired and are in no Prepare state. `prepared`: the newest records of
+            those in one, in the order of their first records.
         owners: by producer id.
         uses: every producer id that an id has had as its own, in the order of their first records.
         decisions: the transactions that its ids have decided, by the producer id of the data, in that order.
@@ -186,7 +186,7 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
         answers: of `ID_CHECKS`.
     """
 
-    ids: int
+    settled: int
     prepared: tuple[Registration, ...]
     owners: dict[int, Owner]
     uses: tuple[ProducerIdUse, ...]

@@ -9,7 +9,7 @@ import msgspec
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.case import EXPIRED, Case
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, PartitionFacts
+from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
 from kafkawire.transactions.formatting import count, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
 
@@ -181,3 +181,41 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         if high is not None and start >= high:
             doubts.append(f"Its data is not below the high watermark {high}: a follower may still truncate it.")
         return doubts
+
+
+class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What the open transactions of a cluster are judged with. It grows with log directories, not with what is in them.
+
+    Attributes:
+        cluster_id: None where the log directories do not have it.
+        as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
+        covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
+    """
+
+    cluster_id: str | None
+    log: CoordinatorLog
+    as_of: int | None
+    given: bool
+    covered: dict[str, int]
+    max_timeout_ms: int
+
+    def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
+        """An open transaction of a replica, in which the earliest open one begins at `first_start`."""
+        return CopiedCase(
+            open=open_,
+            partition=partition,
+            first_start=first_start,
+            owner=owner,
+            log=self.log,
+            covered_until=self.covered.get(open_.place.copy),
+            as_of=self.as_of,
+            max_timeout_ms=self.max_timeout_ms,
+            cluster_id=self.cluster_id,
+        )
+
+    def clock_of(self, place: Place) -> int | None:
+        """The clock for what should have happened since: a copy shows nothing that came after it was made, however
+        much later others were."""
+        if self.as_of is None or self.given:
+            return self.as_of
+        return min(self.as_of, self.covered.get(place.copy, self.as_of))

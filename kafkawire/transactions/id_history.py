@@ -47,7 +47,7 @@ class IdHistory:
         owners = {producer_id: self._log.owner(producer_id) for producer_id in self._log.producer_ids()}
         records = list(self._log.records())
         return IdFacts(
-            ids=sum(record.value is not None for record in records),
+            settled=sum(record.value is not None and not _is_prepared(record) for record in records),
             prepared=tuple(record for record in records if _is_prepared(record)),
             owners={producer_id: owner for producer_id, owner in owners.items() if owner is not None},
             uses=tuple(self._uses.values()),

@@ -131,6 +131,7 @@ def facts_of(
         brokers=tuple(sorted({broker.node_id for broker in directory.brokers if broker.node_id is not None})),
         partitions=[replica.partition for replica in found],
         opens=[open_ for replica in found for open_ in replica.opens],
+        first_starts={one.partition.place: one.first_start for one in found if one.first_start is not None},
         metadata=metadata,
         clusters=cluster_ids(directory),
         damage=tuple(

@@ -82,6 +82,11 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.DamageRow, ...] = ()
     digests: bytes = b""
 
+    @property
+    def first_start(self) -> int | None:
+        """Where the earliest open transaction begins; None where none is open."""
+        return min((open_.start_offset for open_ in self.opens), default=None)
+
 
 def replica_facts(replica: Replica) -> ReplicaFacts:
     """Read one replica: replay its producers, and check it against the rules that its own files can prove."""

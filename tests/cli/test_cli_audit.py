@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.records import Record, build
@@ -133,7 +134,17 @@ def test_exits_with_2_for_wrong_options(run: Run, logs: LogDirectory, wrong: tup
 
 def test_json_prints_one_object(run: Run, logs: LogDirectory) -> None:
     audit = json.loads(run(*arguments(hanging(logs), "--format", "json")).out)
-    assert list(audit) == ["as_of", "read", "findings", "violations", "damage", "answers", "unread", "outcome"]
+    assert list(audit) == [
+        "as_of",
+        "read",
+        "findings",
+        "violations",
+        "damage",
+        "answers",
+        "unread",
+        "omitted",
+        "outcome",
+    ]
     assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
     assert audit["as_of"] == NOON
     (finding,) = audit["findings"]
@@ -201,6 +212,25 @@ def test_unread_parts_are_printed_next_to_findings(run: Run, logs: LogDirectory)
     out = run("audit", hanging(logs).write(), "--format", "table").text
     missing = "\nNot everything was read:\n  - 47 of 50 partitions of __transaction_state were not read: 3-49\n"
     assert out.index("  hanging  ") < out.index(missing) < out.index("hanging, transaction_ended")
+
+
+def test_rows_that_are_not_listed_are_counted(run: Run, logs: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kafkawire.cli import audit as command
+
+    more = (
+        rows.Omitted(rows="finding", verdict="unknown", reason="coverage_incomplete", count=1200),
+        rows.Omitted(rows="damage", reason="crc_mismatch", harmless=False, count=33),
+    )
+    local = command._local
+    monkeypatch.setattr(command, "_local", lambda *given: replace(local(*given), omitted=more))
+    table = run(*arguments(logs, "--format", "table"))
+    assert table.code == 4
+    assert (
+        "Not listed: 1,200 unknown (coverage_incomplete).\nNot listed: 33 more damaged places.\n" in table.out.decode()
+    )
+    lines = map(json.loads, run(*arguments(logs)).out.splitlines())
+    assert [line["count"] for line in lines if line["kind"] == "omitted"] == [1200, 33]
+    assert "Not listed: 33 more damaged places." in run(*arguments(logs, "--format", "csv")).err
 
 
 def test_as_of_sets_the_clock(run: Run, logs: LogDirectory) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from kafkawire import report
 from kafkawire.report.descriptions import CHECKS, REASONS, what_to_do
-from kafkawire.rows import Audit, Coverage, DamageRow, Violation
+from kafkawire.rows import Audit, Coverage, DamageRow, Omitted, Violation
 from kafkawire.transactions import answers, verdicts
 from tests.report.audits import NOON, READ, finding
 
@@ -46,6 +46,19 @@ def test_headline_states_the_most_severe_result(audit: Audit, text: str, severit
     html = report.render(audit)
     assert f"<h1>{text}</h1>" in html
     assert f'<header class="{severity}">' in html
+
+
+def test_numbers_count_findings_that_are_not_listed() -> None:
+    more = (
+        Omitted(rows="finding", verdict="hanging", reason="epoch_bumped", blocked=True, count=1200),
+        Omitted(rows="finding", verdict="not_hanging", reason="live", blocked=True, count=7),
+        Omitted(rows="damage", reason="crc_mismatch", harmless=True, count=33),
+    )
+    damage = (DamageRow(file="a", position=0, reason="crc_mismatch", harmless=True),)
+    html = report.render(Audit(as_of=NOON, read=READ, findings=(finding(),), damage=damage, omitted=more))
+    assert "<h1>1201 hanging transactions</h1>" in html
+    for number in ("1,207", "33"):
+        assert f"and {number} more: <code>kafkawire audit --engine spark --save PATH</code> has them all." in html
 
 
 def test_summary_uses_singular_and_plural() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.rows import Audit, Coverage, DamageRow, Finding, Outcome, Violation
+from kafkawire.rows import Audit, Coverage, DamageRow, Finding, Omitted, Outcome, Violation
 from kafkawire.transactions.completeness import outcome
 
 CLEAR = Coverage(complete=True)
@@ -33,6 +33,11 @@ def finding(verdict: str, reason: str) -> Finding:
          ("orders-3, offset 64: could not be judged",)),
         (Audit(read=Coverage(gaps=("a",)), findings=(finding("hanging", "epoch_bumped"), finding("unknown", "b"))),
          True, ("a", "orders-3, offset 64: could not be judged")),
+        (Audit(read=CLEAR, omitted=(Omitted(rows="finding", verdict="unknown", reason="b", count=1234),
+                                    Omitted(rows="finding", verdict="not_hanging", reason="live", count=9),
+                                    Omitted(rows="damage", reason="crc_mismatch", harmless=False, count=5),
+                                    Omitted(rows="damage", reason="preallocated", harmless=True, count=3))), False,
+         ("5 more damaged places are not listed", "1,234 more transactions could not be judged")),
     ],
 )  # fmt: skip
 def test_outcome_follows_from_findings_and_gaps(audit: Audit, found: bool, missing: tuple[str, ...]) -> None:

@@ -38,7 +38,7 @@ COMMITTED = [
 
 def test_reduces_the_records_of_a_transaction() -> None:
     found = history(*COMMITTED)
-    assert (found.ids, found.intact, found.unreadable) == (1, True, None)
+    assert (found.settled, found.intact, found.unreadable) == (1, True, None)
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
     assert found.prepared == ()
     assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
@@ -51,14 +51,14 @@ def test_reduces_the_records_of_a_transaction() -> None:
 
 def test_lists_ids_in_a_prepare_state() -> None:
     found = history(*COMMITTED[:3], record(3, "b", "PrepareAbort", producer_id=8), record(4, "b", None))
-    assert [one.transactional_id for one in found.prepared] == ["a"]
+    assert ([one.transactional_id for one in found.prepared], found.settled) == (["a"], 0)
 
 
 def test_an_expired_id_is_not_counted_and_keeps_its_producer_id() -> None:
     found = history(*COMMITTED, record(4, "a", None), record(5, "a", "Empty", producer_id=9))
-    assert found.ids == 1
+    assert found.settled == 1
     assert [(use.producer_id, use.offset) for use in found.uses] == [(7, 0), (9, 5)]
-    assert history(*COMMITTED, record(4, "a", None)).ids == 0
+    assert history(*COMMITTED, record(4, "a", None)).settled == 0
 
 
 def test_an_unreadable_record_counts_as_missing() -> None:

@@ -3,8 +3,7 @@ and where the last stable offset lies. Each open transaction is checked by the o
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from kafkawire import rows
 from kafkawire.transactions.answers import (
@@ -20,13 +19,11 @@ from kafkawire.transactions.answers import (
 from kafkawire.transactions.case import GRACE_MS
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_rules import begun_ms, state_name
-from kafkawire.transactions.copied_case import CopiedCase
-from kafkawire.transactions.facts import Place
+from kafkawire.transactions.copied_case import CaseContext, CopiedCase
+from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.replay import last_stable_offset
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN
-
-_Tallies = dict[tuple[Place, str], Tally]
 
 _RUNNING = "the broker was running when it was copied, and its checkpoints lag behind or run ahead"
 _DAMAGED = "the partition is damaged: the id's newer record may be lost"
@@ -34,25 +31,53 @@ _NO_END = "the end of the log could not be read"
 _NO_CHECKPOINT = "no replication-offset-checkpoint: the high watermark is not known"
 
 
-def case_answers(cluster: ClusterFacts, judged: Sequence[tuple[CopiedCase, rows.Finding]]) -> Iterator[Placed]:
+class OpenTallies(dict[tuple[Place, str], Tally]):
+    """The answers by place and check."""
+
+    def __missing__(self, key: tuple[Place, str]) -> Tally:
+        return self.setdefault(key, Tally(key[1]))
+
+    def placed(self) -> Iterator[Placed]:
+        return (Placed(place, tally.answer()) for (place, _), tally in self.items())
+
+
+def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[CopiedCase, rows.Finding]]) -> Iterator[Placed]:
     """The answers.
 
     Args:
-        judged: every open transaction, with the verdict on it.
+        judged: the open transactions, with the verdicts on them.
     """
-    tallies: _Tallies = {}
-    for check in (OPEN_TRANSACTION, TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST):
-        for place in cluster.chosen:
-            tallies[place, check] = Tally(check)
-    for case, finding in judged:
-        _open(cluster, case, finding, tallies)
-    _prepared(cluster, [finding for _, finding in judged], tallies)
+    tallies = OpenTallies()
+    prepared = (record for history in cluster.histories.values() for record in history.prepared)
+    judge_opens(cluster.context, judged, prepared, tallies)
+    for place, history in cluster.histories.items():
+        tallies[place, PREPARE_COMPLETED].held += history.settled
     _stable(cluster, tallies)
-    for (place, _), tally in tallies.items():
-        yield Placed(place, tally.answer())
+    return tallies.placed()
 
 
-def _open(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, tallies: _Tallies) -> None:
+def judge_opens(
+    context: CaseContext,
+    judged: Iterable[tuple[CopiedCase, rows.Finding]],
+    prepared: Iterable[Registration],
+    tallies: OpenTallies,
+) -> None:
+    """Add the answers on open transactions, and on ids in a Prepare state: of a whole cluster, or of one producer id.
+    That an id is stuck is a verdict on a transaction of its present producer id.
+
+    Args:
+        judged: the open transactions, with the verdicts on them. `prepared`: the newest records of such ids.
+    """
+    stuck: dict[str, rows.Finding] = {}
+    for case, finding in judged:
+        _open(context, case, finding, tallies)
+        if finding.reason == "stuck_prepare" and finding.transactional_id is not None:
+            stuck.setdefault(finding.transactional_id, finding)
+    for record in prepared:
+        _prepared(context, record, stuck.get(record.transactional_id), tallies[record.place, PREPARE_COMPLETED])
+
+
+def _open(context: CaseContext, case: CopiedCase, finding: rows.Finding, tallies: OpenTallies) -> None:
     """An open transaction: noted, and checked by the rule that its verdict is about."""
     open_ = case.open
     place, offset, producer_id = open_.place, open_.start_offset, open_.producer_id
@@ -74,16 +99,16 @@ def _open(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, tallie
         unknown.lack("the transaction is too young: its producer may be about to register it")
     else:
         unknown.held += 1
-        _late(cluster, case, finding, late)
+        _late(context, case, finding, late)
 
 
-def _late(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, late: Tally) -> None:
+def _late(context: CaseContext, case: CopiedCase, finding: rows.Finding, late: Tally) -> None:
     """A transaction that its coordinator holds. It counts from its record there: clients invent timestamps."""
     value = case.value
     if finding.reason != "late" or value is None or case.owner is None:
         late.held += 1
         return
-    clock = cluster.clock_of(case.owner.newest.place)
+    clock = context.clock_of(case.owner.newest.place)
     assert clock is not None
     begun = begun_ms(value)
     over = clock - begun - value.transaction_timeout_ms
@@ -102,53 +127,36 @@ def _late(cluster: ClusterFacts, case: CopiedCase, finding: rows.Finding, late: 
 # Prepare -------------------------------------------------------------------------------------------------------------
 
 
-def _prepared(cluster: ClusterFacts, findings: Iterable[rows.Finding], tallies: _Tallies) -> None:
-    """Ids that are in a Prepare state: on their way, or for ever."""
-    stuck: dict[str, list[rows.Finding]] = defaultdict(list)
-    for finding in findings:
-        if finding.reason == "stuck_prepare" and finding.transactional_id is not None:
-            stuck[finding.transactional_id].append(finding)
-    limit = cluster.resolved.max_timeout.value + GRACE_MS
-    for place in (partition.place for partition in cluster.of_ids.values()):
-        tally = tallies[place, PREPARE_COMPLETED] = Tally(PREPARE_COMPLETED)
-        as_of = cluster.clock_of(place)
-        history = cluster.histories.get(place)
-        if history is None:
-            continue
-        tally.held += history.ids
-        for record in history.prepared:
-            value = record.value
-            assert value is not None
-            tally.held -= 1
-            since = value.transaction_last_update_timestamp_ms
-            where = stuck.get(record.transactional_id)
-            assert as_of is not None  # this record has a time that a broker wrote
-            if place.partition in cluster.log.damaged:
-                tally.lack(_DAMAGED)
-            elif not where and as_of - since <= limit:
-                tally.lack(
-                    "the transaction was decided a short time before the copy was made: its markers may be on their way"
-                )
-            else:
-                what = f"{state_name(value.transaction_status)} since {when(since)}, {duration(as_of - since)}"
-                if where:
-                    what += f"; its marker is missing in {where[0].topic}-{where[0].partition}"
-                tally.breach(record.offset, value.producer_id, what, transactional_id=record.transactional_id)
+def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | None, tally: Tally) -> None:
+    """An id in a Prepare state: on its way, or for ever."""
+    as_of, value = context.clock_of(record.place), record.value
+    assert as_of is not None  # the record has a time that a broker wrote
+    assert value is not None
+    since = value.transaction_last_update_timestamp_ms
+    if record.place.partition in context.log.damaged:
+        tally.lack(_DAMAGED)
+    elif stuck is None and as_of - since <= context.max_timeout_ms + GRACE_MS:
+        tally.lack("the transaction was decided a short time before the copy was made: its markers may be on their way")
+    else:
+        what = f"{state_name(value.transaction_status)} since {when(since)}, {duration(as_of - since)}"
+        if stuck is not None:
+            what += f"; its marker is missing in {stuck.topic}-{stuck.partition}"
+        tally.breach(record.offset, value.producer_id, what, transactional_id=record.transactional_id)
 
 
 # Last stable offset ---------------------------------------------------------------------------------------------------
 
 
-def _stable(cluster: ClusterFacts, tallies: _Tallies) -> None:
+def _stable(cluster: ClusterFacts, tallies: OpenTallies) -> None:
     """log start <= last stable offset <= high watermark <= log end. No file stores the last stable offset: it is
     computed from the others."""
     for partition in cluster.facts.partitions:
         place, high, start = partition.place, partition.high_watermark, partition.log_start
-        tally = tallies[place, LSO] = Tally(LSO)
+        tally = tallies[place, LSO]
         if high is None:
             tally.lack(_NO_CHECKPOINT)
             continue
-        stable = last_stable_offset(high, cluster.first_starts.get(place, high), start)
+        stable = last_stable_offset(high, cluster.facts.first_starts.get(place, high), start)
         if start <= stable <= high <= partition.log_end:
             tally.held += 1
         elif partition.gap is not None and partition.gap.end is None:

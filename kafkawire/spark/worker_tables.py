@@ -1,0 +1,178 @@
+"""Findings, violations and damage as rows that stay with the workers: each a table of its own, with all rows. To the
+driver come the first of them, and the number of the others."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from msgspec.structs import replace
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import rows
+from kafkawire.rows import arrow
+from kafkawire.spark.audit_dataframes import table_of
+from kafkawire.spark.fleet_listing import as_batches
+from kafkawire.spark.jobs import kept
+from kafkawire.spark.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VIOLATION, packed, short
+from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.audit_result import finding_order
+from kafkawire.transactions.checks.answer_rows import capped, each_violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kafkawire.transactions.facts import Place
+
+#: What tasks find: an answer for the driver, violations, or a finding. Of findings, as of damage in
+#: `outcome_rows.SCHEMA`, `place` is what is counted where not all are taken, and `replica` puts them in order.
+FOUND = pa.schema([("kind", pa.int8()), ("place", pa.binary()), ("payload", pa.binary()), ("replica", pa.binary())])
+FOUND_SPARK = "kind tinyint, place binary, payload binary, replica binary"
+_A_ROW = 1000
+
+
+def violation_cells(answers: Iterable[Placed]) -> Iterator[tuple[int, bytes, bytes, None]]:
+    """The violations in answers, as values of `FOUND`; without `file` where it is the directory of their place."""
+    for placed in answers:
+        found = list(each_violation(placed))
+        for start in range(0, len(found), _A_ROW):
+            yield VIOLATION, packed(placed.place), pickle.dumps(found[start : start + _A_ROW]), None
+
+
+def found_rows(answers: Iterable[Placed], *, whole: bool) -> Iterator[pa.RecordBatch]:
+    """Answers as rows of `FOUND`: for the driver, with the first breaches; and all violations, if `whole`."""
+    answers = list(answers)
+    if whole:
+        yield from as_batches(violation_cells(answers), FOUND)
+    for_driver = short(map(capped, answers)) if whole else short(answers)
+    yield from as_batches(((TO_DRIVER, None, pickle.dumps(placed), None) for placed in for_driver), FOUND)
+
+
+def finding_rows(found: Iterable[tuple[int, rows.Finding]]) -> Iterator[pa.RecordBatch]:
+    """Findings, each with the number of its cluster, as rows of `FOUND`."""
+    yield from as_batches(
+        (
+            (
+                FINDING,
+                pickle.dumps({"verdict": one.verdict, "reason": one.reason, "blocked": one.blocked}),
+                pickle.dumps(one),
+                _in_order(*finding_order(one), (cluster - 1) % (1 << 32)),  # directories without a cluster come last
+            )
+            for cluster, one in found
+        ),
+        FOUND,
+    )
+
+
+def damage_cells(found: Iterable[rows.DamageRow]) -> Iterator[dict[str, Any]]:
+    """Damage in a replica, as rows of `outcome_rows.SCHEMA`."""
+    for number, one in enumerate(found):
+        yield {
+            "kind": DAMAGE,
+            "place": pickle.dumps({"reason": one.reason, "harmless": one.harmless}),
+            "payload": pickle.dumps(one),
+            "replica": _in_order(one.file or "", one.position or 0, number),
+        }
+
+
+def _in_order(*values: str | int) -> bytes:
+    """Bytes that have the order of the values."""
+    return b"".join(
+        value.encode("utf-8", "surrogateescape") + b"\0"
+        if isinstance(value, str)
+        else (value + (1 << 63)).to_bytes(9, "big")
+        for value in values
+    )
+
+
+def for_driver(found: DataFrame) -> Iterator[Any]:
+    """What rows of kind `TO_DRIVER` have: of `FOUND`, answers."""
+    payloads = found.where(f"kind = {TO_DRIVER}").select("payload").toArrow().column(0).to_pylist()
+    return map(pickle.loads, payloads)  # written by our own workers
+
+
+class WorkerTables:
+    """Collects where findings, violations and damage are.
+
+    Args:
+        stack: as long as it lasts, rows that were kept are there.
+        read: rows of `outcome_rows.SCHEMA`.
+
+    Attributes:
+        own: the answers of the driver. `paths`: the directories of replicas. `damage`: in the small files of brokers.
+    """
+
+    def __init__(self, stack: ExitStack, read: DataFrame) -> None:
+        self._stack = stack
+        self._found = [read]
+        self.own: list[Placed] = []
+        self.paths: Mapping[Place, str] = {}
+        self.damage: tuple[rows.DamageRow, ...] = ()
+
+    def keep(self, found: DataFrame) -> DataFrame:
+        """Rows of `FOUND`, computed once."""
+        frame = self._stack.enter_context(kept(found))
+        self._found.append(frame)
+        return frame
+
+    def first(self, kind: int, most: int) -> tuple[list[Any], tuple[rows.Omitted, ...]]:
+        """The first rows of a kind in their order, and how many others there are."""
+        found = self._of(kind).select("place", "payload", "replica")
+        ordered = found.orderBy("replica").limit(most + 1).toArrow().to_pylist()
+        chosen = [pickle.loads(row["payload"]) for row in ordered[:most]]  # written by our own workers
+        if len(ordered) <= most:
+            return chosen, ()
+        more = Counter({bytes(label): count for label, count in found.groupBy("place").count().collect()})
+        more.subtract(row["place"] for row in ordered[:most])
+        name = "finding" if kind == FINDING else "damage"
+        omitted = (
+            rows.Omitted(rows=name, count=count, **pickle.loads(label)) for label, count in more.items() if count
+        )
+        return chosen, tuple(sorted(omitted, key=lambda one: (-one.count, repr(one))))
+
+    def tables(self, spark: SparkSession) -> dict[str, DataFrame]:
+        """All rows, by the name of their table."""
+        return {
+            "findings": table_of(spark, rows.Finding, ()).union(_table(self._of(FINDING), rows.Finding)),
+            "violations": self._violations(spark),
+            "damage": table_of(spark, rows.DamageRow, self.damage).union(_table(self._of(DAMAGE), rows.DamageRow)),
+        }
+
+    def _of(self, kind: int) -> DataFrame:
+        """The rows of a kind. A tier's damage is that of each replica whose log it begins."""
+        read, *judged = (found.where(f"kind = {kind}").select("place", "payload", "replica") for found in self._found)
+        for one in judged:
+            read = read.union(one)
+        return read.dropDuplicates(["payload"]) if kind == DAMAGE else read
+
+    def _violations(self, spark: SparkSession) -> DataFrame:
+        paths = {"place": list(map(packed, self.paths)), "path": list(map(arrow.arrow_text, self.paths.values()))}
+        directories = spark.createDataFrame(
+            pa.table(paths, pa.schema([("place", pa.binary()), ("path", pa.string())])), "place binary, path string"
+        )
+        table = table_of(spark, rows.Violation, (row for placed in self.own for row in each_violation(placed)))
+        placed = self._of(VIOLATION).join(directories, "place", "left").select("payload", "path")
+        return table.union(_table(placed, rows.Violation))
+
+
+def _table(found: DataFrame, kind: type[rows.Row]) -> DataFrame:
+    """Rows of one kind: payloads, and the `path` of those without a file."""
+    schema = arrow.schema([kind])
+
+    def each(batch: pa.RecordBatch) -> Iterator[Any]:
+        for row in batch.to_pylist():
+            one = pickle.loads(row["payload"])  # written by our own workers
+            if isinstance(one, list):
+                yield from (each if each.file else replace(each, file=row["path"]) for each in one)
+            else:
+                yield one
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from arrow.batches(each(batch), schema)
+
+    return found.mapInArrow(decode, from_arrow_schema(schema))
