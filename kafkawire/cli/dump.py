@@ -48,6 +48,7 @@ def register(app: typer.Typer) -> None:
 def dump(
     paths: given.Paths = None,
     files: given.Files = None,
+    tier_key: given.TierKeys = None,
     deep_iteration: given.DeepIteration = False,
     print_data_log: given.PrintDataLog = False,
     skip_record_metadata: given.SkipRecordMetadata = False,
@@ -137,7 +138,7 @@ def dump(
     )
     chosen = given.all_paths(paths, files)
     check_log_output(to, chosen)
-    directory = logdir.open(*chosen)
+    directory = logdir.open(*chosen, tier_keys=tier_key or ())
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     given.check_topics(messages, directory.files)

@@ -23,6 +23,12 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(metavar="PATH...", help="Log directories, directories of partitions, single files, globs."),
 ]
+TierKeys = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tier-key", metavar="FILE", help="An RSA private key (PEM) of an encrypted tier (KIP-405); can be repeated."
+    ),
+]
 Files = Annotated[
     str | None, typer.Option("--files", metavar="FILE,FILE", help="The same, as kafka-dump-log takes them.")
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +14,20 @@ from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, Sna
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
-from kafkawire.logdir.log_files import LogFile, log_file, partition_of
+from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
 from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, whole_number
-from kafkawire.logdir.tiers import TieredSegment, epoch_lines, joined, lineage_of, snapshots, tier_metadata
+from kafkawire.logdir.tier_keys import private_key
+from kafkawire.logdir.tiers import (
+    Joined,
+    TieredSegment,
+    epoch_lines,
+    join,
+    lineage_of,
+    snapshots,
+    tier_metadata,
+    topic_id,
+    uuid_of,
+)
 from kafkawire.records import Batch, Damage
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 
@@ -121,13 +132,13 @@ class Partition:
         state: empty; `delete`, `future` or `stray` for a replica that is removed or moved; `tiered` in a tier.
         broker: its log directory.
         files: all files in it.
-        tiers: its directories in tiers, which hold the log's older segments (KIP-405).
-        tier_metadata: gives what `__remote_log_metadata` has of them.
+        copies: directories in tiers of partitions of the same name.
+        tier_metadata: gives what `__remote_log_metadata` has of its segments.
     """
 
     def __init__(self, files: Iterable[LogFile], broker: BrokerDirectory) -> None:
         self.files = tuple(files)
-        self.tiers: tuple[Partition, ...] = ()
+        self.copies: tuple[Partition, ...] = ()
         self.tier_metadata: Callable[[], Mapping[UUID, TieredSegment]] = dict
         first = self.files[0]
         assert first.topic is not None
@@ -139,22 +150,52 @@ class Partition:
         self.state = named.state if named else ""
         self.broker = broker
 
+    @cached_property
+    def topic_id(self) -> UUID | None:
+        """Of `partition.metadata`, in a tier of the directory's name; None where it is not known."""
+        if self.state == TIERED:
+            return topic_id(self.path)
+        try:
+            data = [file.content() for file in self._in_use("partition-metadata")]
+        except OSError:
+            return None
+        found = (line for one in data if not isinstance(one, Damage) for line in properties(one))
+        ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
+        return next(ids, None)
+
+    @cached_property
+    def tiers(self) -> tuple[Partition, ...]:
+        """Its directories in tiers, which hold the log's older segments (KIP-405); not those of a deleted topic of the
+        same name."""
+        known = self.topic_id if self.copies else None
+        return tuple(one for one in self.copies if known is None or one.topic_id == known)
+
     def _in_use(self, kind: str) -> tuple[LogFile, ...]:
         found = (file for file in self.files if file.kind == kind and file.state == self.state)
         return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
 
-    @cached_property
+    @property
     def segments(self) -> tuple[LogFile, ...]:
         """The `.log` files in use, by their first offset: those in its tiers, up to where the local ones begin, and
         these. Each offset is in one of them."""
+        return self.joined.segments
+
+    @cached_property
+    def joined(self) -> Joined:
+        """The log in its tiers and here, and what no copy has of it."""
         own = self._in_use("log")
         if not self.tiers and self.state != TIERED:
-            return own
+            return Joined(own)
         if self.state == TIERED:
-            return joined((), own, lineage_of(own), self.tier_metadata())
+            return join((), own, lineage_of(own), self.tier_metadata())
         lineage = [line for file in self._in_use("epochs") for line in epoch_lines(file.content())]
         tiered = [file for tier in self.tiers for file in tier._in_use("log")]
-        return joined(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start or 0)
+        return join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)
+
+    @property
+    def local_log_start(self) -> int | None:
+        """First offset of the segments on the broker: what lies below is in tiers only; None without such a segment."""
+        return next((file.offset for file in self._in_use("log") if self.state != TIERED), None)
 
     @cached_property
     def txn_indexes(self) -> tuple[LogFile, ...]:
@@ -170,7 +211,7 @@ class Partition:
         own = () if self.state == TIERED else self._in_use("snapshot")
         if not self.tiers and self.state != TIERED:
             return own
-        return (*snapshots(self.segments, self._present), *own)
+        return (*snapshots(self.segments, self._present, self.joined.missing), *own)
 
     @property
     def _present(self) -> frozenset[str]:
@@ -249,8 +290,8 @@ class LogDirectory:
             if one.state == TIERED:
                 tiers.setdefault((one.topic, one.partition), []).append(one)
         for one in found:
-            one.tier_metadata = lambda: self.tier_metadata
-            one.tiers = () if one.state else tuple(tiers.get((one.topic, one.partition), ()))
+            one.tier_metadata = partial(self._events_of, one.topic, one.partition)
+            one.copies = () if one.state else tuple(tiers.get((one.topic, one.partition), ()))
         self.partitions = tuple(sorted(found, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
 
     @cached_property
@@ -260,43 +301,60 @@ class LogDirectory:
             one.segments for one in self.partitions if one.topic == REMOTE_LOG_METADATA and not one.state
         )
 
+    def _events_of(self, topic: str, partition: int) -> dict[UUID, TieredSegment]:
+        return self._events.get((topic, partition), {})
 
-def open(*paths: str | os.PathLike[str]) -> LogDirectory:
+    @cached_property
+    def _events(self) -> dict[tuple[str, int], dict[UUID, TieredSegment]]:
+        found: dict[tuple[str, int], dict[UUID, TieredSegment]] = {}
+        for id, one in self.tier_metadata.items():
+            found.setdefault((one.topic, one.partition), {})[id] = one
+        return found
+
+
+def open(*paths: str | os.PathLike[str], tier_keys: Iterable[str | os.PathLike[str]] = ()) -> LogDirectory:
     """Open directories and files: a broker's log directory, a folder that holds several, a partition's directory, one
-    file. Only names are examined; content is read when it is used.
+    file; a tier (KIP-405). Only names are examined; content is read when it is used.
 
     Args:
         paths: on this machine, or URIs of a store that pyarrow knows (s3://, gs://, hdfs://, file://).
+        tier_keys: files with the RSA private keys (PEM) of an encrypted tier of Aiven's plugin.
 
     Raises:
-        OSError: a path does not exist or must not be read.
-        MissingExtraError: a URI, and pyarrow is not installed.
+        OSError: a path does not exist or must not be read; a file has no private key.
+        MissingExtraError: a URI, and pyarrow is not installed; a key, and cryptography is not installed.
     """
+    keys = tuple(os.fspath(key) for key in tier_keys)
+    for key in keys:
+        private_key(key)
     files: dict[str, LogFile] = {}
     unreadable: list[Unreadable] = []
     for path in [os.fspath(path) for path in paths]:
         if is_uri(path):
             from kafkawire.logdir.remote import remote_files
 
-            for remote in remote_files(path):
+            for remote in remote_files(path, keys):
                 files.setdefault(remote.path, remote)
         elif os.path.isdir(path):
             os.listdir(path)  # raises, where the walk below would go on
-            for file in _walk(path.rstrip(os.sep) or os.sep, unreadable):
+            for file in _walk(path.rstrip(os.sep) or os.sep, unreadable, keys):
                 files.setdefault(file.path, file)
         else:
             os.stat(path)
             directory, name = os.path.split(path)
-            files.setdefault(path, log_file(path, partition_of(directory, [name])))
+            partition = partition_of(directory, [name])
+            for found in segment_names([name]):
+                place = path if found == name else os.path.join(directory, found)
+                files.setdefault(place, log_file(place, partition, keys))
     return LogDirectory(files.values(), unreadable)
 
 
-def _walk(path: str, unreadable: list[Unreadable]) -> Iterator[LogFile]:
+def _walk(path: str, unreadable: list[Unreadable], keys: tuple[str, ...]) -> Iterator[LogFile]:
     def on_error(error: OSError) -> None:
         unreadable.append(Unreadable(str(error.filename), error.strerror or str(error)))
 
     for directory, folders, names in os.walk(path, onerror=on_error):
         folders.sort()
         partition = partition_of(directory, names)
-        for name in sorted(names):
-            yield log_file(os.path.join(directory, name), partition)
+        for name in segment_names(sorted(names)):
+            yield log_file(os.path.join(directory, name), partition, keys)

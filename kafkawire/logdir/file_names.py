@@ -1,5 +1,6 @@
 """What the names of files and directories mean: in a broker's log directory (Kafka's `LogFileUtils`, `UnifiedLog`), and
-in a tier of `LocalTieredStorage` (KIP-405; `RemoteTopicPartitionDirectory`, `RemoteLogSegmentFileset`)."""
+in a tier (KIP-405) of `LocalTieredStorage` (`RemoteTopicPartitionDirectory`, `RemoteLogSegmentFileset`) or of Aiven's
+plugin (`ObjectKeyFactory`)."""
 
 from __future__ import annotations
 
@@ -30,9 +31,13 @@ _UUID = "[A-Za-z0-9_-]{22}"
 #: State of a partition that was copied to a tier, and of its files.
 TIERED = "tiered"
 _TIERED_PARTITION = re.compile(rf"(?P<topic>.+)-(?P<partition>\d{{1,10}})-{_UUID}", re.ASCII | re.DOTALL)
+#: Of Aiven's plugin: a folder for a topic, and in it one for each partition.
+_OBJECTS_TOPIC = re.compile(rf"(?P<topic>.+)-{_UUID}", re.ASCII | re.DOTALL)
+_OBJECTS_PARTITION = re.compile(r"\d{1,10}", re.ASCII)
 _TIERED_SEGMENT = re.compile(
-    rf"(?P<offset>\d{{20}})-{_UUID}\.(?P<kind>log|index|timeindex|txnindex|snapshot|leader_epoch_checkpoint)"
-    r"(?P<state>)", re.ASCII,
+    rf"(?P<offset>\d{{20}})-{_UUID}\."
+    r"(?P<kind>log|index|timeindex|txnindex|snapshot|leader_epoch_checkpoint|indexes|rsm-manifest)(?P<state>)",
+    re.ASCII,
 )  # fmt: skip
 _TEMPORARY = ".tmp"
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://", re.ASCII)
@@ -65,6 +70,7 @@ PARTITION_KINDS = frozenset(
         "partition-metadata",
         "kraft-snapshot",
         "quorum-state",
+        "rsm-manifest",
     }
 )
 
@@ -103,6 +109,14 @@ def tiered_partition_name(name: str) -> PartitionName | None:
     if found is None or int(found["partition"]) > _HIGHEST_PARTITION:
         return None
     return PartitionName(found["topic"], int(found["partition"]), TIERED)
+
+
+def objects_partition_name(topic: str, partition: str) -> PartitionName | None:
+    """The parts of the names of the two folders that a partition has in a tier of Aiven's plugin; None for others."""
+    found = _OBJECTS_TOPIC.fullmatch(topic)
+    if found is None or not _OBJECTS_PARTITION.fullmatch(partition) or int(partition) > _HIGHEST_PARTITION:
+        return None
+    return PartitionName(found["topic"], int(partition), TIERED)
 
 
 def is_tiered(name: str) -> bool:

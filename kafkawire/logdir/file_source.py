@@ -62,7 +62,7 @@ class FileSource:
         """`length` bytes from `position` on; fewer only where the file ends."""
         offset = position - self._start
         if offset < 0 or offset + length > len(self._window):
-            self._window = memoryview(self._read(position, max(length, self._window_size)))
+            self._window = memoryview(self._ahead(position, length))
             self._start, offset = position, 0
         return self._window[offset : offset + length]
 
@@ -70,6 +70,14 @@ class FileSource:
         """Where the file ends now."""
         end = self._file.seek(0, os.SEEK_END)
         return end if self._limit is None else min(end, self._limit)
+
+    def _ahead(self, position: int, length: int) -> bytes:
+        try:
+            return self._read(position, max(length, self._window_size))
+        except OSError:  # perhaps behind what is asked for
+            if length >= self._window_size:
+                raise
+            return self._read(position, length)
 
     def _read(self, position: int, length: int) -> bytes:
         self._file.seek(position)

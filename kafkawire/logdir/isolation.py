@@ -69,7 +69,7 @@ class OutcomesByFile:
 
     def __init__(self, partitions: Iterable[Partition], paths: Iterable[str]) -> None:
         listed = list(partitions)
-        held = {tier.path for one in listed for tier in one.tiers}
+        held = {tier.path for one in listed for tier in one.copies}
         owners = [one for one in listed if one.path not in held]
         self.segments = {file.path: file for one in owners for file in one.segments}
         self._owners = {file.path: one for one in owners for file in one.segments}
@@ -90,7 +90,8 @@ class OutcomesByFile:
         directory = partition.path
         if self._last is None or self._last[0] != directory:
             if any(file.path in self._paths for file in partition.segments):
-                partition = next((one for one in open(directory).partitions if one.path == directory), partition)
+                whole = open(directory, tier_keys=partition.files[0].tier_keys)
+                partition = next((one for one in whole.partitions if one.path == directory), partition)
             self._last = directory, outcomes_of(partition)
         return self._last[1]
 

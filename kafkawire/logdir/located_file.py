@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kafkawire.logdir import tier_objects
 from kafkawire.logdir.file_source import FileSource, Opened, open_file
 from kafkawire.records import MAX_BATCH_BYTES, Batch, Damage, read
 
@@ -36,6 +37,9 @@ class LocatedFile(msgspec.Struct, frozen=True):
     state: str = ""
     #: Where the part ends that is read, in bytes; None: at the end of the file. What is behind belongs to no log.
     limit: int | None = None
+    #: Whether it is in objects of Aiven's plugin, and paths of the private keys for these.
+    in_objects: bool = False
+    tier_keys: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -44,7 +48,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """The current size in bytes, of the part that is read."""
-        return self._limited(os.stat(self.path).st_size)
+        return self._limited(tier_objects.size(self) if self.in_objects else self._stored_size)
+
+    @property
+    def _stored_size(self) -> int:
+        return os.stat(self.path).st_size
 
     def _limited(self, size: int) -> int:
         return size if self.limit is None else min(size, self.limit)
@@ -52,7 +60,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
     @property
     def modified(self) -> float:
         """The time of the last write, epoch seconds, by the clock of its machine."""
-        return os.stat(self.path).st_mtime
+        return os.stat(self._stored_path).st_mtime
+
+    @property
+    def _stored_path(self) -> str:
+        return tier_objects.object_of(self.path) if self.in_objects else self.path
 
     @property
     def place(self) -> RowOrigin:
@@ -65,7 +77,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
         Raises:
             OSError: the file does not exist, must not be read, or is no regular file.
         """
-        return open_file(self.path)
+        return tier_objects.opened(self) if self.in_objects else self.raw(self.path)
+
+    def raw(self, path: str) -> Opened:
+        """The file at a path of the same store, with the bytes that are stored there."""
+        return open_file(path)
 
     @contextmanager
     def source(self, window: int | None = None) -> Iterator[FileSource]:
@@ -75,7 +91,7 @@ class LocatedFile(msgspec.Struct, frozen=True):
 
     def elsewhere(self, path: str) -> Self:
         """The file at another path of the same store."""
-        return msgspec.structs.replace(self, path=path, limit=None)
+        return msgspec.structs.replace(self, path=path, limit=None, in_objects=False)
 
     def beside(self, kind: str) -> Self:
         """The file of another kind of the same segment, in the same state; it need not exist."""

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 from kafkawire.logdir.file_names import (
     PARTITION_KINDS,
     REMOTE_INDEXES,
+    TIERED,
     FileName,
     PartitionName,
     file_name,
     is_tiered,
+    objects_partition_name,
     partition_name,
     tiered_partition_name,
 )
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import UNKNOWN, LocatedFile
+from kafkawire.logdir.tier_objects import INDEXES, SLICES
 
 if TYPE_CHECKING:
     from kafkawire.rows import Row
@@ -30,7 +33,7 @@ class LogFile(LocatedFile, frozen=True):
         path: where it is, as it was reached. `root`: the broker's log directory that it belongs to.
         kind: `log`, `index`, `timeindex`, `txnindex`, `snapshot`, `epochs` (leader-epoch-checkpoint),
             `partition-metadata`, `meta-properties`, `checkpoint`, `quorum-state`, `kraft-snapshot`, `clean-shutdown`,
-            `lock`; `unknown` for a name that Kafka does not give.
+            `lock`; `rsm-manifest` in a tier of Aiven's plugin; `unknown` for a name that Kafka does not give.
         topic, partition: from the directory's name; None for a file of the broker as a whole.
         offset: in the file's name: the first offset of a segment, the one before which a snapshot's state holds.
         state: `deleted`, `cleaned`, `swap`, `future`, `part`, `tmp` while the file is written, removed or replaced;
@@ -41,25 +44,46 @@ class LogFile(LocatedFile, frozen=True):
         return rows_of(self)
 
 
-def log_file(path: str, partition: PartitionName | None = None) -> LogFile:
-    """The file at `path`, in the directory of that partition, or of a broker as a whole."""
+def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple[str, ...] = ()) -> LogFile:
+    """The file at `path`, in the directory of that partition, or of a broker as a whole.
+
+    Args:
+        tier_keys: paths of private keys for encrypted tiers.
+    """
     directory, name = os.path.split(path)
     found = file_name(name) or FileName(UNKNOWN, None, "")
     if partition is None:
         if os.path.basename(directory) == REMOTE_INDEXES:
             directory = os.path.dirname(directory)
         return LogFile(path, directory, found.kind, None, None, found.offset, found.state)
+    in_objects = partition.state == TIERED and tiered_partition_name(os.path.basename(directory)) is None
+    if in_objects:
+        directory = os.path.dirname(directory)
     named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
     root = os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it
     state = found.state or partition.state
-    return LogFile(path, root, found.kind, partition.topic, partition.partition, found.offset, state)
+    kind, keys = found.kind, tier_keys if in_objects else ()
+    return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
 
 
 def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
     """The partition whose directory this is, judged by its name and by the files in it: a broker's log directory may be
     named alike (`broker-1`), and a topic's id in a tier may end as a partition does."""
     names = list(names)
-    named = tiered_partition_name if any(map(is_tiered, names)) else partition_name
-    partition = named(os.path.basename(os.path.abspath(directory)))
-    kinds = {found.kind for found in map(file_name, names) if found}
+    topic, name = os.path.split(os.path.abspath(directory))
+    if any(map(is_tiered, names)):
+        partition = tiered_partition_name(name) or objects_partition_name(os.path.basename(topic), name)
+    else:
+        partition = partition_name(name)
+    kinds = {found.kind for found in map(file_name, segment_names(names)) if found}
     return partition if kinds & PARTITION_KINDS else None
+
+
+def segment_names(names: Iterable[str]) -> list[str]:
+    """The names of files, with those of the indexes that are in one object of a tier."""
+    found: list[str] = []
+    for name in names:
+        stem, _, suffix = name.rpartition(".")
+        single = suffix != INDEXES or not is_tiered(name)
+        found += [name] if single else [f"{stem}.{one}" for one in SLICES]
+    return found

@@ -21,7 +21,7 @@ import msgspec
 from kafkawire.errors import MissingExtraError
 from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.file_source import Opened
-from kafkawire.logdir.log_files import LogFile, log_file, partition_of
+from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
 
 
 class RemoteFile(LogFile, frozen=True):
@@ -35,9 +35,8 @@ class RemoteFile(LogFile, frozen=True):
     prefix: str = ""
 
     @property
-    def size(self) -> int:
-        """The current size in bytes, of the part that is read."""
-        return self._limited(int(self._info.size))
+    def _stored_size(self) -> int:
+        return int(self._info.size)
 
     @property
     def modified(self) -> float:
@@ -47,24 +46,26 @@ class RemoteFile(LogFile, frozen=True):
     @property
     def _info(self) -> Any:
         filesystem, _ = _opened(self.store)
-        found = filesystem.get_file_info(self._key)
+        found = filesystem.get_file_info(self._key(self._stored_path))
         if found.size is None:
             raise FileNotFoundError(errno.ENOENT, "No such file", self.path)
         return found
 
-    def opened(self) -> Opened:
-        """The file, open for reading."""
+    def raw(self, path: str) -> Opened:
+        """The file at a path of the same store, with the bytes that are stored there."""
         filesystem, _ = _opened(self.store)
-        file: Opened = filesystem.open_input_file(self._key)
+        file: Opened = filesystem.open_input_file(self._key(path))
         return file
 
-    @property
-    def _key(self) -> str:
-        return self.path.removeprefix(self.prefix)
+    def _key(self, path: str) -> str:
+        return path.removeprefix(self.prefix)
 
 
-def remote_files(uri: str) -> Iterator[RemoteFile]:
+def remote_files(uri: str, tier_keys: tuple[str, ...] = ()) -> Iterator[RemoteFile]:
     """All files below a URI, or the one that it names, ordered by directory.
+
+    Args:
+        tier_keys: paths of private keys for encrypted tiers.
 
     Raises:
         OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
@@ -78,20 +79,21 @@ def remote_files(uri: str) -> Iterator[RemoteFile]:
         found = {directory: [name]}
     for directory, names in found.items():
         partition = partition_of(directory, names)
-        for name in names:
-            yield remote_file(uri, posixpath.join(directory, name), partition)
+        for name in segment_names(names):
+            yield remote_file(uri, posixpath.join(directory, name), partition, tier_keys)
 
 
-def remote_file(uri: str, path: str, partition: PartitionName | None) -> RemoteFile:
+def remote_file(uri: str, path: str, partition: PartitionName | None, tier_keys: tuple[str, ...] = ()) -> RemoteFile:
     """A file of a store.
 
     Args:
         uri: any URI of the store.
         path: of the file, in the store.
         partition: that the file's directory belongs to; None: a broker as a whole.
+        tier_keys: paths of private keys for encrypted tiers.
     """
     prefix = without_secrets(uri).removesuffix(_opened(uri)[1])
-    return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition)), store=uri, prefix=prefix)
+    return RemoteFile(**msgspec.structs.asdict(log_file(prefix + path, partition, tier_keys)), store=uri, prefix=prefix)
 
 
 def found_at(uri: str) -> tuple[bool, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -29,6 +30,7 @@ from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 if TYPE_CHECKING:
     from kafkawire.logdir.log_files import LogFile
 
+_UUID = re.compile("[A-Za-z0-9_-]{22}", re.ASCII)
 #: Of `RemoteLogSegmentState`.
 COPY_STARTED, COPY_FINISHED, DELETE_STARTED, DELETE_FINISHED = range(4)
 
@@ -91,12 +93,34 @@ def segment_id(file: LogFile) -> UUID:
 
 
 def topic_id(folder: str) -> UUID:
-    """The topic's id in the name of a partition's directory in a tier."""
-    return _uuid(folder[-22:])
+    """The topic's id in the path of a partition's directory in a tier."""
+    topic, partition = os.path.split(folder)
+    return _uuid((topic if partition.isdigit() else folder)[-22:])
+
+
+def uuid_of(text: str) -> UUID | None:
+    """An id in Kafka's form; None where the text has not 22 characters of base64url."""
+    return _uuid(text) if _UUID.fullmatch(text) else None
 
 
 def _uuid(text: str) -> UUID:
     return UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+
+
+class Joined(NamedTuple):
+    """A partition's log in a tier and on a broker.
+
+    Attributes:
+        segments: files whose `limit` is where the next one takes over.
+        missing: ranges of offsets that no copy has, each with its first offset and the one behind its last; below the
+            first copy only if the log start offset is known.
+        unknown_ends: copies that cannot be read up to their ends, and whose ends no metadata has: offsets that are
+            missing behind these may be in them.
+    """
+
+    segments: tuple[LogFile, ...]
+    missing: tuple[tuple[int, int], ...] = ()
+    unknown_ends: tuple[LogFile, ...] = ()
 
 
 def joined(
@@ -106,7 +130,18 @@ def joined(
     metadata: Mapping[UUID, TieredSegment],
     log_start: int = 0,
 ) -> tuple[LogFile, ...]:
-    """The segments of the whole log: those of the tier below the first local one, then the local ones.
+    """The segments of the whole log; see `join`."""
+    return join(local, tiered, lineage, metadata, log_start).segments
+
+
+def join(
+    local: Sequence[LogFile],
+    tiered: Iterable[LogFile],
+    lineage: Sequence[EpochLine],
+    metadata: Mapping[UUID, TieredSegment],
+    log_start: int | None = None,
+) -> Joined:
+    """The whole log: the segments of the tier below the first local one, then the local ones.
 
     Args:
         local: the replica's segments, in order.
@@ -115,24 +150,27 @@ def joined(
         metadata: as of `tier_metadata`; a copy that is not finished, or is being deleted, does not count. Empty: the
             names alone are known, and all count.
         log_start: segments that end below are left out.
-
-    Returns:
-        Files whose `limit` is where the next one takes over.
     """
-    copies = []
+    copies, unknown = [], []
     for file in tiered:
         known = metadata.get(segment_id(file))
         if metadata and (known is None or known.state != COPY_FINISHED):
             continue
         base = file.offset or 0
-        end = known.end + 1 if known is not None and known.end >= 0 else _end(file)
+        if known is not None and known.end >= 0:
+            end = known.end + 1
+        else:
+            end, certain = _end(file)
+            unknown += [] if certain else [file]
         left_at = leaves_lineage(_epochs(file), lineage, base)
         if left_at is not None and left_at < end:
             end, file = left_at, replace(file, limit=_position(file, left_at))
         if end > base:
             copies.append(_Copy(base, end, file))
+    copies.sort(key=lambda copy: copy[:2])
     stop = (local[0].offset or 0) if local else None
-    chain = _chain(sorted(copies, key=lambda copy: copy[:2]), log_start, _FAR if stop is None else stop)
+    start = min((copy.base for copy in copies), default=stop or 0) if log_start is None else log_start
+    chain, missing = _chain(copies, start, _FAR if stop is None else stop)
     found = []
     following: int | None
     for copy, following in zip(chain, [*(after.base for after in chain[1:]), stop], strict=False):
@@ -140,7 +178,7 @@ def joined(
             found.append(replace(copy.file, limit=_position(copy.file, following)))
         else:
             found.append(copy.file)
-    return (*found, *local)
+    return Joined((*found, *local), tuple(missing), tuple(unknown))
 
 
 class _Copy(NamedTuple):
@@ -151,13 +189,14 @@ class _Copy(NamedTuple):
     file: LogFile
 
 
-def _chain(copies: Sequence[_Copy], start: int, stop: int) -> list[_Copy]:
-    """The copies that cover the offsets from `start` up to `stop`, as far as there are some.
+def _chain(copies: Sequence[_Copy], start: int, stop: int) -> tuple[list[_Copy], list[tuple[int, int]]]:
+    """The copies that cover the offsets from `start` up to `stop`, and the ranges that no copy has.
 
     Args:
         copies: by their first offset.
     """
     chain: list[_Copy] = []
+    missing = []
     reached, farthest, at = start, None, 0
     while reached < stop:
         while at < len(copies) and copies[at].base <= reached:
@@ -167,11 +206,13 @@ def _chain(copies: Sequence[_Copy], start: int, stop: int) -> list[_Copy]:
         if farthest is not None and farthest.end > reached:
             chain.append(farthest)
             reached = farthest.end
-        elif at < len(copies):
-            reached = copies[at].base  # offsets are missing before it
+        elif at < len(copies) and copies[at].base < stop:
+            missing.append((reached, copies[at].base))
+            reached = copies[at].base
         else:
+            missing += [(reached, stop)] if stop < _FAR else []
             break
-    return chain
+    return chain, missing
 
 
 _FAR = 1 << 63
@@ -183,18 +224,22 @@ def lineage_of(tiered: Iterable[LogFile]) -> list[EpochLine]:
     return max(found, key=lambda lines: (lines[-1].epoch, lines[-1].start_offset) if lines else (-1, -1), default=[])
 
 
-def snapshots(segments: Sequence[LogFile], present: frozenset[str]) -> list[LogFile]:
+def snapshots(
+    segments: Sequence[LogFile], present: frozenset[str], missing: Iterable[tuple[int, int]] = ()
+) -> list[LogFile]:
     """The `.snapshot` files of a tier's segments. Each was copied under the name of its segment and holds the state at
-    the beginning of the next one: that is its `offset` here.
+    the end of it: that is its `offset` here.
 
     Args:
-        segments: of a joined log. `present`: paths of the files that there are.
+        segments: of a joined log. `missing`: the ranges of offsets that it has not.
+        present: paths of the files that there are.
     """
     found = []
+    ends = {end: start for start, end in missing}
     for file, after in pairwise(segments):
         snapshot = file.beside("snapshot")
         if file.state == TIERED and file.limit is None and snapshot.path in present:
-            found.append(replace(snapshot, offset=after.offset))
+            found.append(replace(snapshot, offset=ends.get(after.offset or 0, after.offset)))
     return found
 
 
@@ -232,17 +277,19 @@ def epoch_lines(data: bytes | Damage) -> list[EpochLine]:
     return [] if isinstance(data, Damage) else [line for line in leader_epochs(data) if isinstance(line, EpochLine)]
 
 
-def _end(file: LogFile) -> int:
-    """The offset behind the last of a segment; that behind its first one where no batch can be read."""
-    end = (file.offset or 0) + 1
+def _end(file: LogFile) -> tuple[int, bool]:
+    """The offset behind the last batch of a segment, at least the one behind its base; and whether all can be read."""
+    end, certain = (file.offset or 0) + 1, True
     try:
         start = start_position(file, Selection(offsets=(_FAR - 1, None)))
         for batch in file.batches(start=start, check_crc=False):
             if isinstance(batch, Batch):
                 end = max(end, batch.last_offset + 1)
+            else:
+                certain = certain and batch.harmless
     except OSError:  # reading the segment reports it
-        pass
-    return end
+        certain = False
+    return end, certain
 
 
 def _bytes(file: LogFile) -> int:

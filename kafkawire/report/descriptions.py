@@ -105,6 +105,10 @@ CHECKS: Mapping[str, str] = {
     "producer_id_unique": "A producer id belongs to one transactional id and was allocated by the cluster.",
     "id_in_its_partition": "A transactional id is in the partition that its hash selects.",
     "replicas_agree": "Replicas of a partition hold the same.",
+    "tier_copy_finished": "Every copy of a segment to a tier that was started was finished.",
+    "tier_object_known": "The metadata of the tier names every object.",
+    "tier_object_present": "Every segment whose copy was finished has its objects.",
+    "tier_covers_log": "The tier has every offset from the log start to the local log start.",
 }
 
 

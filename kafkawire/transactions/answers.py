@@ -40,6 +40,13 @@ PREVIOUS_PRODUCER_ID = "previous_producer_id"
 PRODUCER_ID_UNIQUE = "producer_id_unique"
 ID_IN_ITS_PARTITION = "id_in_its_partition"
 REPLICAS_AGREE = "replicas_agree"
+TIER_COPY_FINISHED = "tier_copy_finished"
+TIER_OBJECT_KNOWN = "tier_object_known"
+TIER_OBJECT_PRESENT = "tier_object_present"
+TIER_COVERS_LOG = "tier_covers_log"
+
+#: Those that are only answered where a tier was given (KIP-405).
+TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
 
 #: All of them, in the order of their answers.
 CHECKS = (
@@ -68,6 +75,7 @@ CHECKS = (
     PRODUCER_ID_UNIQUE,
     ID_IN_ITS_PARTITION,
     REPLICAS_AGREE,
+    *TIER_CHECKS,
 )
 
 #: Those that the files of one replica of a partition answer by themselves; in the same order.

@@ -14,6 +14,7 @@ from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
+from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
@@ -51,7 +52,8 @@ def audit(
         for partition, one in zip(audited, found, strict=True)
     ]
     agreement = replicas_agree(together(digests, clusters), next(iter(audited), None))
-    return conclude(replace(facts, answers=[*facts.answers, *agreement]), settings)
+    answers = [*facts.answers, *tier_answers(audited), *agreement]
+    return conclude(replace(facts, answers=answers), settings)
 
 
 def read_replicas(

@@ -291,3 +291,26 @@ def test_a_replica_and_its_tier_have_the_records_that_a_consumer_got(run: Run, n
     of_orders = [row for row in found if row["kind"] == "record" and row["topic"] == "orders"]
     expected = [(record["offset"], record["key"], record["value"]) for record in consumed]
     assert [(row["offset"], row["key"], row["value"]) for row in of_orders] == expected
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_a_replica_and_its_encrypted_tier_have_the_records_that_a_consumer_got(run: Run, level: str) -> None:
+    folder, objects = unpacked("tiered-storage"), unpacked("tier-objects")
+    consumed = json.loads((folder / "consumed.json").read_text("utf-8"))[level]
+    options = ("--print-data-log", "--isolation-level", level, "--tier-key", objects / "private.pem")
+    found = rows(run, folder / "node-2", objects / "encrypted-zstd", *options)
+    of_orders = [row for row in found if row["kind"] == "record" and row["topic"] == "orders"]
+    assert [(row["offset"], row["key"], row["value"]) for row in of_orders] == [
+        (record["offset"], record["key"], record["value"]) for record in consumed
+    ]
+
+
+def test_names_the_key_that_an_encrypted_tier_needs(run: Run, tmp_path: Path) -> None:
+    objects = unpacked("tier-objects")
+    found = rows(run, objects / "encrypted", "--offset", "30..40", code=1)
+    details = {row["detail"] for row in found if row["kind"] == "damage"}
+    assert details == {"encrypted; its data key is wrapped with the key pair 'pair-1': no private key was given"}
+    (tmp_path / "key.pem").write_text("no key")
+    result = run("dump", objects / "encrypted", "--tier-key", tmp_path / "key.pem")
+    assert result.code == 1
+    assert "key.pem: no private key in PEM without a password" in result.err

@@ -98,14 +98,14 @@ def test_damage_in_a_tier_is_reported_once_for_all_replicas(tmp_path: Path) -> N
 def test_audit_names_folders_with_segments_that_it_did_not_read(tmp_path: Path) -> None:
     """The layout of another plugin, and a partition's directory that was renamed."""
     (segment,) = (folder() / "node-1" / "__transaction_state-0").glob("*.log")
-    plugin, renamed = tmp_path / f"orders-{TOPIC_ID}" / "0", tmp_path / "orders-0 (copy)"
+    plugin, renamed = tmp_path / "orders" / "0", tmp_path / "orders-0 (copy)"
     for place, name in ((plugin, f"{0:020}-vUD2ok5iQti4la3FU6DE-Q.log"), (renamed, segment.name)):
         place.mkdir(parents=True)
         shutil.copy(segment, place / name)
     read = transactions.audit(logdir.open(folder() / "node-1", tmp_path)).read
     assert not read.complete
     assert [gap for gap in read.gaps if str(tmp_path) in gap] == [
-        f"{place} was not read: it holds segments, and its name is no partition's" for place in (renamed, plugin)
+        f"{place} was not read: it holds segments, and its name is no partition's" for place in (plugin, renamed)
     ]
 
 

@@ -15,7 +15,7 @@ import typer
 from kafkawire.errors import KafkaWireError
 from tools.broker import BrokerToolError
 
-from . import archive, examples, hanging_transactions, log_directories, read_committed, tiered_storage
+from . import archive, examples, hanging_transactions, log_directories, read_committed, tier_objects, tiered_storage
 from .errors import RecordingError
 from .log_directory_recipes import RECIPES
 
@@ -28,6 +28,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "read-committed": read_committed.record,
     "hanging-transactions": hanging_transactions.record,
     "tiered-storage": tiered_storage.record,
+    "tier-objects": tier_objects.record,
 }
 #: The recording that is a folder.
 EXAMPLES = "examples"

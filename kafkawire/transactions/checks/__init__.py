@@ -6,6 +6,7 @@
 - several partitions: `cross_partition`, and `marker_outcomes` for markers beside the decisions of coordinators
 - several replicas of a partition: `replica_agreement`
 - verdicts: `open_transactions`
+- the tier of a partition and its metadata: `tier_copies`
 
 `answer_rows` adds up the answers of all of them; `transactions.answers` has their names and their form.
 """
