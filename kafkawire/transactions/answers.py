@@ -45,10 +45,7 @@ TIER_OBJECT_KNOWN = "tier_object_known"
 TIER_OBJECT_PRESENT = "tier_object_present"
 TIER_COVERS_LOG = "tier_covers_log"
 
-#: Those that are only answered where a tier was given (KIP-405).
-TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
-
-#: All of them, in the order of their answers.
+#: Those of transactions, in the order of their answers.
 CHECKS = (
     SEQUENCE_CONTIGUOUS,
     NEW_EPOCH_FROM_ZERO,
@@ -75,8 +72,9 @@ CHECKS = (
     PRODUCER_ID_UNIQUE,
     ID_IN_ITS_PARTITION,
     REPLICAS_AGREE,
-    *TIER_CHECKS,
 )
+#: Those that are only answered where a tier was given (KIP-405); in the same order.
+TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
 
 #: Those that the files of one replica of a partition answer by themselves; in the same order.
 LOG_CHECKS = (

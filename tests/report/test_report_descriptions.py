@@ -90,5 +90,5 @@ def test_what_to_do_separates_command_and_advice(action: str | None, command: st
 
 
 def test_every_check_and_every_reason_has_a_description() -> None:
-    assert set(answers.CHECKS) == set(CHECKS)
+    assert {*answers.CHECKS, *answers.TIER_CHECKS} == set(CHECKS)
     assert {reason for _, reason in verdicts.REASONS} == set(REASONS)

@@ -8,18 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, Answer, Breach, Placed, breach_order
+from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, TIER_CHECKS, Answer, Breach, Placed, breach_order
 
+_ORDER = (*CHECKS, *TIER_CHECKS)
 #: Number of reasons why a check could not be answered that its row has, each once. There are few.
 MAX_REASONS = 20
 
 
 def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
-    """One row for each check that has an answer, in the order of `CHECKS`."""
+    """One row for each check that has an answer, in their order."""
     by_check: dict[str, list[Answer]] = defaultdict(list)
     for placed in answers:
         by_check[placed.answer.check].append(placed.answer)
-    return tuple(_summed(check, by_check[check]) for check in CHECKS if check in by_check)
+    return tuple(_summed(check, by_check[check]) for check in _ORDER if check in by_check)
 
 
 def added(answers: Sequence[Answer], breaches: Sequence[Breach] = ()) -> Answer:
@@ -49,8 +50,8 @@ def _summed(check: str, answers: list[Answer]) -> rows.CheckAnswer:
 
 
 def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
-    """The rows of what is violated: by place, then in the order of `CHECKS`, then by offset."""
-    order = {check: number for number, check in enumerate(CHECKS)}
+    """The rows of what is violated: by place, then in their order, then by offset."""
+    order = {check: number for number, check in enumerate(_ORDER)}
     found: list[rows.Violation] = []
     for placed in sorted(answers, key=lambda placed: (placed.place, order[placed.answer.check])):
         found += _rows(placed)
@@ -101,7 +102,7 @@ def merged(audits: Iterable[tuple[rows.CheckAnswer, ...]]) -> tuple[rows.CheckAn
     for answers in audits:
         for answer in answers:
             by_check[answer.check].append(answer)
-    return tuple(_merged(check, by_check[check]) for check in CHECKS if check in by_check)
+    return tuple(_merged(check, by_check[check]) for check in _ORDER if check in by_check)
 
 
 def _merged(check: str, answers: list[rows.CheckAnswer]) -> rows.CheckAnswer:

@@ -16,7 +16,6 @@ from kafkawire.transactions.answers import (
     PREPARE_COMPLETED,
     PRODUCER_ID_UNIQUE,
     REPLICAS_AGREE,
-    TIER_CHECKS,
     Answer,
     Placed,
     Tally,
@@ -259,12 +258,12 @@ def judge_home(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> No
 
 
 def _without_steps(cluster: ClusterFacts) -> Iterator[Placed]:
-    """Every check has an answer, also where there was nothing to judge; those of tiers only where one was given."""
+    """Every check has an answer, also where there was nothing to judge."""
     missing = cluster.has_transactions and not cluster.of_ids
     place = min(cluster.chosen, default=Place("", TRANSACTION_STATE, 0))
     for check in CHECKS:
         if check in _OF_IDS and missing:
             why = (f"no partition of {TRANSACTION_STATE} was read",)
             yield Placed(place, Answer(check=check, not_checkable=1, lacked=why))
-        elif check != REPLICAS_AGREE and check not in TIER_CHECKS:
+        elif check != REPLICAS_AGREE:
             yield Placed(place, Answer(check=check))
