@@ -30,6 +30,7 @@ from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, tasks, total_size
 from kafkawire.cli.table import View, Views
+from kafkawire.cli.txn_options import ShowRecordsOption
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
@@ -181,6 +182,7 @@ def audit(
         typer.Option(help="What to do where a table exists; errorifexists is refused before anything is read."),
     ] = SaveMode.errorifexists,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
+    show_records: ShowRecordsOption = 0,
     format: output.FormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -218,6 +220,7 @@ def audit(
         producer_id_expiration_ms=_milliseconds(producer_id_expiration),
         transactional_id_expiration_ms=_milliseconds(transactional_id_expiration),
         transaction_state_partitions=txn_partitions,
+        show_records=show_records,
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if engine is AuditEngine.spark:

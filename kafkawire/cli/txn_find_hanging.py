@@ -29,7 +29,9 @@ from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
+    FetchBytesOption,
     MaxTimeoutOption,
+    ShowRecordsOption,
     TimeoutOption,
     TopicOption,
     TransactionToolRow,
@@ -63,6 +65,8 @@ class Hanging(
         "blocks_readers": "BlocksReaders",
         "verdict": "Verdict",
         "reason": "Reason",
+        "held_offsets": "HeldOffsets",
+        "held_bytes": "HeldBytes",
     },
 ):
     """A finding as a line of the table: the columns of kafka-transactions.sh, and more."""
@@ -80,12 +84,22 @@ class Hanging(
     blocks_readers: str
     verdict: str
     reason: str
+    held_offsets: int | None
+    held_bytes: int | None
 
 
 VIEW = View(
     columns=Hanging.__struct_encode_fields__,
     primary=("Topic", "Partition", "StartOffset", "Duration(min)", "TransactionalId", "Verdict", "Reason"),
-    minor=("CoordinatorEpoch", "ProducerEpoch", "LastTimestamp", "BlocksReaders", "TransactionState"),
+    minor=(
+        "CoordinatorEpoch",
+        "ProducerEpoch",
+        "LastTimestamp",
+        "BlocksReaders",
+        "TransactionState",
+        "HeldOffsets",
+        "HeldBytes",
+    ),
 )
 
 
@@ -105,6 +119,8 @@ def find_hanging(
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     all_: Annotated[bool, typer.Option("--all", help="Those too that are live, or too young to be judged.")] = False,
+    show_records: ShowRecordsOption = 0,
+    fetch_bytes: FetchBytesOption = 8 << 20,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
     format: output.FormatOption = None,
@@ -115,6 +131,9 @@ def find_hanging(
 
     Exit code 3: a hanging or stuck one was found; 4: none was found, but not everything could be read or judged; 5: one
     was found, and not everything could be read or judged.
+
+    To say what a hanging or stuck one holds back, the offsets of groups, the sizes and settings of its partition, and
+    at most --fetch-bytes of its log are read.
 
     \b
     The whole cluster, and only what holds up a consumer group:
@@ -135,6 +154,9 @@ def find_hanging(
         topics=tuple(topic) if topic else None,
         partitions=tuple(partition) if partition else None,
         broker_id=broker_id,
+        impact=True,
+        fetch_bytes=fetch_bytes,
+        show_records=show_records,
     )
 
     counting = Counting()
@@ -185,6 +207,7 @@ def print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = 
 
 
 def _line(finding: rows.Finding) -> Hanging:
+    held = None if finding.impact is None else finding.impact.held
     return Hanging(
         topic=finding.topic,
         partition=finding.partition,
@@ -199,4 +222,6 @@ def _line(finding: rows.Finding) -> Hanging:
         blocks_readers="yes" if finding.blocked else "no",
         verdict=finding.verdict,
         reason=finding.reason,
+        held_offsets=None if held is None else held.end_offset - held.start_offset,
+        held_bytes=None if held is None else held.bytes,
     )

@@ -60,6 +60,22 @@ ConfirmOption = Annotated[
     ),
 ]
 
+ShowRecordsOption = Annotated[
+    int,
+    typer.Option(
+        "--show-records", min=0, max=1000, metavar="N", help="Print the first N records that an abort would hide."
+    ),
+]
+FetchBytesOption = Annotated[
+    int,
+    typer.Option(
+        "--fetch-bytes",
+        min=0,
+        max=1 << 30,
+        metavar="BYTES",
+        help="Fetch at most this much of a partition to count what is held back; 0: estimate it.",
+    ),
+]
 
 _warned: set[str] = set()
 

@@ -18,6 +18,7 @@ from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
+    FetchBytesOption,
     MaxTimeoutOption,
     TimeoutOption,
     TopicOption,
@@ -59,6 +60,7 @@ def watch(
         bool, typer.Option("--every-poll", help="Print a line for every poll, not only for those that failed.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="Print changes of live and young transactions, too.")] = False,
+    fetch_bytes: FetchBytesOption = 8 << 20,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
 ) -> None:
@@ -70,7 +72,9 @@ def watch(
     could.
 
     A poll requests the producers of each broker's partitions (500 in a request) and, while transactions are open, their
-    offsets and the transactions that the broker coordinates. Each broker has one connection, which is kept.
+    offsets and the transactions that the broker coordinates. What a hanging or stuck one holds back is measured once:
+    offsets of groups, size and settings of its partition, at most --fetch-bytes of its log. Each broker has one
+    connection, which is kept.
 
     \b
     Metrics at http://127.0.0.1:9308/metrics, or in a file, from cron:
@@ -92,6 +96,8 @@ def watch(
         confirm_after,
         topics=tuple(topic) if topic else None,
         broker_id=broker_id,
+        impact=True,
+        fetch_bytes=fetch_bytes,
     )
 
     async def run(admin: Admin) -> Watch:

@@ -40,6 +40,7 @@ from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.formatting import count, duration, numbers, when
+from kafkawire.transactions.impact_text import sentences
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,6 +60,7 @@ class Card(msgspec.Struct, frozen=True):
         waiting: number of offsets behind it that readers wait for.
         command: the command to run; None if there is none.
         advice: how to run the command, or why there is none.
+        impact: sentences on what it holds back, and what an abort would hide.
     """
 
     anchor: str
@@ -70,6 +72,7 @@ class Card(msgspec.Struct, frozen=True):
     command: str | None
     advice: str
     timeline: TransactionTimeline | None
+    impact: list[str]
 
 
 def render(audit: Audit) -> str:
@@ -124,6 +127,7 @@ def _card(position: int, finding: Finding, as_of: int | None) -> Card:
         command=command,
         advice=advice,
         timeline=timeline(finding, as_of),
+        impact=sentences(finding),
     )
 
 

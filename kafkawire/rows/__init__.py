@@ -8,6 +8,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
+from kafkawire.rows.impacts import GroupLag, HeldCompaction, Impact, OffsetRange, TransactionData, TransactionRecord
 from kafkawire.rows.logs import (
     LOG_ROWS,
     Check,
@@ -38,11 +39,15 @@ __all__ = [
     "Exchange",
     "ExchangeStatistics",
     "Finding",
+    "GroupLag",
     "HeaderRow",
+    "HeldCompaction",
+    "Impact",
     "Index",
     "Json",
     "Lines",
     "LogRow",
+    "OffsetRange",
     "Omitted",
     "Outcome",
     "Poll",
@@ -55,6 +60,8 @@ __all__ = [
     "Stats",
     "TimeIndex",
     "TimelineStep",
+    "TransactionData",
+    "TransactionRecord",
     "TxnIndex",
     "Unread",
     "Violation",

@@ -18,9 +18,10 @@ from kafkawire.transactions.facts import (
     Place,
     ProducerIdsBlock,
 )
+from kafkawire.transactions.impact import TOPIC_SETTINGS, TopicPolicy
 
-#: ConfigResource.Type.BROKER. The resource "" has the default of all brokers.
-_BROKER = 4
+#: ConfigResource.Type. The broker "" has the default of all brokers.
+_TOPIC, _BROKER = 2, 4
 
 _HEADER: str = CONTROL_TYPES[3]
 
@@ -42,6 +43,15 @@ def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]
 def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
     """Of the copies of a cluster's metadata log the one that was made last."""
     return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+
+
+def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:
+    """The topics with settings of their own, from the newest copy of a cluster's metadata log; None where there is
+    none."""
+    newest = newest_of(metadata)
+    if newest is None:
+        return None
+    return {topic: TopicPolicy.of(topic, settings) for topic, settings in newest.topic_configs.items()}
 
 
 def handed_out(metadata: Iterable[ClusterMetadata]) -> int | None:
@@ -69,6 +79,7 @@ def _read(partition: Partition) -> ClusterMetadata:
     topics = set()
     numbers: set[int] = set()
     configs: dict[tuple[str, str], str] = {}
+    of_topics: dict[str, dict[str, str]] = {}
     blocks: list[ProducerIdsBlock] = []
     checkpointed: int | None = None
     newest: int | None = None
@@ -86,6 +97,12 @@ def _read(partition: Partition) -> ClusterMetadata:
                     configs.pop(key, None)
                 else:
                     configs[key] = config.value
+            case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
+                settings = of_topics.setdefault(config.resource_name, {})
+                if config.value is None:
+                    settings.pop(config.name, None)
+                else:
+                    settings[config.name] = config.value
             case ProducerIdsRecord() as ids:
                 if entry.snapshot:
                     checkpointed = max(checkpointed or 0, ids.next_producer_id)
@@ -98,6 +115,7 @@ def _read(partition: Partition) -> ClusterMetadata:
         path=partition.path,
         transaction_state_partitions=max(numbers) + 1 if numbers else None,
         configs=configs,
+        topic_configs=of_topics,
         handed_out=AssignedProducerIds(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
         next_producer_id=max(known, default=None),
         newest=newest,

@@ -92,6 +92,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
         first_timestamp, batches: of its first batch, and their number; -1 where they are not known: a `.snapshot` or a
             broker has the offset alone.
+        impact: what it holds back in its replica; None where that was not counted.
     """
 
     place: Place
@@ -104,6 +105,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     written_after: int | None = None
     first_timestamp: int = -1
     batches: int = -1
+    impact: rows.Impact | None = None
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,6 +265,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         transaction_state_partitions: of the topic; None where it has none yet.
         configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
+        topic_configs: topic -> name -> value, of those in `impact.TOPIC_SETTINGS`.
         handed_out: the producer ids that were handed out. `next_producer_id`: the first free one; None where none was
             ever handed out.
         newest: time of its newest record, the controller's clock; None for an empty log.
@@ -273,6 +276,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     transaction_state_partitions: int | None = None
     configs: dict[tuple[str, str], str] = {}
+    topic_configs: dict[str, dict[str, str]] = {}
     handed_out: AssignedProducerIds = AssignedProducerIds()
     next_producer_id: int | None = None
     newest: int | None = None

@@ -50,3 +50,14 @@ def numbers(values: list[int]) -> str:
         else:
             runs.append([value, value])
     return ", ".join(f"{low}" if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def size(number: int) -> str:
+    """An amount of bytes: `17 bytes`, `4.2 kB`, `1.3 GB`."""
+    if number < 1000:
+        return count(number, "byte")
+    value, units = number / 1000, ["TB", "GB", "MB", "kB"]
+    while value >= 1000 and len(units) > 1:
+        value /= 1000
+        units.pop()
+    return f"{value:.1f} {units[-1]}"

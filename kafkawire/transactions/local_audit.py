@@ -16,8 +16,9 @@ from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster_facts import Facts
-from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata
+from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
+from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import gaps_of, outside_partitions, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
@@ -96,13 +97,16 @@ def to_read(
     by_cluster: dict[str | None, list[ClusterMetadata]] = defaultdict(list)
     for copy, found_there in metadata.items():
         by_cluster[None if single else clusters.get(copy)].append(found_there)
-    known: dict[str | None, tuple[ResolvedSettings, tuple[AssignedProducerIds, ...]]] = {}
+    known: dict[
+        str | None, tuple[ResolvedSettings, tuple[AssignedProducerIds, ...], dict[str, TopicPolicy] | None]
+    ] = {}
     found = []
     for partition in partitions:
         own = None if single else clusters.get(partition.broker.root)
         if own not in known:
-            known[own] = resolve(settings, by_cluster[own]), distinct_assignments(by_cluster[own])
-        resolved, handed_out = known[own]
+            copies = by_cluster[own]
+            known[own] = resolve(settings, copies), distinct_assignments(copies), topic_policies(copies)
+        resolved, handed_out, topics = known[own]
         of_ids = resolved.transactional_id_expiration
         found.append(
             Replica(
@@ -110,6 +114,8 @@ def to_read(
                 producer_expiration_ms=resolved.producer_id_expiration.value,
                 id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,
                 handed_out=handed_out,
+                topics=topics,
+                show_records=settings.show_records,
             )
         )
     return found

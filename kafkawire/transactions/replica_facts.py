@@ -32,6 +32,8 @@ from kafkawire.transactions.facts import (
     partition_of,
 )
 from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.impact import TopicPolicy
+from kafkawire.transactions.impact_scan import with_impacts
 from kafkawire.transactions.part_scan import PART_BYTES, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
@@ -50,12 +52,16 @@ class Replica(NamedTuple):
         producer_expiration_ms: producer.id.expiration.ms of the brokers.
         id_expiration_ms: transactional.id.expiration.ms; None where it is neither given nor in the metadata log.
         handed_out: the producer ids that were handed out, as each copy of the metadata log has it.
+        topics: settings of topics that have some of their own; None where no metadata log was read.
+        show_records: number of records of each open transaction to keep.
     """
 
     partition: logdir.Partition
     producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
     id_expiration_ms: int | None = None
     handed_out: tuple[AssignedProducerIds, ...] = ()
+    topics: dict[str, TopicPolicy] | None = None
+    show_records: int = 0
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,11 +261,17 @@ class ReplicaMerge:
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
+        opens = with_impacts(
+            partition,
+            tuple(open_transactions(place, self._opens)),
+            self._replica.topics,
+            self._replica.show_records,
+        )
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
             partition=found,
             path=partition.path,
-            opens=tuple(open_transactions(place, self._opens)),
+            opens=opens,
             answers=tuple(Placed(place, answer, partition.path) for answer in answers),
             endings=self.endings,
             producers=ReplicaProducers(place, len(producers), tuple(beyond)),

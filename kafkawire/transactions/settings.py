@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         transactional_id_expiration_ms: transactional.id.expiration.ms of the brokers.
         transaction_state_partitions: transaction.state.log.num.partitions. Where it is not known, the default, or more
             where more are there.
+        show_records: number of records of each open transaction in its `impact`.
     """
 
     as_of: int | None = None
@@ -37,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     producer_id_expiration_ms: int | None = None
     transactional_id_expiration_ms: int | None = None
     transaction_state_partitions: int | None = None
+    show_records: int = 0
 
 
 class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,6 +71,7 @@ def judge(case: Case) -> Finding:
         transaction_start_timestamp=_known(value.transaction_start_timestamp_ms) if value else None,
         transaction_last_update_timestamp=_known(value.transaction_last_update_timestamp_ms) if value else None,
         transaction_timeout_ms=value.transaction_timeout_ms if value else None,
+        impact=open_.impact,
     )
 
 

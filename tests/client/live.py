@@ -23,7 +23,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kafkawire.messages.create_acls_request import AclCreation
-from kafkawire.messages.create_topics_request import CreatableTopic
+from kafkawire.messages.create_topics_request import CreatableTopic, CreatableTopicConfig
 from kafkawire.messages.delete_acls_request import DeleteAclsFilter
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -48,11 +48,14 @@ class Acl(NamedTuple):
     prefixed: bool = False
 
 
-async def create_topics(admin: Admin, topics: Mapping[str, int], replicas: int = 1) -> None:
-    """Topics with their numbers of partitions."""
+async def create_topics(
+    admin: Admin, topics: Mapping[str, int], replicas: int = 1, configs: Mapping[str, str] | None = None
+) -> None:
+    """Topics with their numbers of partitions, and the settings of all."""
+    settings = tuple(CreatableTopicConfig(name=name, value=value) for name, value in (configs or {}).items())
     body = CreateTopicsRequest(
         topics=tuple(
-            CreatableTopic(name=name, num_partitions=count, replication_factor=replicas)
+            CreatableTopic(name=name, num_partitions=count, replication_factor=replicas, configs=settings)
             for name, count in topics.items()
         ),
         timeout_ms=30_000,

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
-from kafkawire.rows import Audit, Finding
+from kafkawire.rows import Audit, Finding, Impact, OffsetRange, TransactionData
 from kafkawire.transactions import Case, Settings
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, open_entry
 
@@ -362,6 +362,12 @@ def test_a_finding_has_all_fields(tmp_path: Path) -> None:
             transaction_last_update_timestamp=NOON - HOUR,
             transaction_start_timestamp=NOON - HOUR,
             transaction_timeout_ms=900_000,
+            impact=Impact(
+                held=OffsetRange(start_offset=1, end_offset=9, records=9, bytes=273),
+                released=OffsetRange(start_offset=1, end_offset=9, records=9, bytes=273),
+                data=TransactionData(first_offset=1, last_offset=5, records=5, bytes=172),
+                unknown=("the topic's settings: no __cluster_metadata was read",),
+            ),
         ),
     )
 

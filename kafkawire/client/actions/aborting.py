@@ -83,6 +83,7 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
             places=None,
             broker_id=None,
             confirm_young=True,
+            impact=False,
         ),
     )
 

@@ -16,6 +16,7 @@ from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
+from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     coordinator_moves,
@@ -111,7 +112,8 @@ class _Finder:
             confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
             errors = {place: error for place, error in errors.items() if place not in returned}
-        found = tuple(finding for _, finding in sorted(findings.items()))
+        judged = [finding for _, finding in sorted(findings.items())]
+        found = await read_impacts(self._cluster, judged, self._search, metadata.brokers, self._earlier)
         described = frozenset(partitions) - errors.keys()
         gaps = self._all_gaps(errors, last)
         silent = reading.listed.errors | last.listed.errors

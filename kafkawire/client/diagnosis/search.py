@@ -14,6 +14,8 @@ from kafkawire.transactions.case import MAX_TIMEOUT_MS
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0
+#: Bytes that are fetched of a partition to measure what is held back.
+FETCH_BYTES = 8 << 20
 
 
 class Search(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +29,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         confirm_after_s: seconds before a suspect is read again; `session_s` if a broker is missing or a coordinator
             moves.
         confirm_young: confirm transactions, too, that are only too young to be called hanging.
+        impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets.
+        fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
+        show_records: number of records of each transaction in its impact.
         timeout_s: seconds for each call; None as configured.
         address: the bootstrap servers that proposed commands name; `command_config`: their properties file.
     """
@@ -39,6 +44,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     confirm_after_s: float = 1.0
     session_s: float = SESSION_S
     confirm_young: bool = False
+    impact: bool = False
+    fetch_bytes: int = FETCH_BYTES
+    show_records: int = 0
     timeout_s: float | None = None
     address: str = "HOST:PORT"
     command_config: str | None = None

@@ -15,13 +15,14 @@ from kafkawire.messages import FetchRequest
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
 
 _LAST_BY_NAME = 12  # later versions name topics by their ids
-_PIECE = 8 << 20
+#: Bytes of a response, by default.
+PIECE = 8 << 20
 _PAUSE_S = 0.1
 _TRUNCATED = "truncated"  # a response may end in the middle of a batch
 
 
 async def batches(
-    cluster: Cluster, broker: int, key: TopicPartition, start: int, end: int, deadline: Deadline
+    cluster: Cluster, broker: int, key: TopicPartition, start: int, end: int, deadline: Deadline, piece: int = PIECE
 ) -> AsyncGenerator[records.Batch, None]:
     """The batches from the one that contains offset `start` up to offset `end`, and further ones of the last response.
 
@@ -29,13 +30,14 @@ async def batches(
         broker: id of the partition's leader, which is not verified.
         start: offset at or above the log start offset. `end`: offset at most the high watermark.
         deadline: of the whole walk.
+        piece: most bytes of a response, unless its first batch alone is larger.
 
     Raises:
         ClientError: the broker's error, or data that cannot be read, with its offset.
     """
     offset = start
     while offset < end:
-        data = await _fetch(cluster, broker, key, offset, deadline)
+        data = await _fetch(cluster, broker, key, offset, deadline, piece)
         if not data and await deadline.sleep(_PAUSE_S):
             continue  # a fetch quota makes responses empty
         before = offset
@@ -72,12 +74,14 @@ async def first_batch(
     return None
 
 
-async def _fetch(cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline) -> bytes:
-    partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=_PIECE)
+async def _fetch(
+    cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline, piece: int
+) -> bytes:
+    partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=piece)
     body = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=_PIECE,
+        max_bytes=piece,
         topics=(FetchTopic(topic=key.topic, partitions=(partition,)),),
     )
     answer = await cluster.ask(broker, body, deadline, at_most=_LAST_BY_NAME, at_least=4)

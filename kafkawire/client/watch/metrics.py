@@ -14,7 +14,7 @@ from kafkawire.client.errors import ConfigError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
 from kafkawire.printable import printable
-from kafkawire.rows import Finding
+from kafkawire.rows import Finding, Impact
 from kafkawire.transactions.case import GRACE_MS
 from kafkawire.transactions.verdicts import HANGING, REASONS
 
@@ -85,6 +85,37 @@ def lags(seen: Iterable[WatchedTransaction]) -> dict[TopicPartition, float]:
     return found
 
 
+#: Name, help and value of the metrics of an impact, of which the largest of a partition counts.
+_IMPACTS: tuple[tuple[str, str, Callable[[Impact], float | None]], ...] = (
+    (
+        "kafkawire_held_records",
+        "Records held back from read_committed consumers by a hanging or stuck transaction, partly estimated.",
+        lambda impact: impact.held.records,
+    ),
+    (
+        "kafkawire_held_bytes",
+        "Bytes held back from read_committed consumers by a hanging or stuck transaction, partly estimated.",
+        lambda impact: impact.held.bytes,
+    ),
+    (
+        "kafkawire_waiting_groups",
+        "Consumer groups whose committed offset was the last stable offset when it was first read.",
+        lambda impact: None if impact.groups is None else sum(one.waits for one in impact.groups),
+    ),
+)
+
+
+def _measured(
+    seen: Iterable[WatchedTransaction], value: Callable[[Impact], float | None]
+) -> dict[TopicPartition, float]:
+    found: dict[TopicPartition, float] = {}
+    for one in seen:
+        impact = one.finding.impact
+        if impact is not None and impact.measured_at is not None and (number := value(impact)) is not None:
+            found[_place(one)] = max(found.get(_place(one), 0.0), float(number))
+    return found
+
+
 def gauges(state: WatchState) -> Iterator[Gauge]:
     """Metrics of the cluster. A partition has all series or none; a value is as of its reading."""
     chosen, left_out = _chosen(state, MOST_PARTITIONS)
@@ -100,6 +131,8 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
         (_LAG, "High watermark minus last stable offset of a partition with open transactions.", lags),
     ):
         yield name, text, ("topic", "partition"), _by_partition(values(chosen))
+    for name, text, figure in _IMPACTS:
+        yield name, text, ("topic", "partition"), _by_partition(_measured(chosen, figure))
     verdicts: dict[Labels, float] = dict.fromkeys(REASONS, 0.0)
     for seen in state.seen.values():
         verdict = seen.finding.verdict, seen.finding.reason
