@@ -251,7 +251,8 @@ def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | Non
     def found(file: LocatedFile, options: Options) -> Iterator[Made]:
         if file.kind == "log":
             view = View(outcomes=outcomes.of(file), isolation_level=level, shown=shown)
-            options = msgspec.structs.replace(options, view=view)
+            unproven = options.check_crc and not outcomes.proven(file)
+            options = msgspec.structs.replace(options, view=view, check_crc=unproven)
         return rows_of(file, options)
 
     return found

@@ -60,11 +60,14 @@ def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[ro
     Raises:
         OSError: the file cannot be read.
     """
-    from kafkawire.records.columns import Batches, batches
+    from kafkawire.records.columns import HEADERS_WINDOW, WINDOW, Batches, batches
 
     following = file.least_offset
+    window = WINDOW if options.deep else HEADERS_WINDOW
     with file.source() as source:
-        for item in batches(source, check_crc=options.check_crc, max_batch_bytes=options.max_batch_bytes):
+        for item in batches(
+            source, check_crc=options.check_crc, max_batch_bytes=options.max_batch_bytes, window=window
+        ):
             if isinstance(item, Batches):
                 yield from _run(item, file, options, write, following)
                 following = int(item.last_offset[-1]) + 1

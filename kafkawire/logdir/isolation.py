@@ -1,22 +1,30 @@
 """How the transactions of partitions ended, from their segments and what else their directories have of them.
 
-Headers are read once, from the first segment to the end of the log. Where offsets are missing, the `.snapshot` of the
-segment behind them shows what was open there, and `.txnindex` files show what was aborted in between.
+Headers are read once, from the first segment to the end of the log. Where offsets are missing between segments, the
+`.snapshot` of the one behind them shows what was open there, and `.txnindex` files show what was aborted in between.
+Without a snapshot a segment may be missing there, in a compacted log, too.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
+from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.splits import pieces
-from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, Stretch, TransactionScan, table_of
+from kafkawire.logdir.stretches import Stretch, table_of
+from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
+from kafkawire.records.columns import HEADERS_WINDOW, Batches
+
+#: What is equal while a file has not changed: its number, size, and time of the last write.
+_Stamp = tuple[int, int, int]
 
 
 def outcomes_of(partition: Partition, *, high_watermark: int | None = None, since: int | None = None) -> Outcomes:
@@ -28,6 +36,13 @@ def outcomes_of(partition: Partition, *, high_watermark: int | None = None, sinc
         since: the first offset of a segment: segments before it are not read, and transactions that were open there are
             known from its `.snapshot` only. None: all are read.
     """
+    return _outcomes(partition, high_watermark, since, {})
+
+
+def _outcomes(
+    partition: Partition, high_watermark: int | None, since: int | None, proven: dict[str, _Stamp]
+) -> Outcomes:
+    """`outcomes_of`. `proven` gets the segments that hold batches of magic 2 with right checksums, and nothing else."""
     limit = partition.high_watermark if high_watermark is None else high_watermark
     start = partition.local_start_offset or 0
     snapshots = {file.offset or 0: file for file in partition.snapshots}
@@ -35,10 +50,10 @@ def outcomes_of(partition: Partition, *, high_watermark: int | None = None, sinc
     base = segments[0].offset or 0 if segments else since or 0
     scan = TransactionScan(base, _ongoing_at(snapshots, base))
     scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
-    unstable = _read(scan, segments, snapshots, limit)
+    unstable = _read(scan, segments, snapshots, limit, proven)
     reached = base if scan.end is None else scan.end
     later = max(snapshots, default=0)
-    if later > reached and (ongoing := _ongoing(snapshots[later])) is not None:
+    if later > reached and (ongoing := ongoing_in(snapshots[later])) is not None:
         scan.resume(later, ongoing)
     indexed = list(_indexed(partition.txn_indexes, scan.unsure))
     ends = [limit or 0, later, *(one.end for one in indexed if one.producer_id in scan.open)]
@@ -75,15 +90,21 @@ class OutcomesByFile:
         self._owners = {file.path: one for one in owners for file in one.segments}
         self._paths = frozenset(paths)
         self._last: tuple[str, Outcomes] | None = None
+        self._proven: dict[str, _Stamp] = {}
 
     def of(self, file: LocatedFile) -> Outcomes:
         """The outcomes of the file's partition; of a file that is none of its segments, what it shows itself."""
         partition = self._owners.get(file.path)
         if partition is None:
             scan = TransactionScan()
-            _read(scan, [file], {}, None)
+            _read(scan, [file], {}, None, {})
             return scan.finish(continues=True)
         return self.of_partition(partition)
+
+    def proven(self, file: LocatedFile) -> bool:
+        """Whether the checksums in a segment of the last partition were right, and it has not changed since."""
+        known = self._proven.get(file.path)
+        return known is not None and known == _stamp(file)
 
     def of_partition(self, partition: Partition) -> Outcomes:
         """The outcomes of a partition."""
@@ -92,24 +113,45 @@ class OutcomesByFile:
             if any(file.path in self._paths for file in partition.segments):
                 whole = open(directory, tier_keys=partition.files[0].tier_keys)
                 partition = next((one for one in whole.partitions if one.path == directory), partition)
-            self._last = directory, outcomes_of(partition)
+            self._proven = {}
+            self._last = directory, _outcomes(partition, None, None, self._proven)
         return self._last[1]
 
 
+def _stamp(file: LocatedFile) -> _Stamp | None:
+    """None in a store, and where the file is gone."""
+    if is_uri(file.path):
+        return None
+    try:
+        found = os.stat(file.path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
 def _read(
-    scan: TransactionScan, segments: Iterable[LocatedFile], snapshots: Mapping[int, LocatedFile], limit: int | None
+    scan: TransactionScan,
+    segments: Iterable[LocatedFile],
+    snapshots: Mapping[int, LocatedFile],
+    limit: int | None,
+    proven: dict[str, _Stamp],
 ) -> int | None:
     """Read headers. Returns the first offset of the earliest transaction that is open at the offset `limit`; None where
-    no batch has that."""
+    no batch has that. `proven`: as of `_outcomes`."""
     unstable: int | None = None
     for file in segments:
         base = file.offset or 0
-        if scan.first is not None and (scan.end or 0) < base and base in snapshots:
-            ongoing = _ongoing(snapshots[base])
-            if ongoing is not None:
+        if scan.first is not None and (scan.end or 0) < base:
+            ongoing = ongoing_in(snapshots[base]) if base in snapshots else None
+            if ongoing is None:
+                scan.skip(base)
+            else:
                 scan.resume(base, ongoing)
+        stamp = _stamp(file)
         try:
-            for item in pieces(file):
+            for item in pieces(file, window=HEADERS_WINDOW):
+                if not isinstance(item, Batches):
+                    stamp = None
                 if isinstance(item, Damage):
                     if not item.harmless and item.reason != "offset_backwards":
                         scan.damage(f"{file.path}: at byte {item.position}: {item.reason}: {item.detail}")
@@ -125,20 +167,23 @@ def _read(
                     scan.add(item.where(~below))
         except OSError as error:
             scan.damage(f"{file.path}: {error.strerror or error}")
+            stamp = None
+        if stamp is not None:
+            proven[file.path] = stamp
     return unstable
 
 
 def _ongoing_at(snapshots: Mapping[int, LocatedFile], base: int) -> dict[int, int]:
     """The transactions that are open before the first segment: as its `.snapshot` has them; or those of the newest one
     that began before."""
-    found = _ongoing(snapshots[base]) if base in snapshots else None
+    found = ongoing_in(snapshots[base]) if base in snapshots else None
     if found is None and snapshots:
-        found = _ongoing(snapshots[max(snapshots)]) or {}
+        found = ongoing_in(snapshots[max(snapshots)]) or {}
         found = {producer_id: first for producer_id, first in found.items() if first < base}
     return found or {}
 
 
-def _ongoing(snapshot: LocatedFile) -> dict[int, int] | None:
+def ongoing_in(snapshot: LocatedFile) -> dict[int, int] | None:
     """The open transactions of a `.snapshot`: producer id -> first offset; None where it cannot be read."""
     try:
         data = snapshot.content()

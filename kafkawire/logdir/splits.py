@@ -36,7 +36,12 @@ def ranges(file: LocatedFile, size: int) -> list[tuple[int, int | None]]:
 
 
 def pieces(
-    file: LocatedFile, start: int = 0, end: int | None = None, *, check_crc: bool = True
+    file: LocatedFile,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    check_crc: bool = True,
+    window: int = columns.WINDOW,
 ) -> Iterator[Batches | Batch | Damage]:
     """The batches that begin in a part of a segment, many at a time, and the damage: `records.columns.batches` and the
     check of `LocatedFile.batches`. Offsets that go back are damage too, detected from the part before.
@@ -44,6 +49,7 @@ def pieces(
     Args:
         start, end: one of the `ranges`. Where the file has become shorter since, so that some of the part is gone, the
             last item is damage.
+        check_crc: compare every checksum. `window`: bytes that are read at a time.
 
     Raises:
         OSError: the file cannot be read.
@@ -53,7 +59,7 @@ def pieces(
     with file.source() as source:
         # One byte more: damage ends at the part's end, where a batch is, and that one's offset is looked at.
         stop = None if end is None else end + 1
-        for item in columns.batches(source, start=start, end=stop, check_crc=check_crc):
+        for item in columns.batches(source, start=start, end=stop, check_crc=check_crc, window=window):
             if isinstance(item, Damage):
                 if end is None or item.position < end:
                     yield item

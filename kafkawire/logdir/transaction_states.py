@@ -11,15 +11,16 @@ records of its transaction are left (Kafka's `CleanedTransactionMetadata`): offs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from kafkawire.errors import RecordError
+from kafkawire.logdir.stretches import Stretch, Table, numbered, table_of
 from kafkawire.records import Batch
-from kafkawire.records.array_types import Bools, Int8, Int64
+from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import ABORT, COMMIT, EMPTY
 from kafkawire.records.marker_columns import markers
@@ -35,14 +36,8 @@ _STATE_OF = np.array([ABORTED, COMMITTED, UNKNOWN, UNKNOWN], np.int8)
 NO_OFFSET = int(np.iinfo(np.int64).max)
 #: The number of problems that are kept.
 _MOST_PROBLEMS = 100
-
-
-class Stretch(NamedTuple):
-    """Transactional data of a producer, from an offset on up to another, without it."""
-
-    producer_id: int
-    first: int
-    end: int
+#: Batches from which on arrays are faster than a step for each.
+_MANY = 32
 
 
 class Problem(NamedTuple):
@@ -115,7 +110,9 @@ class TransactionScan:
         assert self.end is not None
         reached = np.maximum.accumulate(np.concatenate(([self.end], after)))
         jumps = np.flatnonzero(base != reached[:-1])
-        at, codes = _events(found, jumps)
+        if self.thinned:  # compaction explains gaps, but for one that damage may have left
+            jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
+        at, codes = _events(found)
         done = 0
         for index in jumps.tolist():
             upto = int(at.searchsorted(index))
@@ -149,10 +146,17 @@ class TransactionScan:
         for producer_id, first in self.open.items():
             if not 0 <= ongoing.get(producer_id, -1) <= first:
                 self.unknown.append(Stretch(producer_id, first, offset))
-                self._problem(Problem(offset, f"offsets {self.end} to {offset - 1} are missing", gap=True))
+                self._problem(Problem(offset, f"offsets {self.end} to {offset - 1} are missing"))
         self.open = dict(ongoing)
         self._again = dict.fromkeys(ongoing, self._jumped)
         self.end = offset
+        self._damaged = False
+
+    def skip(self, offset: int) -> None:
+        """Pass over missing offsets that compaction does not explain. `offset`: the one behind them."""
+        if self.open:
+            self._problem(Problem(self.end or 0, f"offsets {self.end} to {offset - 1} are missing"))
+        self.hole = self.end = offset
         self._damaged = False
 
     def _jump(self, reached: int, base: int) -> None:
@@ -169,16 +173,58 @@ class TransactionScan:
         self._damaged = False
 
     def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
-        events = zip(found.producer_id[at].tolist(), found.base_offset[at].tolist(), codes.tolist(), strict=True)
-        for producer_id, offset, code in events:
+        """Take batches of transactions between which no offsets are missing."""
+        producers, offsets = found.producer_id[at], found.base_offset[at]
+        if len(at) >= _MANY and ((codes <= _COMMIT) | (codes == _DATA)).all():
+            self._follow_many(producers, offsets, codes)
+            return
+        for producer_id, offset, code in zip(producers.tolist(), offsets.tolist(), codes.tolist(), strict=True):
             if code == _DATA:
-                if self.open.setdefault(producer_id, offset) < self._jumped > self._again.get(producer_id, -1):
-                    self._again[producer_id] = offset
+                self._begin(producer_id, offset)
             elif code == _MALFORMED:
                 self._malformed[producer_id] = offset
             else:
                 begun, malformed = self._closed(producer_id)
                 self._mark(producer_id, _Head(begun, self.gap, self.hole, malformed, offset, code))
+
+    def _follow_many(self, producers: Int64, offsets: Int64, codes: Int8) -> None:
+        """The same without a step for each batch: of each producer, only its first marker may end what began before."""
+        order = np.argsort(numbered(producers), kind="stable")
+        producers, offsets, codes = producers[order], offsets[order], codes[order]
+        marks = codes != _DATA
+        new = np.ones(len(order), bool)
+        np.not_equal(producers[1:], producers[:-1], out=new[1:])
+        begins = new.copy()
+        begins[1:] |= marks[:-1]
+        begun = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))  # of each place's transaction
+        groups = np.flatnonzero(new)
+        ends = np.append(groups[1:], len(order))
+        marked = np.flatnonzero(marks)
+        first = np.append(marked, len(order))[marked.searchsorted(groups)]  # marker, from the producer's place on
+        later = marks & ~begins
+        later[first[first < len(order)]] = False
+        for producer_id, group, mark, end in zip(
+            producers[groups].tolist(), groups.tolist(), first.tolist(), ends.tolist(), strict=True
+        ):
+            if mark > group:
+                self._begin(producer_id, int(offsets[group]))
+            if mark < end:
+                before, malformed = self._closed(producer_id)
+                head = _Head(before, self.gap, self.hole, malformed, int(offsets[mark]), int(codes[mark]))
+                self._mark(producer_id, head)
+        aborted = np.flatnonzero(later & (codes == _ABORT))
+        self.aborted += map(
+            Stretch, producers[aborted].tolist(), offsets[begun[aborted]].tolist(), offsets[aborted].tolist()
+        )
+        last = ends - 1
+        last = last[~marks[last] & (first < ends)]
+        for producer_id, offset in zip(producers[last].tolist(), offsets[begun[last]].tolist(), strict=True):
+            self._begin(producer_id, offset)
+
+    def _begin(self, producer_id: int, offset: int) -> None:
+        """A producer has data in a transaction."""
+        if self.open.setdefault(producer_id, offset) < self._jumped > self._again.get(producer_id, -1):
+            self._again[producer_id] = offset
 
     @property
     def _jumped(self) -> int:
@@ -315,50 +361,6 @@ def _strange(producer_id: int, begun: int, marker: int) -> Problem:
     return Problem(marker, f"the marker at offset {marker} does not show {ended}")
 
 
-class Table(NamedTuple):
-    """Stretches, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
-
-    producer_id: Int64
-    first: Int64
-    end: Int64
-    least: Int64
-
-    def within(self, low: int, high: int) -> Table:
-        """Those that have offsets from `low` up to `high`, and perhaps a few others."""
-        chosen = slice(int(self.end.searchsorted(low, "right")), int(self.least.searchsorted(high)))
-        return Table(*(array[chosen] for array in self))
-
-    def cover(self, producer_id: Int64, offset: Int64) -> Bools:
-        """Which of these producers' offsets are in one."""
-        covered = np.zeros(len(offset), bool)
-        if not len(self.first) or not len(offset):
-            return covered
-        near = self.within(int(offset.min()), int(offset.max()) + 1)
-        asked = np.flatnonzero(np.isin(producer_id, near.producer_id))
-        count = len(near.first)
-        if not len(asked):
-            return covered
-        owners = np.concatenate((near.producer_id, producer_id[asked]))
-        offsets = np.concatenate((near.first, offset[asked]))
-        is_query = np.arange(len(owners)) >= count
-        order = np.lexsort((is_query, offsets, owners))
-        # Behind each offset, the last stretch that begins at it or before.
-        last = np.maximum.accumulate(np.where(is_query[order], -1, np.arange(len(order))))
-        queries = is_query[order] & (last >= 0)
-        stretch, query = order[last[queries]], order[queries]
-        right = (owners[stretch] == owners[query]) & (offsets[query] < near.end[stretch])
-        covered[asked[query[right] - count]] = True
-        return covered
-
-
-def table_of(stretches: Iterable[Stretch]) -> Table:
-    """The stretches as a table."""
-    found = np.array(list(stretches), np.int64).reshape(-1, 3)
-    producer_id, first, end = found[np.argsort(found[:, 2], kind="stable")].T
-    least = np.minimum.accumulate(first[::-1])[::-1]
-    return Table(*map(np.ascontiguousarray, (producer_id, first, end, least)))
-
-
 _NOTHING = table_of(())
 
 
@@ -426,23 +428,14 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 # Batches -------------------------------------------------------------------------------------------------------------
 
 
-def _events(found: Batches, jumps: Int64) -> tuple[Int64, Int8]:
-    """Places and codes of the batches that begin or end transactions: markers, and of data the first of each producer
-    here, behind a marker and behind a jump of offsets."""
+def _events(found: Batches) -> tuple[Int64, Int8]:
+    """Places and codes of markers and of data of transactions."""
     codes = np.full(len(found), _DATA, np.int8)
     control, of_control = _control_codes(found)
     codes[control] = of_control
     has_records = found.is_control | (found.record_count > 0)  # compaction leaves a batch for its producer's state
     at = np.flatnonzero((found.producer_id >= 0) & (found.transactional | found.is_control) & has_records)
-    if not len(at):
-        return at, codes[at]
-    codes, producers = codes[at], found.producer_id[at]
-    order = np.argsort(producers, kind="stable")
-    marks = codes[order] != _DATA
-    stretch = jumps.searchsorted(at[order], "right")
-    first = np.concatenate(([True], (np.diff(producers[order]) != 0) | (np.diff(stretch) != 0)))
-    chosen = np.sort(order[marks | first | np.concatenate(([True], marks[:-1]))])
-    return at[chosen], codes[chosen]
+    return at, codes[at]
 
 
 def _control_codes(found: Batches) -> tuple[Int64, Int8]:

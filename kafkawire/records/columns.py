@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 #: read, after its checksums), and how many bytes of records `records` puts into one piece.
 WINDOW = 2 << 20
 PIECE = 16 << 20
+#: Bytes that are looked at in one go for headers alone.
+HEADERS_WINDOW = 8 << 20
 #: glibc keeps freed blocks up to the size of the largest that was freed once, but not more than 32 MiB (mallopt(3)).
 _KEPT = 31 << 20
 

@@ -13,9 +13,9 @@ from kafkawire.records.header import HEADER
 
 #: A marker as brokers write it: one record without timestamp delta or headers, key (0, type), value (0, epoch).
 _MARKER = bytes((32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0))
-_TYPE, _EPOCH = 8, 12
-_FIXED = np.ones(len(_MARKER), bool)
-_FIXED[[_TYPE, *range(_EPOCH, _EPOCH + 4)]] = False
+#: Its first eight bytes; the next four, without the bit of the type; behind them are the epoch and a zero.
+_HEAD, _TAIL = np.frombuffer(_MARKER, "<u8", 1)[0], np.frombuffer(_MARKER, "<u4", 1, 8)[0]
+_NOT_TYPE = np.uint64(0xFFFFFFFE)
 
 
 class MarkerColumns(NamedTuple):
@@ -39,10 +39,16 @@ def markers(found: Batches) -> MarkerColumns:
         return MarkerColumns(control, np.empty(0, np.uint8), np.empty(0, np.int32), control)
     same = (found.size[control] == HEADER.size + len(_MARKER)) & (found.codec[control] == 0)
     same &= found.record_count[control] == 1
-    plain = control[same]
-    data = np.frombuffer(found.data, np.uint8)
-    records = data[found.start[plain][:, None] + np.arange(HEADER.size, HEADER.size + len(_MARKER))]
-    right = (records[:, _FIXED] == np.frombuffer(_MARKER, np.uint8)[_FIXED]).all(axis=1) & (records[:, _TYPE] <= 1)
-    plain, records = plain[right], records[right]
-    epoch = np.ascontiguousarray(records[:, _EPOCH : _EPOCH + 4]).view(">i4")[:, 0].astype(np.int32)
-    return MarkerColumns(plain, records[:, _TYPE], epoch, np.setdiff1d(control, plain, assume_unique=True))
+    plain = control if same.all() else control[same]
+    if not len(plain):
+        return MarkerColumns(plain, np.empty(0, np.uint8), np.empty(0, np.int32), control)
+    at = found.start[plain] + HEADER.size
+    ends = np.frombuffer(found.data, np.uint8)[at + len(_MARKER) - 1]
+    sixteen = np.ndarray((len(found.data) - 15,), "V16", found.data, strides=(1,))[at].view("<u8").reshape(-1, 2)
+    right = (sixteen[:, 0] == _HEAD) & ((sixteen[:, 1] & _NOT_TYPE) == _TAIL) & (ends == 0)
+    if not right.all():
+        plain, sixteen = plain[right], sixteen[right]
+    kind = (sixteen[:, 1] & np.uint64(1)).astype(np.uint8)
+    epoch = (sixteen[:, 1] >> np.uint64(32)).astype("<u4").view(">i4").astype(np.int32)
+    others = control[:0] if len(plain) == len(control) else np.setdiff1d(control, plain, assume_unique=True)
+    return MarkerColumns(plain, kind, epoch, others)

@@ -13,6 +13,7 @@ import numpy as np
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, Outcomes
+from kafkawire.logdir.isolation import ongoing_in
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage
@@ -23,10 +24,19 @@ BAD_RECORDS = "bad_records"
 
 
 class Scanned(NamedTuple):
-    """A part of a segment. `stop`: the position behind its last batch; 0 without a batch."""
+    """A part of a segment.
+
+    Attributes:
+        stop: the position behind its last batch; 0 without a batch.
+        base: the offset at which the segment begins, of the first part of a segment in a compacted log: where offsets
+            are missing before it, a segment may be missing.
+        ongoing: the transactions that were open there, by the segment's snapshot; None: there is none.
+    """
 
     scan: TransactionScan
     stop: int = 0
+    base: int = -1
+    ongoing: dict[int, int] | None = None
 
 
 class Decided(NamedTuple):
@@ -44,7 +54,14 @@ class Decided(NamedTuple):
 
 
 def scan_part(
-    file: LogFile, start: int, end: int | None, first: int, limit: int | None, *, decode: bool = False
+    file: LogFile,
+    start: int,
+    end: int | None,
+    first: int,
+    limit: int | None,
+    *,
+    decode: bool = False,
+    compacted: bool = False,
 ) -> Scanned:
     """Scan the batches that begin in a range of bytes of a segment, up to the first damage.
 
@@ -52,6 +69,7 @@ def scan_part(
         start, end: positions of batches; None: the end of the file.
         first, limit: offsets: batches that end before `first`, or begin at `limit` or after it, are passed over.
         decode: look at the records, too: what a checksum covers may still be no records.
+        compacted: whether compaction removes offsets of the log.
 
     Raises:
         OSError: the file cannot be read.
@@ -86,7 +104,9 @@ def scan_part(
         if broken is not None:
             scan.damage(f"{file.path}: at byte {broken.position}: {broken.reason}: {broken.detail}")
             break
-    return Scanned(scan, stop)
+    if not compacted or start:
+        return Scanned(scan, stop)
+    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")))
 
 
 def _broken(batch: Batch) -> Damage | None:
@@ -103,9 +123,7 @@ def _first_broken(found: Batches) -> Damage | None:
     return next((damage for part in records(found.where(~found.is_control)) for damage in part.damage), None)
 
 
-def decide(
-    scans: Iterable[TransactionScan], start: int, limit: int | None = None, *, compacted: bool = False
-) -> Decided:
+def decide(scans: Iterable[Scanned], start: int, limit: int | None = None, *, compacted: bool = False) -> Decided:
     """Join the scans of a partition, in the order of its log.
 
     Args:
@@ -113,8 +131,15 @@ def decide(
         compacted: whether compaction has removed offsets; without it, missing offsets end what can be passed on.
     """
     whole = TransactionScan(start)
-    for scan in scans:
-        whole.take(scan)
+    for one in scans:
+        if whole.first is not None and whole.end is not None and whole.end < one.base:
+            if one.ongoing is None:
+                whole.skip(one.base)
+            else:
+                whole.resume(
+                    one.base, {producer: first for producer, first in one.ongoing.items() if producer in whole.open}
+                )
+        whole.take(one.scan)
         if limit is not None and whole.end is not None and whole.end >= limit:
             break
     found = whole.finish(compacted=compacted)

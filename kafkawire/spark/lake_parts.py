@@ -90,7 +90,7 @@ class _SegmentPart(NamedTuple):
 
     Attributes:
         number, of: which of how many parts of the segment.
-        start, limit: as in `_Begun`.
+        start, limit, compacted: as in `_Begun`.
         begin, end: its first byte, and the one behind its last, once they are known.
     """
 
@@ -99,6 +99,7 @@ class _SegmentPart(NamedTuple):
     of: int
     start: int
     limit: int | None
+    compacted: bool
     begin: int = 0
     end: int | None = None
 
@@ -183,7 +184,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 for file in logdir.wanted_files(replica.segments, asked):
                     count = count_parts(sizes[file.path], wanted.part_bytes)
                     for number in range(count):
-                        part = _SegmentPart(file, number, count, begun.start, begun.limit)
+                        part = _SegmentPart(file, number, count, begun.start, begun.limit, begun.compacted)
                         yield key, file.offset, number, pickle.dumps(part)
 
 
@@ -225,7 +226,9 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 if found[1] is not None and found[1] <= begin:
                     continue
                 part = part._replace(begin=begin, end=found[1])
-                scanned = scan_part(part.file, begin, found[1], part.start, part.limit, decode=wanted.decode)
+                scanned = scan_part(
+                    part.file, begin, found[1], part.start, part.limit, decode=wanted.decode, compacted=part.compacted
+                )
             except OSError as error:
                 scanned = Scanned(TransactionScan())
                 scanned.scan.damage(f"{part.file.path}: {error.strerror or error}")
@@ -243,10 +246,10 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
         begun: _Begun = first
         parts: list[tuple[_SegmentPart, Scanned]] = others
-        found = decide((scan for _, (scan, _) in parts), begun.start, begun.limit, compacted=begun.compacted)
+        found = decide((scanned for _, scanned in parts), begun.start, begun.limit, compacted=begun.compacted)
         held, size = begun.held or found.held, 0
         view = View(outcomes=found.outcomes, isolation_level="read_committed")
-        for part, (scan, stop) in parts:
+        for part, (scan, stop, *_) in parts:
             if scan.first is None or scan.end is None or found.end <= begun.start:
                 continue
             if scan.first < found.end and scan.end > begun.start:

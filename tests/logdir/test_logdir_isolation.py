@@ -16,7 +16,7 @@ from kafkawire.logdir import OutcomesByFile, Partition, View, outcomes_of
 from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.messages import AbortedTxn
-from kafkawire.records import Batch
+from kafkawire.records import Batch, Record, build
 from kafkawire.transactions import last_stable_offset
 from tests.audit_logs import PartitionLog
 from tests.logdir.test_logdir_transaction_states import data_of, marker, truths
@@ -155,6 +155,18 @@ def test_a_ghost_in_the_snapshot_holds_consumers_at_the_log_start(tmp_path: Path
     (partition,) = logdir.open(tmp_path).partitions
     assert outcomes_of(partition).last_stable_offset == 5
     assert states(partition) == {5: "committed", 6: "committed"}
+
+
+def test_a_missing_segment_of_a_compacted_log_hides_outcomes(tmp_path: Path) -> None:
+    """Compaction leaves gaps, and no marker in one; between segments, a whole one may be missing."""
+    thin = build([Record(b"k")], base_offset=2, last_offset=5)
+    parts = {0: data_of(0), 1: marker("ABORT", 1) + thin, 6: data_of(6) + marker("COMMIT", 7)}
+    assert set(states(log_directory(tmp_path, parts)).values()) == {"aborted", "none", "committed"}
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 6\n")
+    (tmp_path / "orders-0" / f"{1:020}.log").unlink()
+    (partition,) = logdir.open(tmp_path).partitions
+    assert states(partition) == {0: "unknown", 6: "committed", 7: "committed"}
+    assert outcomes_of(partition).why(0) == "offsets 1 to 5 are missing"
 
 
 def _ghost() -> Schedule:

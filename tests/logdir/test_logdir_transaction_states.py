@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.logdir.transaction_states import STATES, Outcomes, Stretch, TransactionScan, table_of
+from kafkawire.logdir import transaction_states
+from kafkawire.logdir.transaction_states import STATES, Outcomes, TransactionScan
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.records.columns import Batches, batches
 from kafkawire.transactions import Append
@@ -67,6 +68,18 @@ def test_states_and_the_first_unstable_offset_are_the_models(schedule: Schedule)
     unstable = min((first for _, first, end in naive_transactions(appends) if end is None), default=2**63 - 1)
     assert scan.first_unstable == unstable
     assert states(data, scan.finish()) == truths(appends)
+
+
+@given(schedules(), st.data())
+def test_arrays_give_what_single_batches_give(schedule: Schedule, data: st.DataObject) -> None:
+    kept = log_of([one for one in schedule.batches if data.draw(st.integers(0, 9))])
+    scans = []
+    for many in (1, 1 + len(kept)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(transaction_states, "_MANY", many)
+            scan = scanned(kept)
+            scans.append({**vars(scan), "aborted": sorted(scan.aborted)})
+    assert scans[0] == scans[1]
 
 
 @given(schedules(), st.data())
@@ -196,25 +209,3 @@ def test_a_snapshot_behind_missing_offsets_shows_what_is_still_open() -> None:
     scan.resume(6, {1: 0})
     found = states(before + behind, scanned(behind, scan).finish())
     assert found == {0: "committed", 1: "unknown", 6: "committed", 7: "committed"}
-
-
-STRETCHES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 50), st.integers(0, 9)), max_size=12)
-
-
-@given(STRETCHES, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 60)), max_size=12))
-def test_a_table_covers_what_one_of_its_stretches_covers(
-    drawn: list[tuple[int, int, int]], asked: list[tuple[int, int]]
-) -> None:
-    import numpy as np
-
-    stretches: list[Stretch] = []
-    for producer_id, first, count in sorted(drawn):  # those of a producer do not overlap
-        if all(one.producer_id != producer_id or one.end <= first for one in stretches):
-            stretches.append(Stretch(producer_id, first, first + count))
-    producers, offsets = (np.array([one[i] for one in asked], np.int64) for i in (0, 1))
-    expected = [any(p == s.producer_id and s.first <= o < s.end for s in stretches) for p, o in asked]
-    table = table_of(stretches)
-    assert table.cover(producers, offsets).tolist() == expected
-    if asked:
-        low, high = int(offsets.min()), int(offsets.max()) + 1
-        assert table.within(low, high).cover(producers, offsets).tolist() == expected

@@ -17,10 +17,12 @@ from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.view import View
+from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Batch, Record, build, build_marker
 from kafkawire.records.columns import Batches, records
 from kafkawire.spark.lake_outcomes import Decided, decide, scan_part
 from kafkawire.transactions import outcome_of, read_committed
+from tests.audit_logs import PartitionLog
 from tests.spark.lake_jobs import undecodable
 from tools.recordings.archive import unpacked
 
@@ -39,7 +41,7 @@ def decided(
     decode: bool = False,
 ) -> Decided:
     scans = [
-        scan_part(file, begin, end, start, limit, decode=decode).scan
+        scan_part(file, begin, end, start, limit, decode=decode, compacted=compacted)
         for file in partition.segments
         for begin, end in ranges(file, size)
     ]
@@ -111,6 +113,22 @@ def test_records_that_cannot_be_decoded_end_what_is_passed_on(tmp_path: Path, co
         assert (found.end, len(found.outcomes.aborted.first)) == (4, 0)
         assert f"at byte {len(batches[0]) * 2}: bad_records: " in found.held
     assert decided(partition, 64 << 20, 6, decode=True)[:2] == (8, "")
+
+
+def test_a_missing_segment_of_a_compacted_log_ends_what_is_passed_on(tmp_path: Path) -> None:
+    """Where a transaction begins before it; a snapshot behind it may show that it was still open there."""
+    ids = {"producer_id": 1, "producer_epoch": 0}
+    data = [build([Record(b"k")], base_offset=offset, transactional=True, **ids) for offset in (0, 6)]
+    commit = build_marker("COMMIT", offset=7, timestamp=1, coordinator_epoch=0, **ids)
+    (tmp_path / "orders-0").mkdir()
+    for base, log in ((0, data[0]), (6, data[1] + commit)):
+        (tmp_path / "orders-0" / f"{base:020}.log").write_bytes(log)
+    (partition,) = logdir.open(tmp_path).partitions
+    assert decided(partition, 1 << 10, compacted=True)[:2] == (0, "offsets 1 to 5 are missing")
+    for still_open, expected in ((True, (8, "")), (False, (0, "offsets 1 to 5 are missing"))):
+        entry = ProducerEntry(producer_id=1, epoch=0, current_txn_first_offset=0 if still_open else -1)
+        PartitionLog(tmp_path / "orders-0").snapshot(entry, offset=6)
+        assert decided(partition, 1 << 10, compacted=True)[:2] == expected
 
 
 # Logs that are made up ------------------------------------------------------------------------------------------------
@@ -190,7 +208,7 @@ def test_missing_offsets_end_what_is_passed_on(tmp_path: Path) -> None:
     # The transaction before the gap may have ended in it.
     assert decided(partition, 1 << 20)[:2] == (0, "offsets 2 to 2 are missing")
     assert decided(partition, 1)[:2] == decided(partition, 1 << 20)[:2]
-    scan = scan_part(partition.segments[0], 0, None, 0, None).scan
+    scan = scan_part(partition.segments[0], 0, None, 0, None)
     assert decide([scan], 0, compacted=True).end == ends[-1]
 
 
