@@ -39,6 +39,7 @@ CHOSEN = (
     "capture/bodies/long",
     "capture/headers/short",
     "dump/parquet/none",
+    "isolation/short",
 )
 #: kio drops the milliseconds of records' timestamps.
 DIFFERS = {("records/objects/none", "kio")}

@@ -109,12 +109,15 @@ class Inputs:
         path = self.file(name, lambda path: sample_captures.write_capture(path, times, long=long))
         return path, times * sample_captures.frames()
 
-    def segment(self, codec: str, size: int, name: str) -> tuple[Path, int]:
+    def segment(
+        self, codec: str, size: int, name: str, *, batch: int = sample_data.BATCH_RECORDS, transaction: int = 0
+    ) -> tuple[Path, int]:
         """A log segment of `size` bytes before compression, named as Kafka names it, and how many records it has.
 
         Args:
             codec: "none", "gzip", "snappy", "lz4" or "zstd".
             size: bytes, divided by `scale`. `name`: of its folder in `folder`.
+            batch, transaction: as of `sample_data.record_set`.
         """
         count = 8000
         times = max(1, size // sample_data.RECORD_BYTES // count // self.scale)
@@ -123,7 +126,8 @@ class Inputs:
         path = folder / "00000000000000000000.log"
         if not path.exists():
             part = path.with_suffix(".part")
-            sample_data.write_segment(part, codec, count, times)
+            batches = sample_data.record_set(codec, count, batch=batch, transaction=transaction)
+            sample_data.write_segment(part, batches, times)
             part.rename(path)
         return path, count * times
 
@@ -234,11 +238,6 @@ def _values(inputs: Inputs) -> BenchCase:
 _DEEP = "--deep-iteration --print-data-log"
 _DUMPS = {
     "deep": ("records with payloads to jsonl", _DEEP, _DEEP.split()),
-    "committed": (
-        "records with payloads to jsonl, committed only (kafka-dump-log: all)",
-        f"{_DEEP} --isolation-level read_committed",
-        _DEEP.split(),
-    ),
     "arrow": ("records with payloads to Arrow columns (kafka-dump-log: text)", "", _DEEP.split()),
     "parquet": ("records with payloads to Parquet (kafka-dump-log: text)", _DEEP, _DEEP.split()),
     "headers": ("batches only to jsonl", "", []),
@@ -269,6 +268,38 @@ def _dump(shape: str, codec: str, inputs: Inputs) -> BenchCase:
                 if shape != "arrow" or engine == "native"
             ),
             dump_log(str(path), str(small), *theirs),
+        ),
+    )
+
+
+#: How transactions are taken into account -> kafkawire's options.
+_VIEWS = {"": "", "--transaction": "--transaction", "committed": "--isolation-level read_committed"}
+#: What is dumped of a log with transactions: title, options, batch size, codec.
+_TRANSACTIONS = {
+    "deep": ("records with payloads", _DEEP, sample_data.BATCH_RECORDS, "none"),
+    "compressed": ("records with payloads, lz4", _DEEP, sample_data.BATCH_RECORDS, "lz4"),
+    "short": ("records with payloads, one a batch", _DEEP, 1, "none"),
+    "headers": ("batches only", "", sample_data.BATCH_RECORDS, "none"),
+    "short-headers": ("batches only, of one record", "", 1, "none"),
+}
+
+
+def _isolation(shape: str, inputs: Inputs) -> BenchCase:
+    title, options, batch, codec = _TRANSACTIONS[shape]
+    sizes = {"batch": batch, "transaction": 4}
+    path, count = inputs.segment(codec, SEGMENT, f"transactions-{batch}", **sizes)
+    small, _ = inputs.segment(codec, 0, f"small-transactions-{batch}", **sizes)
+    given = {"file": str(path), "small": str(small)}
+    return BenchCase(
+        key=f"isolation/{shape}",
+        table="isolation",
+        title=title,
+        unit="record",
+        items=count,
+        size=path.stat().st_size,
+        entrants=tuple(
+            kafkawire("native", "dump", variant, options=f"{options} {view}".strip(), **given)
+            for variant, view in _VIEWS.items()
         ),
     )
 
@@ -333,6 +364,7 @@ CASES: dict[str, Callable[[Inputs], BenchCase]] = {
     },
     "columns/TransactionLogValue": _values,
     **{f"dump/{shape}/{codec}": partial(_dump, shape, codec) for shape in _DUMPS for codec in ("none", "lz4")},
+    **{f"isolation/{shape}": partial(_isolation, shape) for shape in _TRANSACTIONS},
     **{
         f"capture/{shape}/{connections}": partial(_capture, shape, connections)
         for shape in _CAPTURES

@@ -227,11 +227,12 @@ GOALS = (
     ),
     *(
         Goal(
-            f"dump of committed records to jsonl, {codec}: at most 1.2× the time of all records",
-            quotient(DEEP + codec, N, N, f"dump/committed/{codec}"),
+            f"dump with transactions to jsonl, {shape}, {view}: at most 1.2× the time without",
+            quotient(f"isolation/{shape}", N, f"{N}, {view}"),
             at_most(1.2),
         )
-        for codec in ("none", "lz4")
+        for shape in ("deep", "compressed", "short")
+        for view in ("--transaction", "committed")
     ),
     *(
         Goal(

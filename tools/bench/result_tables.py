@@ -73,6 +73,12 @@ KINDS = (
     TableKind("columns", "Messages as columns", f"100,000 values of `__transaction_state`. {_COLUMNS}", _rate),
     TableKind("dump", "kafkawire dump", "A segment of 100 MB before compression; records a second.", _rate),
     TableKind(
+        "isolation",
+        "kafkawire dump of transactions",
+        "To jsonl, of a segment of 100 MB before compression, in transactions of four batches; records a second.",
+        _rate,
+    ),
+    TableKind(
         "capture-forms",
         "Captures as lines, Parquet and Arrow columns",
         "With bodies, in a process that has started; frames a second.",

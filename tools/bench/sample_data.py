@@ -38,6 +38,8 @@ ROOT = Path(__file__).parents[2]
 #: Bytes of one record's key and value together.
 RECORD_BYTES = 200
 BATCH_RECORDS = 80
+#: Of a record set with transactions.
+_PRODUCERS = 5
 _NOW = 1_700_000_000_000
 _FEATURES = ("kraft.version", "metadata.version", "transaction.version", "group.version")
 _WORDS = ("leave", "parcel", "at", "the", "door", "ring", "twice", "call", "before", "delivery", "no", "signature")
@@ -184,35 +186,52 @@ def _payloads(count: int) -> Iterator[records.Record]:
         yield records.Record(key=b"%010d" % i, value=value.encode(), timestamp=_NOW + i // 10)
 
 
-def record_set(codec: str, count: int) -> bytes:
-    """Batches of `BATCH_RECORDS` records."""
+def record_set(codec: str, count: int, *, batch: int = BATCH_RECORDS, transaction: int = 0) -> bytes:
+    """Batches of `batch` records.
+
+    Args:
+        codec: of the batches. `count`: records in all.
+        transaction: how many batches a producer has in each of its transactions, which are committed; 0: none are in
+            transactions. Five producers take turns.
+    """
     rows = _payloads(count)
-    out = []
-    for base in range(0, count, BATCH_RECORDS):
-        batch = records.build(
-            islice(rows, BATCH_RECORDS),
-            base_offset=base,
+    out, offset = [], 0
+    for number in range(-(-count // batch)):
+        turn, producer_id = divmod(number, _PRODUCERS)
+        size = min(batch, count - number * batch)
+        data = records.build(
+            islice(rows, size),
+            base_offset=offset,
             codec=codec,
-            producer_id=7,
+            producer_id=7 + producer_id if transaction else 7,
             producer_epoch=1,
-            base_sequence=base,
+            base_sequence=offset,
+            transactional=transaction > 0,
         )
-        out.append(batch)
+        out.append(data)
+        offset += size
+        if transaction and turn % transaction == transaction - 1:
+            marker = records.build_marker(
+                "COMMIT", offset=offset, timestamp=_NOW, producer_id=7 + producer_id, producer_epoch=1,
+                coordinator_epoch=0,
+            )  # fmt: skip
+            out.append(marker)
+            offset += 1
     return b"".join(out)
 
 
-def write_segment(path: Path, codec: str, count: int, times: int) -> None:
-    """A segment with a record set `times` over, its offsets counted on (they are no part of a batch's checksum).
-
-    Args:
-        codec: of the batches. `count`: records of the set.
-        times: how often the set is written.
-    """
-    batches = record_set(codec, count)
+def write_segment(path: Path, batches: bytes, times: int) -> None:
+    """A segment with a record set `times` over, its offsets counted on (they are no part of a batch's checksum)."""
+    listed = [(batch.position, batch.base_offset, batch.last_offset) for batch in map(_sound, records.read(batches))]
+    count = listed[-1][-1] + 1
+    again = bytearray(batches)
     with path.open("wb") as file:
         for time in range(times):
-            again = bytearray(batches)
-            for batch in records.read(batches):
-                assert isinstance(batch, records.Batch)
-                _BASE_OFFSET.pack_into(again, batch.position, batch.base_offset + time * count)
+            for position, offset, _ in listed:
+                _BASE_OFFSET.pack_into(again, position, offset + time * count)
             file.write(again)
+
+
+def _sound(item: records.Batch | records.Damage) -> records.Batch:
+    assert isinstance(item, records.Batch)
+    return item
