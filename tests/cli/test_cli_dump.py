@@ -15,6 +15,7 @@ from kafkawire.messages import AbortedTxn, TransactionLogKey, TransactionLogValu
 from kafkawire.records import Header, Record, build, build_marker
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
+from tests.consumed import LEVELS, REPLICAS, Replicas
 from tests.shortened import cut_when_read
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
@@ -239,6 +240,29 @@ def test_committed_records_are_those_that_a_consumer_got(run: Run, tmp_path: Pat
         if row["kind"] == "record":
             found[row["topic"]].append([int(row["offset"]), row["key"] or None, row["value"]])
     assert found == CONSUMED[name]["records"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("replicas", [one for one in REPLICAS if one.node == 1], ids=str)
+def test_records_are_those_of_a_java_consumer(
+    run: Run, tmp_path: Path, replicas: Replicas, level: str, format: str
+) -> None:
+    options = [replicas.path, "--isolation-level", level, "--print-data-log", "--transaction"]
+    if format == "parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        assert run("dump", *options, "-o", tmp_path / "out.parquet").code == 0
+        listed = parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    else:
+        listed = rows(run, *options)
+    found: dict[str, list[Any]] = {topic: [] for topic in replicas.consumed(level)}
+    states = set()
+    for row in listed:
+        if row["kind"] == "record":
+            found[row["topic"]].append([row["offset"], row["key"], row["value"]])
+            states.add(row["transaction"])
+    assert found == replicas.records(level)
+    assert states == {"none", "committed", *(("aborted", "open") if level == "read_uncommitted" else ())}
 
 
 @pytest.mark.parametrize("cluster", LOG_DIRECTORIES)

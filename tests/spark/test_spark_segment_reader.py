@@ -25,6 +25,7 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions, Task
+from tests.consumed import LEVELS, REPLICAS, Replicas
 from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node" / "broker-1"
@@ -400,6 +401,17 @@ def test_committed_rows_are_what_a_consumer_got(name: str, size: str) -> None:
         texts = [None if row[column] is None else row[column].decode() for column in ("key", "value")]
         found[row["topic"]].append([row["offset"], *texts])
     assert {topic: sorted(listed) for topic, listed in found.items()} == CONSUMED[name]["records"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("replicas", REPLICAS, ids=str)
+def test_rows_are_those_of_a_java_consumer(replicas: Replicas, level: str) -> None:
+    found: dict[str, list[Any]] = {topic: [] for topic in replicas.consumed(level)}
+    for row in rows(replicas.path, isolationLevel=level, maxPartBytes="700"):
+        assert row["error"] is None
+        texts = [None if row[column] is None else row[column].decode() for column in ("key", "value")]
+        found[row["topic"]].append([row["offset"], *texts])
+    assert {topic: sorted(listed) for topic, listed in found.items()} == replicas.records(level)
 
 
 def test_uncommitted_rows_are_all_data_and_show_the_states_of_their_transactions() -> None:

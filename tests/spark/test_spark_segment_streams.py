@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from kafkawire.spark import admission, register
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
+from tests.consumed import RELEASES, Replicas
 from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
@@ -445,3 +447,30 @@ def test_a_stream_of_committed_records_waits_for_markers(tmp_path: Path, again: 
             stable = logdir.outcomes_of(partition).last_stable_offset
             assert read == [offset for offset, *_ in consumed["records"]["mixed"] if offset < stable]
     assert read == [offset for offset, *_ in consumed["records"]["mixed"]]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_stream_of_a_log_that_grows_has_what_a_java_consumer_got(tmp_path: Path, release: str) -> None:
+    """Segment by segment, each with its snapshot and index. Nothing is read before it is committed."""
+    replicas = Replicas(release, 1)
+    for name in ("log-start-offset-checkpoint", "cleaner-offset-checkpoint"):
+        shutil.copy(replicas.path / name, tmp_path)
+    found = SegmentStream(
+        from_arrow_schema(RECORDS), SourceOptions({"path": str(tmp_path), "isolationLevel": "read_committed"})
+    )
+    for topic, records in replicas.records("read_committed").items():
+        expected = [offset for offset, *_ in records]
+        (tmp_path / f"{topic}-0").mkdir()
+        read: list[int] = []
+        before: Any = {}
+        for segment in sorted((replicas.path / f"{topic}-0").glob("*.log")):
+            for file in segment.parent.glob(f"{segment.stem}.*"):
+                shutil.copy(file, tmp_path / f"{topic}-0")
+            end = found.latestOffset(before)
+            part = rows(found, before, end)
+            assert [row["error"] for row in part if row["error"]] == []
+            read += offsets(part)
+            before = end
+            assert read == expected[: len(read)]
+        assert read == expected
+        shutil.rmtree(tmp_path / f"{topic}-0")

@@ -15,7 +15,16 @@ import typer
 from kafkawire.errors import KafkaWireError
 from tools.broker import BrokerToolError
 
-from . import archive, examples, hanging_transactions, log_directories, read_committed, tier_objects, tiered_storage
+from . import (
+    archive,
+    examples,
+    hanging_transactions,
+    isolation_levels,
+    log_directories,
+    read_committed,
+    tier_objects,
+    tiered_storage,
+)
 from .errors import RecordingError
 from .log_directory_recipes import RECIPES
 
@@ -26,6 +35,7 @@ MAX_BYTES = 1_500_000
 ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     **{recipe.name: partial(log_directories.record, recipe) for recipe in RECIPES},
     "read-committed": read_committed.record,
+    "isolation-levels": isolation_levels.record,
     "hanging-transactions": hanging_transactions.record,
     "tiered-storage": tiered_storage.record,
     "tier-objects": tier_objects.record,

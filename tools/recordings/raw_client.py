@@ -184,7 +184,7 @@ class RawCluster:
     def metadata(self, topics: Iterable[str] = ()) -> MetadataResponse:
         asked = tuple(MetadataRequestTopic(name=name) for name in topics)
         request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
-        return self.connection(-1).ask(request, 12, MetadataResponse)
+        return self.connection(-1).ask(request, 11, MetadataResponse)
 
     def brokers(self) -> dict[int, tuple[str, int]]:
         """{node id: (host, port)}"""
@@ -206,8 +206,8 @@ class RawCluster:
         """The node id of the transaction coordinator."""
 
         def found() -> int | None:
-            request = FindCoordinatorRequest(key_type=_TRANSACTION, coordinator_keys=(transactional_id,))
-            answer = self.connection(-1).ask(request, 4, FindCoordinatorResponse).coordinators[0]
+            request = FindCoordinatorRequest(key_type=_TRANSACTION, key=transactional_id)
+            answer = self.connection(-1).ask(request, 3, FindCoordinatorResponse)
             return (
                 None if answer.error_code in TRANSIENT else _checked(answer.node_id, answer.error_code, "coordinator")
             )

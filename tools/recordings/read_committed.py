@@ -22,7 +22,7 @@ from .raw_client import RawCluster
 
 _MADE_UP = [f"made-up-{seed}" for seed in range(3)]
 _RECOVERED = ["compacted", "deleted", *_MADE_UP]
-_CHECKPOINTS = ("meta.properties", "replication-offset-checkpoint", "log-start-offset-checkpoint")
+CHECKPOINTS = ("meta.properties", "replication-offset-checkpoint", "log-start-offset-checkpoint")
 
 
 def record(folder: Path, cache: Path | None = None) -> None:
@@ -30,18 +30,19 @@ def record(folder: Path, cache: Path | None = None) -> None:
     consumed = {}
     with cluster(1, config=dict(workload.CONFIG), cache=cache) as running:
         load = workload.Workload(running.bootstrap, running.log_dirs[1])
-        load.run()
+        load.create()
+        load.act()
         clients.create_topics(running.bootstrap, dict.fromkeys(_MADE_UP, 1), replicas=1, config={})
         consumed["stopped"] = _consumed(running, list(workload.TOPICS))
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "stopped", list(workload.TOPICS))
+        copy_partitions(running.log_dirs[1], folder / "stopped", list(workload.TOPICS))
         recovery.forget(running.log_dirs[1], [f"{topic}-0" for topic in _RECOVERED])
         for seed, topic in enumerate(_MADE_UP):
             recovery.write_log(running.log_dirs[1] / f"{topic}-0", recovery.made_up(seed, load.now))
         running.start_node(1)
         consumed["recovered"] = _consumed(running, _RECOVERED)
         running.stop_node(1)
-        _copy(running.log_dirs[1], folder / "recovered", _RECOVERED)
+        copy_partitions(running.log_dirs[1], folder / "recovered", _RECOVERED)
     (folder / "consumed.json").write_text(json.dumps(consumed, indent=1) + "\n")
 
 
@@ -54,10 +55,10 @@ def _consumed(running: RunningCluster, topics: list[str]) -> dict[str, Any]:
     }
 
 
-def _copy(log_dir: Path, to: Path, topics: Iterable[str]) -> None:
-    """The partitions of the topics, without offset and time indexes."""
+def copy_partitions(log_dir: Path, to: Path, topics: Iterable[str], checkpoints: Iterable[str] = CHECKPOINTS) -> None:
+    """Copies partition 0 of the topics, without offset and time indexes, and the broker's checkpoints."""
     to.mkdir(parents=True)
-    for name in _CHECKPOINTS:
+    for name in checkpoints:
         shutil.copy(log_dir / name, to / name)
     for topic in topics:
         ignored = shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted")

@@ -24,7 +24,7 @@ from .raw_client import TRANSIENT, RawCluster, RawProducer
 
 SEGMENT_MS = 10_000
 STEP_MS = 20_000
-_TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0
 
 #: Lets transactions hang, and the cleaner come at once.
 CONFIG: Mapping[str, object] = {
@@ -38,9 +38,9 @@ CONFIG: Mapping[str, object] = {
     "transaction.remove.expired.transaction.cleanup.interval.ms": 60_000,
 }
 
-_ROLLED = {"segment.ms": str(SEGMENT_MS)}
+ROLLED = {"segment.ms": str(SEGMENT_MS)}
 _COMPACTED = {
-    **_ROLLED,
+    **ROLLED,
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "100",
@@ -49,12 +49,12 @@ _COMPACTED = {
 
 #: Topics of one partition each, and their properties.
 TOPICS: Mapping[str, Mapping[str, str]] = {
-    "mixed": _ROLLED,
-    "hanging": _ROLLED,
+    "mixed": ROLLED,
+    "hanging": ROLLED,
     "compacted": _COMPACTED,
-    "deleted": _ROLLED,
-    "wrapped": _ROLLED,
-    "fenced": _ROLLED,
+    "deleted": ROLLED,
+    "wrapped": ROLLED,
+    "fenced": ROLLED,
     "java": {},
     "copied": {},
 }
@@ -69,11 +69,14 @@ class Workload:
         self.java = java
         self.now = int(time.time() * 1000)
 
-    def run(self) -> None:
-        """Make everything, in order."""
+    def create(self) -> None:
+        """Make the topics."""
         clients.create_topics(
             self.bootstrap, dict.fromkeys(TOPICS, 1), replicas=1, config={k: dict(v) for k, v in TOPICS.items() if v}
         )
+
+    def act(self) -> None:
+        """Do everything, in order."""
         with RawCluster(self.bootstrap) as wire:
             self.mixed(wire)
             self.hanging(wire)
@@ -111,7 +114,7 @@ class Workload:
         empty = wire.init_producer("zoo-empty")
         for committed in (True, False):
             wire.add_partitions(empty, {"mixed": [0]})
-            _expect(wire.end(empty, committed=committed), 0)
+            expect(wire.end(empty, committed=committed), 0)
             self._wait_ended(wire, empty, "mixed")
         _send(idempotent, "mixed", range(32, 35), self.step())
 
@@ -132,13 +135,13 @@ class Workload:
         producer = wire.init_producer(None)
         self._raw(wire, "wrapped", producer, top - 8, 5)
         first = self._raw(wire, "wrapped", producer, top - 3, 6)
-        _expect(self._raw(wire, "wrapped", producer, top - 3, 6), first)
+        expect(self._raw(wire, "wrapped", producer, top - 3, 6), first)
         self._raw(wire, "wrapped", producer, 3, 2)
         in_transaction = wire.init_producer("zoo-wrapped")
         for committed in (True, False):
             wire.add_partitions(in_transaction, {"wrapped": [0]})
             self._raw(wire, "wrapped", in_transaction, top - 2 if committed else 2, 4)
-            _expect(wire.end(in_transaction, committed=committed), 0)
+            expect(wire.end(in_transaction, committed=committed), 0)
             self._wait_ended(wire, in_transaction, "wrapped")
 
     def fenced(self, wire: RawCluster) -> None:
@@ -149,7 +152,7 @@ class Workload:
         new = wire.init_producer("zoo-fenced")
         wire.add_partitions(new, {"fenced": [0]})
         self._raw(wire, "fenced", new, 0, 2)
-        _expect(wire.end(new, committed=True), 0)
+        expect(wire.end(new, committed=True), 0)
         self._wait_ended(wire, new, "fenced")
         lost = wire.init_producer("zoo-aborted")
         self._raw(wire, "fenced", lost, 0, 2)
@@ -184,12 +187,12 @@ class Workload:
         end = _end(self.bootstrap, "deleted")
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         for answer in admin.delete_records([TopicPartition("deleted", 0, end - 3)]).values():
-            answer.result(_TIMEOUT_S)
+            answer.result(TIMEOUT_S)
         services[1].send("deleted", 0, range(26, 28), timestamp=self.step())
         services[1].end(committed=False)
         services[1].transaction({("deleted", 0): range(28, 30)}, timestamp=self.now)
         first = self.log_dir / "deleted-0" / f"{0:020}.log"
-        until(lambda: not first.exists(), "deletion of the first segment", seconds=_TIMEOUT_S)
+        until(lambda: not first.exists(), "deletion of the first segment", seconds=TIMEOUT_S)
 
     def copied(self) -> None:
         """Consume, transform, produce: offsets in the transaction."""
@@ -211,7 +214,7 @@ class Workload:
         """EndTxn is answered before its markers are written."""
         path = str(self.log_dir / f"{topic}-0")
         what = f"the marker of {producer.transactional_id}"
-        until(lambda: _ends_with_marker(path, producer.producer_id), what, seconds=_TIMEOUT_S)
+        until(lambda: _ends_with_marker(path, producer.producer_id), what, seconds=TIMEOUT_S)
 
     def _wait_cleaned(self, cleaning: int) -> None:
         """Until the cleaner has been over all but the active segment."""
@@ -222,7 +225,7 @@ class Workload:
             lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
             return any(line.split()[0] == "compacted" and int(line.split()[2]) >= active for line in lines)
 
-        until(cleaned, f"cleaning {cleaning}", seconds=_TIMEOUT_S)
+        until(cleaned, f"cleaning {cleaning}", seconds=TIMEOUT_S)
         time.sleep(0.2)  # delete.retention.ms: what the next cleaning may drop
 
 
@@ -252,7 +255,7 @@ def _producer(bootstrap: str, config: Mapping[str, Any]) -> Producer:
 def _send(producer: Producer, topic: str, numbers: range, timestamp: int) -> None:
     for number in numbers:
         producer.produce(topic, clients.order(number), key=str(number), partition=0, timestamp=timestamp)
-    if producer.flush(_TIMEOUT_S):
+    if producer.flush(TIMEOUT_S):
         raise RecordingError(f"records for {topic} are not written")
 
 
@@ -261,7 +264,7 @@ def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int
 
     def asked() -> int | None:
         try:
-            end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_TIMEOUT_S)[1]
+            end: int = reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=TIMEOUT_S)[1]
         except KafkaException as error:
             if error.args[0].code() in TRANSIENT:
                 return None
@@ -269,7 +272,7 @@ def _end(bootstrap: str, topic: str, isolation: str = "read_uncommitted") -> int
         return end
 
     try:
-        return until(asked, f"the end of {topic}", seconds=_TIMEOUT_S)
+        return until(asked, f"the end of {topic}", seconds=TIMEOUT_S)
     finally:
         reader.close()
 
@@ -284,7 +287,7 @@ def _ends_with_marker(path: str, producer_id: int) -> bool:
     return last is not None and last.is_control
 
 
-def _expect(found: int, expected: int) -> None:
+def expect(found: int, expected: int) -> None:
     if found != expected:
         raise RecordingError(f"{found} instead of {expected}")
 

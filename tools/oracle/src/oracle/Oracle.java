@@ -75,6 +75,7 @@ public final class Oracle {
         switch (op) {
             case "list" -> list(out);
             case "headers" -> Headers.write(out);
+            case "consume" -> Consume.answer(question, out);
             case "configs" -> configs(question.get("class").asText(), out);
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);
