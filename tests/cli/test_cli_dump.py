@@ -290,6 +290,15 @@ def test_a_field_shows_the_states_of_transactions(run: Run, logs: Path) -> None:
     assert rows(run, logs / "orders-1", "--isolation-level", "read_committed") == []
 
 
+def test_states_of_transactions_hide_no_damage(run: Run, logs: Path) -> None:
+    path = logs / "orders-1" / f"{0:020}.log"
+    garbled = bytearray(path.read_bytes())
+    garbled[80] ^= 1
+    path.write_bytes(garbled)
+    damage = of_kind(rows(run, path, code=4), "damage", "reason", "position")
+    assert damage == of_kind(rows(run, path, "--transaction", code=4), "damage", "reason", "position") != []
+
+
 def test_records_with_an_unknown_outcome_are_damage(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders-1").mkdir()
     data = build(DATA, producer_id=7, producer_epoch=1, base_sequence=0, transactional=True)

@@ -377,3 +377,17 @@ def test_a_file_alone_uses_the_segments_beside_it(tmp_path: Path) -> None:
     shutil.copy(path, renamed)
     directory = logdir.open(str(renamed))
     assert STATES[OutcomesByFile(directory.partitions, [str(renamed)]).of(directory.files[0]).state(batch)] == "unknown"
+
+
+def test_a_segment_is_proven_while_it_has_nothing_but_right_checksums_and_does_not_change(tmp_path: Path) -> None:
+    wrong = bytearray(data_of(2))
+    wrong[-1] ^= 1
+    partition = log_directory(tmp_path, {0: data_of(0) + marker("COMMIT", 1), 2: bytes(wrong)})
+    outcomes = OutcomesByFile([partition], [])
+    sound, damaged = partition.segments
+    assert not outcomes.proven(sound)
+    outcomes.of(sound)
+    assert (outcomes.proven(sound), outcomes.proven(damaged)) == (True, False)
+    with open(sound.path, "ab") as file:
+        file.write(data_of(2))
+    assert not outcomes.proven(sound)

@@ -123,7 +123,7 @@ class IsolationWorkload(Workload):
             for ahead in (2, 4):
                 writes = {("borders", 0): range(3 * ahead, 3 * ahead + 2)}
                 service.transaction(writes, timestamp=_clock() + ahead * _BORDER_MS, committed=not committed)
-            time.sleep(4.5 * _BORDER_MS / 1000)  # until a marker begins the next segment
+            time.sleep(6 * _BORDER_MS / 1000)  # until a marker begins the next segment
 
     def compacted(self) -> None:
         """Last, aborted data of which compaction removes the part that is not in the active segment."""
