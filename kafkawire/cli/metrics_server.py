@@ -1,8 +1,12 @@
-"""Metrics over HTTP, for Prometheus: GET and HEAD, and nothing else."""
+"""Metrics over HTTP, for Prometheus, and the state of the process for probes: GET and HEAD, and nothing else.
+
+`/metrics` has the metrics; `/-/healthy` and `/-/ready` answer 200 or 503, without a password.
+"""
 
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,17 +14,70 @@ from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from kafkawire.cli.web_config import WebConfig
+
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
 
+Probe = Callable[[], bool]
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: Seconds that a client may take for its request.
 _REQUEST_S = 10.0
 
 
+class Endpoint:
+    """What a server answers with. The attributes may be replaced while it runs.
+
+    Attributes:
+        registry: the metrics.
+        healthy, ready: what probes get: True is 200, False 503.
+        web: TLS and passwords.
+    """
+
+    def __init__(self, registry: CollectorRegistry, healthy: Probe, ready: Probe, web: WebConfig) -> None:
+        from prometheus_client import make_wsgi_app
+
+        self.registry = registry
+        self.web = web
+        self._metrics: App = make_wsgi_app(registry)
+        self._probes = {"/-/healthy": healthy, "/-/ready": ready}
+
+    def answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The application (WSGI)."""
+        web, path = self.web, environ["PATH_INFO"]
+
+        def text(status: str, content: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+            data = content.encode()
+            given = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(data)))]
+            start_response(status, [*given, *headers, *web.headers])
+            return [data]
+
+        probe = self._probes.get(path)
+        if probe is not None:
+            return text("200 OK", "OK\n") if probe() else text("503 Service Unavailable", "Service Unavailable\n")
+        if not web.admits(environ.get("HTTP_AUTHORIZATION", "")):
+            return text("401 Unauthorized", "Unauthorized\n", ("WWW-Authenticate", "Basic"))
+        if path not in ("/", "/metrics"):
+            return text("404 Not Found", "There are /metrics, /-/healthy, /-/ready.\n")
+        return self._metrics(environ, lambda status, given: start_response(status, [*given, *web.headers]))
+
+
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    endpoint: Endpoint
+
+    def get_request(self) -> tuple[Any, Any]:
+        accepted, address = super().get_request()
+        context = self.endpoint.web.context
+        if context is not None:  # the handshake is the first read's, in the thread of the request
+            accepted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        return accepted, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone, or does not speak TLS, is no event."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 class _Server6(_Server):
@@ -35,24 +92,23 @@ class _Handler(WSGIRequestHandler):
 
 
 @contextmanager
-def serving(registry: CollectorRegistry, host: str, port: int) -> Iterator[int]:
-    """Serves the metrics of a registry during the body; gives the port.
+def serving(endpoint: Endpoint, host: str, port: int) -> Iterator[int]:
+    """Serves during the body; gives the port.
 
     Args:
-        registry: the metrics.
+        endpoint: what is served.
         host, port: the address to listen on; port 0 takes a free one.
 
     Raises:
         OSError: the address is not free, or not of this machine; the text names the option.
     """
-    from prometheus_client import make_wsgi_app
-
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _Handler)  # type: ignore[arg-type]
     except OSError as error:
         raise OSError(f"--listen {host}:{port}: {error.strerror}") from None
-    server.set_app(answering_head(make_wsgi_app(registry)))
+    server.endpoint = endpoint
+    server.set_app(answering_head(endpoint.answer))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

@@ -97,6 +97,8 @@ def with_admin(
     timeout: float | None,
     action: Callable[[Admin], Awaitable[T]],
     counting: Counting | None = None,
+    *,
+    reload: Callable[[], bool] | None = None,
 ) -> T:
     """The result of `action`, with a client of the cluster that is closed afterwards. Waits are reported on standard
     error, and `counting` on a terminal.
@@ -110,34 +112,45 @@ def with_admin(
         timeout: seconds for all requests together, or None.
         action: the coroutine function to run.
         counting: progress to show on a terminal.
+        reload: called at SIGHUP, where that is to be no end. If it returns True, the client is closed, and `action` is
+            cancelled and called again with one of the properties that the file has then.
     """
     from kafkawire.client import Admin, read_properties
 
-    properties = read_properties(command_config) if command_config is not None else {}
-    if timeout is not None:
-        properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
-
     async def run() -> T:
-        with _ended_by_signals():
+        properties = read_properties(command_config) if command_config is not None else {}
+        if timeout is not None:
+            properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
+        with _ended_by_signals(reload):
             async with Admin.connect(bootstrap, properties) as admin:
                 for sentence in admin.cluster.config.unapplied:
                     warn_once(f"{command_config}: {sentence}")
                 async with reported(admin.cluster.waits, counting):
                     return await action(admin)
 
-    return asyncio.run(run())
+    while True:
+        try:
+            return asyncio.run(run())
+        except _ReloadSignal:
+            pass
+
+
+class _ReloadSignal(Exception):
+    """SIGHUP, and what was configured is to be read again."""
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """A signal cancels the body, and the command ends with 128 and its number, as in a shell."""
+def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
+    """A signal cancels the body, and the command ends with 128 and its number, as in a shell; `reload` may make SIGHUP
+    a `_ReloadSignal`."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     got: list[signal.Signals] = []
 
     def end(one: signal.Signals) -> None:
-        got.append(one)
-        task.cancel(one.name)
+        if one.name != "SIGHUP" or reload is None or reload():
+            got.append(one)
+            task.cancel(one.name)
 
     for name in ("SIGTERM", "SIGHUP"):
         one = getattr(signal, name, None)
@@ -147,9 +160,11 @@ def _ended_by_signals() -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if got:
-            raise typer.Exit(128 + got[0]) from None
-        raise
+        if not got:
+            raise
+        if got[0].name == "SIGHUP" and reload is not None:
+            raise _ReloadSignal from None
+        raise typer.Exit(128 + got[0]) from None
 
 
 def make_search(

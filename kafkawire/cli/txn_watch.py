@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.metrics_server import serving
+from kafkawire.cli.metrics_server import Endpoint, serving
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.txn_options import (
@@ -26,6 +26,8 @@ from kafkawire.cli.txn_options import (
     warn_of_limit,
     with_admin,
 )
+from kafkawire.cli.web_config import WebConfig, read_web_config
+from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Watch
@@ -51,6 +53,10 @@ def watch(
         typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next."),
     ] = 60.0,
     listen: ListenOption = None,
+    web_config: Annotated[
+        str | None,
+        typer.Option("--web-config", metavar="FILE", help="TLS and passwords of --listen, as Prometheus' exporters."),
+    ] = None,
     textfile: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the metrics there after each poll, for node_exporter's textfile."),
@@ -67,9 +73,9 @@ def watch(
     """Watch for hanging transactions: what changes is printed as jsonl, and --listen serves metrics for Prometheus.
 
     A line reports a transaction that appeared, changed its verdict or is gone, a partition or broker that can no longer
-    be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143). With --once: exit code 3
-    where one hangs or is stuck, 4 where not everything could be read or judged, 5 where both hold, 1 where nothing
-    could.
+    be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143); SIGHUP reads --command-config
+    and --web-config again where there is no terminal. With --once: exit code 3 where one hangs or is stuck, 4 where not
+    everything could be read or judged, 5 where both hold, 1 where nothing could.
 
     A poll requests the producers of each broker's partitions (500 in a request) and, while transactions are open, their
     offsets and the transactions that the broker coordinates. What a hanging or stuck one holds back is measured once:
@@ -86,8 +92,10 @@ def watch(
 
     if once and listen is not None:
         raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
+    if web_config is not None and listen is None:
+        raise typer.BadParameter("it is for what --listen serves", param_hint="--web-config")
     if textfile is not None:
-        check_output(textfile, [command_config], "--textfile")
+        check_output(textfile, [command_config, web_config], "--textfile")
     address = None if listen is None else parse_address(listen)
     search = make_search(
         bootstrap,
@@ -99,25 +107,60 @@ def watch(
         impact=True,
         fetch_bytes=fetch_bytes,
     )
+    with ExitStack() as stack:
+        metrics = _Metrics(textfile, web_config, round(interval * 1000)) if textfile or address else None
+        watching: Watch | None = None
 
-    async def run(admin: Admin) -> Watch:
-        watching = Watch(admin, search, interval_s=interval, everything=all_)
-        with ExitStack() as stack:
-            wrote = _metrics(watching, stack, address, textfile, round(interval * 1000))
+        async def run(admin: Admin) -> Watch:
+            nonlocal watching
+            if watching is None:
+                watching = Watch(admin, search, interval_s=interval, everything=all_)
+                if metrics is not None:
+                    metrics.expose(watching, stack, address)
+            else:
+                watching.use(admin)
             if once:
-                _print(await watching.poll(), watching, every_poll=True)
-                wrote()
+                shown(await watching.poll(), every_poll=True)
                 return watching
             async for told in watching.run():
-                _print(told, watching, every_poll=every_poll)
-                wrote()
-        raise AssertionError("a watch ends by a signal alone")
+                shown(told, every_poll=every_poll)
+            raise AssertionError("a watch ends by a signal alone")
 
-    done = with_admin(bootstrap, command_config, timeout, run)
+        def shown(told: list[rows.Change | rows.Poll], *, every_poll: bool) -> None:
+            assert watching is not None
+            _print(told, watching, every_poll=every_poll)
+            if metrics is not None:
+                metrics.write()
+
+        def reload() -> bool:
+            return _reload(bootstrap, command_config, metrics)
+
+        done = with_admin(bootstrap, command_config, timeout, run, reload=None if once or _on_terminal() else reload)
     if done.error is not None:
         raise done.error
     assert done.observation is not None
     findings.end(done.observation.audit)
+
+
+def _on_terminal() -> bool:
+    """Whether SIGHUP says that the terminal is gone. A service has none."""
+    return any(os.isatty(number) for number in range(3))
+
+
+def _reload(bootstrap: str, command_config: str | None, metrics: _Metrics | None) -> bool:
+    """Checks what has been configured anew, and takes it; a warning, and False, where it cannot be used."""
+    from kafkawire.client import Config, read_properties
+
+    try:
+        if command_config is not None:
+            Config.of(bootstrap, read_properties(command_config))
+        if metrics is not None:
+            metrics.reload()
+    except (KafkaWireError, OSError) as error:
+        typer.echo(f"warning: not reloaded, the former settings stay: {printable(str(error))}", err=True)
+        return False
+    typer.echo("note: reloaded", err=True)
+    return True
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -139,31 +182,48 @@ def _print(told: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: 
     output.print_rows(shown, [rows.Change, rows.Poll], format=Format.jsonl, live=True)
 
 
-def _metrics(
-    watching: Watch,
-    stack: ExitStack,
-    address: tuple[str, int] | None,
-    textfile: str | None,
-    interval_ms: int,
-) -> Callable[[], None]:
-    """Serves metrics for as long as `stack` lasts; gives what writes them into a file."""
-    if address is None and textfile is None:
-        return lambda: None
-    from kafkawire.client.watch.metrics import Exporter
-    from kafkawire.client.watch.polling import clock_ms
+class _Metrics:
+    """What --listen serves and --textfile gets."""
 
-    exporter = Exporter(lambda: watching.state, clock_ms, interval_ms=interval_ms)
-    registry = exporter.registry()
-    from prometheus_client import generate_latest
+    def __init__(self, textfile: str | None, web_config: str | None, interval_ms: int) -> None:
+        self._textfile = textfile
+        self._web_config = web_config
+        self._interval_ms = interval_ms
+        self._web = self._read()
+        self._endpoint: Endpoint | None = None
 
-    if address is not None:
-        host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        port = stack.enter_context(serving(registry, *address))
-        typer.echo(f"note: metrics are at http://{printable(host)}:{port}/metrics", err=True)
+    def _read(self) -> WebConfig:
+        return WebConfig() if self._web_config is None else read_web_config(self._web_config)
 
-    def write() -> None:
-        if textfile is not None:
-            with open_output(textfile) as file:
-                file.write(generate_latest(registry))
+    def reload(self) -> None:
+        """Reads --web-config again."""
+        self._web = self._read()
+        if self._endpoint is not None:
+            self._endpoint.web = self._web
 
-    return write
+    def expose(self, watching: Watch, stack: ExitStack, address: tuple[str, int] | None) -> None:
+        """Serves the metrics for as long as `stack` lasts."""
+        from kafkawire.client.watch.metrics import Exporter, polling
+        from kafkawire.client.watch.polling import clock_ms
+
+        since, limit_ms = clock_ms(), round(3 * (self._interval_ms + watching.poll_timeout_s * 1000))
+        self._registry = Exporter(lambda: watching.state, clock_ms, interval_ms=self._interval_ms).registry()
+        self._endpoint = Endpoint(
+            self._registry,
+            healthy=lambda: polling(watching.state, clock_ms(), since, limit_ms),
+            ready=lambda: watching.state.last is not None,
+            web=self._web,
+        )
+        if address is not None:
+            host = f"[{address[0]}]" if ":" in address[0] else address[0]
+            port = stack.enter_context(serving(self._endpoint, *address))
+            scheme = "http" if self._web.context is None else "https"
+            typer.echo(f"note: metrics are at {scheme}://{printable(host)}:{port}/metrics", err=True)
+
+    def write(self) -> None:
+        """Writes the metrics into the file."""
+        from prometheus_client import generate_latest
+
+        if self._textfile is not None:
+            with open_output(self._textfile) as file:
+                file.write(generate_latest(self._registry))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
+from base64 import b64encode
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +15,30 @@ pytest.importorskip("prometheus_client")
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from kafkawire.cli.metrics_server import serving
+from kafkawire.cli.metrics_server import Endpoint, serving
+from kafkawire.cli.web_config import WebConfig, read_web_config
+from tests.client.certificates import HOST, make_identity
 
 pytestmark = pytest.mark.slow  # they wait
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
+class Probes:
+    """What the endpoint says of the process."""
+
+    healthy = True
+    ready = True
+
+
+def endpoint(web: WebConfig | None = None, probes: Probes | None = None) -> Endpoint:
     registry = CollectorRegistry()
     Gauge("some", "A value.", registry=registry).set(5)
-    with serving(registry, "127.0.0.1", 0) as port:
+    of = probes or Probes()
+    return Endpoint(registry, lambda: of.healthy, lambda: of.ready, web or WebConfig())
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with serving(endpoint(), "127.0.0.1", 0) as port:
         yield port
 
 
@@ -63,12 +80,95 @@ def test_rejects_other_methods(port: int, method: str) -> None:
 
 
 def test_address_in_use_is_reported_with_the_option(port: int) -> None:
-    with pytest.raises(OSError, match=f"^--listen 127.0.0.1:{port}: "), serving(CollectorRegistry(), "127.0.0.1", port):
+    with pytest.raises(OSError, match=f"^--listen 127.0.0.1:{port}: "), serving(endpoint(), "127.0.0.1", port):
         pass
 
 
 def test_port_is_free_afterwards() -> None:
-    with serving(CollectorRegistry(), "127.0.0.1", 0) as port:
+    with serving(endpoint(), "127.0.0.1", 0) as port:
         pass
-    with serving(CollectorRegistry(), "127.0.0.1", port) as again:
+    with serving(endpoint(), "127.0.0.1", port) as again:
         assert again == port
+
+
+def test_probes_answer_for_the_process_and_need_no_password(tmp_path: Path) -> None:
+    probes = Probes()
+    with serving(endpoint(web(tmp_path, USERS), probes), "127.0.0.1", 0) as port:
+        assert [ask(port, "GET", f"/-/{name}")[0].status for name in ("healthy", "ready")] == [200, 200]
+        probes.ready = False
+        assert [ask(port, "GET", f"/-/{name}")[0].status for name in ("healthy", "ready")] == [200, 503]
+        probes.healthy = False
+        answer, body = ask(port, "GET", "/-/healthy")
+        assert (answer.status, body) == (503, b"Service Unavailable\n")
+
+
+def test_unknown_paths_name_those_there_are(port: int) -> None:
+    answer, body = ask(port, "GET", "/metric")
+    assert (answer.status, body) == (404, b"There are /metrics, /-/healthy, /-/ready.\n")
+
+
+#: prometheus:scrape and zoe:x, as `htpasswd -nbBC 4` writes them.
+USERS = """\
+basic_auth_users:
+  prometheus: %s
+  zoe: %s
+http_server_config:
+  headers:
+    X-Frame-Options: deny
+"""
+
+
+def web(folder: Path, text: str) -> WebConfig:
+    bcrypt = pytest.importorskip("bcrypt")
+    hashes = [bcrypt.hashpw(one, bcrypt.gensalt(4)).decode() for one in (b"scrape", b"x")]
+    path = folder / "web.yml"
+    path.write_text(text % (hashes[0].replace("$2b$", "$2y$"), hashes[1]) if "%s" in text else text)
+    return read_web_config(str(path))
+
+
+def login(text: bytes) -> dict[str, str]:
+    return {"Authorization": f"Basic {b64encode(text).decode()}"}
+
+
+def test_passwords_are_asked_for(tmp_path: Path) -> None:
+    with serving(endpoint(web(tmp_path, USERS)), "127.0.0.1", 0) as port:
+        for given in (b"prometheus:scrape", b"zoe:x", b"zoe:x"):
+            answer, body = ask(port, "GET", **login(given))
+            assert (answer.status, b"some 5.0" in body, answer.getheader("X-Frame-Options")) == (200, True, "deny")
+        wrong = [b"prometheus:x", b"zoe:scrape", b"nobody:x", b"zoe", b":", b"", b"zoe:" + b"x" * 5000, b"\xff:x"]
+        bad = [login(given) for given in wrong] + [{}, {"Authorization": "Bearer x"}, {"Authorization": "Basic !"}]
+        for given in bad:
+            answer, body = ask(port, "GET", **given)
+            assert (answer.status, answer.getheader("WWW-Authenticate"), body) == (401, "Basic", b"Unauthorized\n")
+
+
+def test_tls_serves_clients_with_a_certificate_alone_and_goes_on_after_others(tmp_path: Path) -> None:
+    identity = make_identity()
+    (tmp_path / "server.pem").write_text(identity.certificate)
+    (tmp_path / "server.key").write_text(identity.key)
+    given = """\
+tls_server_config:
+  cert_file: server.pem
+  key_file: server.key
+  client_auth_type: RequireAndVerifyClientCert
+  client_ca_file: server.pem
+  min_version: TLS13
+"""
+    client = ssl.create_default_context(cafile=str(tmp_path / "server.pem"))
+    with serving(endpoint(web(tmp_path, given)), HOST, 0) as port:
+
+        def status(context: ssl.SSLContext) -> int:
+            connection = HTTPSConnection(HOST, port, timeout=20, context=context)
+            connection.request("GET", "/metrics")
+            return connection.getresponse().status
+
+        with pytest.raises(OSError):
+            status(client)
+        with socket.create_connection((HOST, port), 20) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert not plain.recv(100).startswith(b"HTTP")
+        client.load_cert_chain(tmp_path / "server.pem", tmp_path / "server.key")
+        assert status(client) == 200
+        client.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises(OSError):
+            status(client)

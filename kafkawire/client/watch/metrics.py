@@ -171,6 +171,16 @@ def stale(state: WatchState, now: int, interval_ms: int) -> bool:
     return now > max(last.ended, last.began + interval_ms) + patience
 
 
+def polling(state: WatchState, now: int, since: int, limit_ms: int) -> bool:
+    """Whether polls go on: one has ended, or the watch began, at most `limit_ms` ago. It says nothing of the cluster.
+
+    Args:
+        now: epoch milliseconds. `since`: when the watch began.
+        limit_ms: how long the next poll may take.
+    """
+    return now - max(since, state.last.ended if state.last else since) <= limit_ms
+
+
 def health(state: WatchState, now: int, interval_ms: int) -> Iterator[Gauge]:
     """Metrics of the polls.
 

@@ -79,6 +79,10 @@ class Watch:
         self._clock = clock
         self._number = 0
 
+    def use(self, admin: Admin) -> None:
+        """Goes on with another client of the same cluster, for example with new passwords: states and numbers stay."""
+        self._cluster = admin.cluster
+
     async def run(self) -> AsyncIterator[list[Change | Poll]]:
         """Polls until it is cancelled; yields the rows of each poll.
 
