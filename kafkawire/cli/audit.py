@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, InputError, check_clock, check_minutes
+from kafkawire.cli.dump_options import TierKeys
 from kafkawire.cli.findings import (
     by_place,
     chosen_format,
@@ -100,6 +102,7 @@ def audit(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
     ],
+    tier_key: TierKeys = None,
     engine: Annotated[
         AuditEngine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
     ] = AuditEngine.local,
@@ -225,9 +228,9 @@ def audit(
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if engine is AuditEngine.spark:
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
-            result = _spark(paths, settings, master, spark_conf, output_tables)
+            result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
         else:
-            result = _local(logdir.open(*paths), settings, tuple(paths), jobs or _cores())
+            result = _local(logdir.open(*paths, tier_keys=tier_key or ()), settings, tuple(paths), jobs or _cores())
         if not result.read.partitions:
             raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
@@ -281,6 +284,7 @@ def _spark(
     master: str | None,
     conf: dict[str, str],
     tables: tuple[str | None, str | None, str | None, str] | None,
+    tier_keys: Sequence[str],
 ) -> rows.Audit:
     from kafkawire.spark import TableOutput, audit
 
@@ -288,7 +292,7 @@ def _spark(
         warnings.simplefilter("always", RuntimeWarning)
         try:
             save = None if tables is None else TableOutput(*tables)
-            return audit(paths, settings, master=master, conf=conf, progress=progress, save=save)
+            return audit(paths, settings, master=master, conf=conf, progress=progress, save=save, tier_keys=tier_keys)
         finally:
             for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
                 typer.echo(f"warning: {printable(text)}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kafkawire.cli import arguments
+from kafkawire.logdir.file_names import is_uri
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogFile
@@ -213,11 +214,27 @@ def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
         raise typer.BadParameter("give a log directory, a partition's directory or a file")
     found: list[str] = []
     for path in given:
-        if glob.has_magic(path) and not os.path.lexists(path):
-            matched = sorted(glob.glob(path, recursive=True, include_hidden=True))
-            if not matched:
-                raise typer.BadParameter(f"{path} matches nothing")
-            found += matched
-        else:
-            found.append(path)
+        matched = _matches(path)
+        if not matched:
+            raise typer.BadParameter(f"{_shown(path)} matches nothing")
+        found += matched
     return found
+
+
+def _shown(path: str) -> str:
+    if not is_uri(path):
+        return path
+    from kafkawire.logdir.remote import without_secrets
+
+    return without_secrets(path)
+
+
+def _matches(path: str) -> list[str]:
+    if is_uri(path):
+        from kafkawire.logdir.remote import matching
+
+        place, mark, query = path.partition("?")  # which is no glob here
+        return [one + mark + query for one in matching(path)] if glob.has_magic(place) else [path]
+    if glob.has_magic(path) and not os.path.lexists(path):
+        return sorted(glob.glob(path, recursive=True, include_hidden=True))
+    return [path]

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
@@ -62,6 +63,7 @@ def audit(
     part_bytes: int = PART_BYTES,
     save: TableOutput | None = None,
     most_rows: int = MOST_ROWS,
+    tier_keys: Sequence[str | os.PathLike[str]] = (),
 ) -> rows.Audit:
     """Find and judge every open transaction in copied log directories, and check the logs against the rules. The
     result is that of `transactions.audit`; of very many findings or damaged places it has the first ones, and the
@@ -79,16 +81,20 @@ def audit(
         save: where workers write the tables `findings`, `violations` and `damage`, with all rows, and `transactions`:
             all of them, open or ended.
         most_rows: findings that the result has, and damaged places.
+        tier_keys: files with the RSA private keys (PEM) of encrypted tiers; workers read them under the same paths.
 
     Raises:
-        OSError: a path that is not there or may not be read.
+        OSError: a path that is not there or may not be read; a file without a private key.
         SparkError: Spark did not start, or the job failed.
         MissingExtraError: no Java that Spark accepts.
     """
+    keys = tuple(os.fspath(key) for key in tier_keys)
+    for key in keys:
+        private_key(key)
     if spark is not None:
-        return _AuditJob(paths, settings, spark, progress, part_bytes, save, most_rows).result()
+        return _AuditJob(paths, settings, spark, progress, part_bytes, save, most_rows, keys).result()
     with session_on(master, settings=QUICK_START if _are_small(paths) else {}, conf=conf) as session:
-        return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows).result()
+        return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows, keys).result()
 
 
 class _AuditJob(NamedTuple):
@@ -99,13 +105,14 @@ class _AuditJob(NamedTuple):
     part_bytes: int
     save: TableOutput | None
     most_rows: int
+    tier_keys: tuple[str, ...]
 
     def result(self) -> rows.Audit:
         if self.save is not None:
             self.save.check(self.spark)
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
-                fleet = Fleet.of(listed, self.settings, self.part_bytes)
+                fleet = Fleet.of(listed, self.settings, self.part_bytes, self.tier_keys)
             with kept(fleet.facts(whole=self.save is not None)) as read, ExitStack() as stack:
                 tables = WorkerTables(stack, read)
                 answer = self._concluded(fleet, read, tables)
@@ -123,6 +130,9 @@ class _AuditJob(NamedTuple):
         facts = self._facts(found, of_replicas, sums)
         with self._job("compare replicas"):
             answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, tables)
+        if fleet.tiered.tiers:
+            with self._job("judge tiers"):
+                answers += for_driver(tables.keep(fleet.tier_answers(whole=whole)))
         count, opens = sum(one.judged for one in of_replicas), any(one.opens for one in of_replicas)
         if count:
             with self._job("judge transactions"):

@@ -12,6 +12,7 @@ import posixpath
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -19,7 +20,9 @@ from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.directory import BrokerDirectory, Unreadable
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.located_file import UNKNOWN
-from kafkawire.logdir.log_files import log_file, partition_of
+from kafkawire.logdir.log_files import log_file, partition_of, segment_names
+from kafkawire.logdir.tiers import TieredSegment, tier_metadata
+from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 
 #: Kinds of rows.
 REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
+#: A partition's folder in a tier, and what a copy of `__remote_log_metadata` has of a partition: see `tier_listing`.
+TIER, TIER_EVENTS = "tier", "tier_events"
+#: Those that the driver takes.
+OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}')"
 
 #: As many folders are enough for the workers: the driver lists no more.
 _FOLDERS = 256
@@ -52,11 +59,12 @@ LISTING = pa.schema(
         ("names", pa.binary()),
         ("sizes", pa.binary()),
         ("bytes", pa.int64()),
+        ("tiers", pa.binary()),
     ]
 )
-_SCHEMA = (
+LISTED = (
     "kind string, argument int, sort binary, payload binary, real binary, partition binary, store string, path binary, "
-    "names binary, sizes binary, bytes bigint"
+    "names binary, sizes binary, bytes bigint, tiers binary"
 )
 
 
@@ -96,7 +104,7 @@ class Listed(NamedTuple):
 
 
 def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Rows of `REPLICA`, `BROKER`, `METADATA` and `UNREADABLE`.
+    """Rows of all kinds.
 
     Raises:
         OSError: a path that is not there or may not be read.
@@ -112,7 +120,7 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
                 given = [Folder(*pickle.loads(one)) for one in batch.column(0).to_pylist()]
                 yield from as_batches((row for folder in given for row in _rows_of(folder)), LISTING)
 
-    return spark.createDataFrame(seeds, "folder binary").repartition(max(1, tasks)).mapInArrow(list_rows, _SCHEMA)
+    return spark.createDataFrame(seeds, "folder binary").repartition(max(1, tasks)).mapInArrow(list_rows, LISTED)
 
 
 def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
@@ -183,10 +191,6 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
             yield _other(UNREADABLE, folder, os.fsencode(found.path), found)
             continue
         partition = partition_of(found.path, found.names)
-        if partition is not None and partition.state == TIERED:
-            tier = Unreadable(found.path, "it is in a tier (KIP-405), which the audit on Spark does not join")
-            yield _other(UNREADABLE, folder, os.fsencode(found.path), tier)
-            continue
         files = files_of(folder.store, found.path, found.names)
         if partition is None:
             known = [file for file in files if file.kind != UNKNOWN]
@@ -205,49 +209,56 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
 
 
 def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
-    """A row of another kind than `REPLICA`."""
-    return (kind, folder.argument, sort, pickle.dumps(value), real, None, None, None, None, None, None)
+    """A row that is no folder of a partition."""
+    return (kind, folder.argument, sort, pickle.dumps(value), real, *[None] * 7)
 
 
 def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tuple[Any, ...]]:
-    """The row of a partition's folder, if there is a segment in it."""
-    size = sum(size for size, file in zip(found.sizes, files, strict=True) if file.kind == "log" and not file.state)
-    first = files[0]
-    if not any(file.kind == "log" and not file.state for file in files):
+    """The row of a partition's folder, if there is a segment in it; of one in a tier in any case."""
+    first, in_use = files[0], {file.name for file in files if file.kind == "log" and file.state in ("", TIERED)}
+    kind = TIER if any(file.state == TIERED for file in files) else REPLICA
+    if kind == REPLICA and not in_use:
         return
+    size = sum(size for size, name in zip(found.sizes, found.names, strict=True) if name in in_use)
     directory = os.path.dirname(first.path)
     real = os.fsencode(os.path.realpath(directory))
-    partition = os.fsencode(f"{first.topic}\0{first.partition or 0:010}")
+    partition = partition_key(first.topic or "", first.partition or 0)
     sort = b"\0".join((os.fsencode(first.root), partition, os.fsencode(directory)))
     path, names, sizes = os.fsencode(found.path), b"\0".join(map(os.fsencode, found.names)), array("q", found.sizes)
-    yield (REPLICA, folder.argument, sort, None, real, partition, folder.store, path, names, sizes.tobytes(), size)
+    place = folder.store, path, names, sizes.tobytes(), size
+    yield (kind, folder.argument, sort, None, real, partition, *place, None)
     if first.topic == CLUSTER_METADATA:
         metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
         yield _other(METADATA, folder, sort, metadata, real)
+    elif first.topic == REMOTE_LOG_METADATA and kind == REPLICA:
+        yield from _event_rows(Partition(files, BrokerDirectory(first.root, first)), folder, sort, real)
 
 
-def files_of(store: str | None, path: str, names: Sequence[str]) -> list[LogFile]:
-    """The files of a folder."""
+def _event_rows(replica: Partition, folder: Folder, sort: bytes, real: bytes) -> Iterator[tuple[Any, ...]]:
+    """What a copy of `__remote_log_metadata` has: a row for each partition that it names."""
+    by_partition: dict[tuple[str, int], dict[UUID, TieredSegment]] = {}
+    for id, one in tier_metadata([replica.segments]).items():
+        by_partition.setdefault((one.topic, one.partition), {})[id] = one
+    size = sum(file.size for file in replica.segments)
+    for place, events in by_partition.items():
+        payload = pickle.dumps((replica.partition, size, events))
+        yield (TIER_EVENTS, folder.argument, sort, payload, real, partition_key(*place), *[None] * 6)
+
+
+def partition_key(topic: str, partition: int) -> bytes:
+    """The column `partition`."""
+    return os.fsencode(f"{topic}\0{partition:010}")
+
+
+def files_of(store: str | None, path: str, names: Sequence[str], keys: tuple[str, ...] = ()) -> list[LogFile]:
+    """The files of a folder. `keys`: paths of private keys for encrypted tiers."""
     partition = partition_of(path, names)
+    names = segment_names(names)
     if store is None:
-        return [log_file(os.path.join(path, name), partition) for name in names]
+        return [log_file(os.path.join(path, name), partition, keys) for name in names]
     from kafkawire.logdir.remote import remote_file
 
-    return [remote_file(store, posixpath.join(path, name), partition) for name in names]
-
-
-def replica_at(row: dict[str, Any]) -> Partition:
-    """The replica of a row of `REPLICA`."""
-    names = [os.fsdecode(name) for name in row["names"].split(b"\0")]
-    files = files_of(row["store"], os.fsdecode(row["path"]), names)
-    return Partition(files, BrokerDirectory(files[0].root, files[0]))
-
-
-def segment_sizes(row: dict[str, Any], replica: Partition) -> list[int]:
-    """The bytes of a replica's segments, as they were listed."""
-    names = (os.fsdecode(name) for name in row["names"].split(b"\0"))
-    by_name = dict(zip(names, array("q", row["sizes"]), strict=True))
-    return [by_name[os.path.basename(file.path)] for file in replica.segments]
+    return [remote_file(store, posixpath.join(path, name), partition, keys) for name in names]
 
 
 def _listed(folder: Folder) -> Iterator[Listed | Unreadable]:
@@ -309,8 +320,21 @@ def _size(entry: os.DirEntry[str]) -> int:
         return 0  # reading it reports that
 
 
+class Size(NamedTuple):
+    """Of a listing: how many replicas and folders of partitions in tiers there are, and bytes of segments in them."""
+
+    replicas: int
+    tiers: int
+    size: int
+
+    @classmethod
+    def of(cls, listed: DataFrame) -> Size:
+        kinds = (f"count_if(kind = '{kind}')" for kind in (REPLICA, TIER))
+        return cls(*listed.selectExpr(*kinds, "coalesce(sum(bytes), 0)").collect()[0])
+
+
 class Found(NamedTuple):
-    """The part of a listing that the driver takes: all but the replicas."""
+    """The part of a listing that the driver takes."""
 
     brokers: list[FoundBroker]
     metadata: dict[str, ClusterMetadata]
@@ -323,7 +347,7 @@ class Found(NamedTuple):
 
 
 def found_in(answers: pa.Table) -> Found:
-    """The content of all rows but those of replicas."""
+    """The content of the rows `OF_DRIVER`."""
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []

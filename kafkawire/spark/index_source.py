@@ -8,7 +8,7 @@ them are damage, with rows of their own.
 
 Options, case-insensitive: `kinds`, which of index, timeindex, txnindex, snapshot, epoch, checkpoint, metadata, damage
 are wanted (all by default; the table has the columns of these); `mode`: PERMISSIVE, the default, or FAILFAST: damage
-fails the job.
+fails the job; `tierKeys`: files with the private keys (PEM) of an encrypted tier, with commas between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.sources import ItemReader, SourceOptions, StrictSource
+from kafkawire.spark.sources import TIER_KEYS, ItemReader, SourceOptions, StrictSource
 from kafkawire.spark.task_sizing import file_size
 
 #: kind of row -> kinds of the files that contain it.
@@ -51,7 +51,11 @@ class IndexReader(ItemReader[LogFile]):
 
     def items(self) -> Iterator[LogFile]:
         of = {kind for wanted, kinds in _FILES.items() if self.kinds & {wanted, "damage"} for kind in kinds}
-        return (file for file in logdir.open(*self.options.paths).files if file.kind in of)
+        return (
+            file
+            for file in logdir.open(*self.options.paths, tier_keys=self.options.words(TIER_KEYS)).files
+            if file.kind in of
+        )
 
     def size_of(self, item: LogFile) -> int:
         return file_size(item)
@@ -81,7 +85,7 @@ class KafkaIndex(StrictSource):
     """See the module."""
 
     item_reader = IndexReader
-    shared = ("kinds", "mode", "columns")
+    shared = ("kinds", "mode", "columns", TIER_KEYS)
 
     @classmethod
     def name(cls) -> str:

@@ -17,21 +17,23 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.fleet_listing import REPLICA, Found, found_in, listing
+from kafkawire.spark.fleet_listing import OF_DRIVER, Found, Size, found_in, listing, partition_key
 from kafkawire.spark.jobs import job, kept
 from kafkawire.spark.lake_outcomes import BAD_RECORDS
-from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, partition_key, records
+from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, records
 from kafkawire.spark.lake_tables import LakeTable, Progress, lake_table
 from kafkawire.spark.offset_options import EARLIEST, SUBSCRIPTIONS, Place, bounds, subscription
-from kafkawire.spark.sources import PART_BYTES, SourceOptions
+from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, SourceOptions
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
+from kafkawire.spark.tier_listing import with_tiers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
 _START = "startingOffsets"
-_OPTIONS = (*SUBSCRIPTIONS, _START, "highWatermark", "maxPartBytes")
+_OPTIONS = (*SUBSCRIPTIONS, _START, "highWatermark", "maxPartBytes", TIER_KEYS)
 
 
 class Held(NamedTuple):
@@ -65,7 +67,8 @@ def append(
     """Append the committed records of log directories that the table does not have.
 
     The columns are those of Spark's Kafka source (`key`, `value`, `topic`, `partition`, `offset`, `timestamp`,
-    `timestampType`, `headers`). Of a partition with several replicas the one with the highest high watermark is read.
+    `timestampType`, `headers`). Of a partition with several replicas the one with the highest high watermark is read,
+    and before its segments those in a tier.
     Reading a partition stops (`held`) where it is damaged, where records cannot be decoded though their batch has the
     right checksum, where offsets are missing that compaction has not removed, and where a marker cannot be read; the
     other partitions are read on.
@@ -82,6 +85,7 @@ def append(
             `highWatermark`: `true` (default) reads up to the high watermark that brokers write every 5 s; `false` to
             the end of the files, where brokers may still replace records.
             `maxPartBytes`: bytes of a segment that a task reads, `32m` by default.
+            `tierKeys`: files with the private keys of encrypted tiers, with commas between; workers read them, too.
 
     Raises:
         ValueError: an option that is unknown or has an invalid value.
@@ -99,7 +103,12 @@ def append(
         given.choice("highWatermark", ("true", "false")) == "true",
         given.size("maxPartBytes", PART_BYTES),
     )
-    return _Run(spark, list(map(os.fspath, paths)), lake_table(spark, table, format), wanted, _starts(given)).result()
+    keys = given.words(TIER_KEYS)
+    for key in keys:
+        private_key(key)
+    return _Run(
+        spark, list(map(os.fspath, paths)), lake_table(spark, table, format), wanted, _starts(given), keys
+    ).result()
 
 
 def _starts(options: SourceOptions) -> dict[Place, int]:
@@ -117,6 +126,7 @@ class _Run(NamedTuple):
     table: LakeTable
     wanted: Wanted
     starts: dict[Place, int]
+    tier_keys: tuple[str, ...] = ()
 
     def result(self) -> Appended:
         try:
@@ -138,9 +148,9 @@ class _Run(NamedTuple):
         begin = self._begin(recorded)
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
-                found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
-                replicas = listed.where(f"kind = '{REPLICA}'")
-                count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
+                found = found_in(listed.where(OF_DRIVER).toArrow())
+                count, tiers, size = Size.of(listed)
+                replicas = with_tiers(listed, tiers, self.tier_keys)
             cluster = _cluster(found, recorded, self.table.name)
             known = self._offsets(begin, "begin")
             tasks = max(FEWEST_TASKS, size // TASK_BYTES)

@@ -22,12 +22,13 @@ from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records.internal_topics import INTERNAL_TOPICS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.fleet_listing import as_batches, replica_at, segment_sizes
+from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.offset_options import OffsetRange, Subscription
 from kafkawire.spark.replica_parts import Rows, by_task
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.tier_listing import replica_at, segment_sizes
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.part_scan import bounds, count_parts
 
@@ -109,11 +110,6 @@ class _Read(NamedTuple):
     view: View
 
 
-def partition_key(topic: str, partition: int) -> bytes:
-    """The column `partition` of a listing."""
-    return f"{topic}\0{partition:010}".encode(errors="surrogateescape")
-
-
 def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> DataFrame:
     """What can be read of each partition, and its parts.
 
@@ -170,7 +166,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
         replicas: dict[bytes, tuple[dict[str, Any], Partition]] = {}
         for row in of_partition:
             found = replica_at(row)
-            found = Partition(found.files, brokers.setdefault(found.broker.root, found.broker))
+            found.broker = brokers.setdefault(found.broker.root, found.broker)
             if not found.state and found.segments and wanted.of(found.topic, found.partition):
                 replicas.setdefault(row["real"], (row, found))
         if replicas:

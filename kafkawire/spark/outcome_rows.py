@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from kafkawire.spark.fleet_listing import as_batches, replica_at
+from kafkawire.spark.fleet_listing import as_batches
+from kafkawire.spark.tier_listing import replica_at
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.cross_partition import first_uses
@@ -145,7 +146,7 @@ def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.R
         "place": f"{place.topic}\0{place.partition}".encode("utf-8", "surrogateescape"),
         "replica": listed["sort"],
     }
-    folder = {name: listed[name] for name in ("store", "path", "names")}
+    folder = {name: listed[name] for name in ("store", "path", "names", "tiers")}
     yield from rows_of(
         [
             {**same, "offset": -1, "payload": pickle.dumps((folder, facts.partition.damage))},

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from kafkawire import logdir
 from kafkawire.logdir import BrokerDirectory, Partition
-from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.spark.fleet_listing import scanned
 
@@ -26,7 +27,8 @@ class _Folder(NamedTuple):
 
 
 class ReplicaListing:
-    """The replicas in use below paths, with their segments only; not those that a broker deletes or moves.
+    """The replicas in use below paths, with their segments only; not those that a broker deletes or moves, nor
+    those in tiers, of which it warns.
 
     A directory's modification time changes with the names in it. Stores have no such time: there everything is listed.
     """
@@ -34,6 +36,7 @@ class ReplicaListing:
     def __init__(self, paths: Callable[[], Iterable[str]]) -> None:
         self._paths = paths
         self._folders: dict[str, _Folder] = {}
+        self._warned: set[str] = set()
 
     def __call__(self) -> dict[str, Partition]:
         """The replicas, by their directories.
@@ -48,6 +51,9 @@ class ReplicaListing:
             local = not is_uri(path) and os.path.isdir(path)
             listed = self._below(path.rstrip(os.sep) or os.sep, before) if local else logdir.open(path).partitions
             for replica in listed:
+                if replica.state == TIERED and replica.path not in self._warned:
+                    self._warned.add(replica.path)
+                    warnings.warn(f"{replica.path} is in a tier, which streams do not read", RuntimeWarning)
                 if not replica.state:
                     # A broker's checkpoint files are read anew.
                     replica.broker = brokers.setdefault(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kafkawire.logdir import Partition
 from kafkawire.rows import DamageRow
-from kafkawire.spark.fleet_listing import REPLICA, Found, as_batches, found_in, replica_at, segment_sizes
+from kafkawire.spark.fleet_listing import OF_DRIVER, Found, Size, as_batches, found_in
 from kafkawire.spark.outcome_rows import (
     SPARK_SCHEMA,
     TO_DRIVER,
@@ -32,9 +32,11 @@ from kafkawire.spark.outcome_rows import (
     short,
 )
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
-from kafkawire.spark.worker_tables import damage_cells, violation_cells
+from kafkawire.spark.tier_listing import of_partitions, replica_at, segment_sizes, with_tiers
+from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
+from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
@@ -56,12 +58,14 @@ _PART = [
     ("store", pa.string()),
     ("path", pa.binary()),
     ("names", pa.binary()),
+    ("tiers", pa.binary()),
     ("segment", pa.int32()),
     ("number", pa.int32()),
 ]
+_FOLDER = ("store", "path", "names", "tiers")
 PARTS = pa.schema([*_PART, ("task", pa.binary())])
 SUMMARIES = pa.schema([*_PART, ("cell", pa.int32()), ("summary", pa.binary())])
-_PART_SPARK = "real binary, sort binary, store string, path binary, names binary, segment int, number int"
+_PART_SPARK = "real binary, sort binary, store string, path binary, names binary, tiers binary, segment int, number int"
 _PARTS_SPARK = f"{_PART_SPARK}, task binary"
 _SUMMARIES_SPARK = f"{_PART_SPARK}, cell int, summary binary"
 
@@ -82,31 +86,51 @@ class PartSizing(NamedTuple):
         return max(1, min(self.replicas, max(FEWEST_TASKS, self.size // TASK_BYTES)))
 
 
+class Tiered(NamedTuple):
+    """The listing, the number of partitions' folders in tiers, and paths of private keys for these."""
+
+    listed: DataFrame
+    tiers: int
+    keys: tuple[str, ...]
+
+
 class Fleet(NamedTuple):
     """A listing, and what its replicas are read with.
 
     Attributes:
         replicas: rows of `fleet_listing.REPLICA`.
         roots: by log directory: the number of its cluster, and what its replicas are read with.
+        tiered: where the tiers are.
     """
 
     found: Found
     replicas: DataFrame
     sizing: PartSizing
     roots: Roots
+    tiered: Tiered
 
     @classmethod
-    def of(cls, listed: DataFrame, settings: Settings, part_bytes: int) -> Fleet:
-        """Take the listing's small part and its size."""
-        found = found_in(listed.where(f"kind <> '{REPLICA}'").toArrow())
-        replicas = listed.where(f"kind = '{REPLICA}'")
-        count, size = replicas.selectExpr("count(*)", "coalesce(sum(bytes), 0)").collect()[0]
-        return cls(found, replicas, PartSizing(part_bytes, count, size), _of_roots(found, settings))
+    def of(cls, listed: DataFrame, settings: Settings, part_bytes: int, tier_keys: tuple[str, ...] = ()) -> Fleet:
+        """Take the listing's small part and its size. `tier_keys`: paths of private keys for encrypted tiers."""
+        found = found_in(listed.where(OF_DRIVER).toArrow())
+        count, tiers, size = Size.of(listed)
+        sizing = PartSizing(part_bytes, count + tiers, size)
+        tiered = Tiered(listed, tiers, tier_keys)
+        return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
     def facts(self, *, whole: bool = False) -> DataFrame:
         """What `merged` gives of all replicas."""
         found = summaries(self.replicas, self.sizing, self.roots, whole=whole)
         return merged(found, self.sizing.tasks, self.roots, whole=whole)
+
+    def tier_answers(self, *, whole: bool = False) -> DataFrame:
+        """The answers on tiers, as rows of `worker_tables.FOUND`. `whole`: with every violation."""
+
+        def judge(replicas: Sequence[Partition]) -> Iterator[pa.RecordBatch]:
+            with every_breach(whole):
+                yield from found_rows(tier_answers(replicas, given=True), whole=whole)
+
+        return of_partitions(*self.tiered, judge, FOUND_SPARK)
 
 
 def numbers(found: Found) -> dict[str | None, int]:
@@ -175,7 +199,7 @@ def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, .
         replica = roots[partition.broker.root][1]._replace(partition=partition)
         for segment, task in parts_of(replica, part_bytes, segment_sizes(row, partition)):
             first = segment == task.number == 0
-            folder = (row["store"], row["path"], row["names"]) if first else (None, None, None)
+            folder = tuple(map(row.get, _FOLDER)) if first else (None,) * 4
             yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
 
 
@@ -184,7 +208,7 @@ def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
         task: PartTask = pickle.loads(row["task"])  # written by our own workers
         data = encode(task.summary(part_bytes))
         for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
-            folder = (row["store"], row["path"], row["names"]) if cell == 0 else (None, None, None)
+            folder = tuple(map(row.get, _FOLDER)) if cell == 0 else (None,) * 4
             place = row["real"], row["sort"], *folder, row["segment"], row["number"]
             yield (*place, cell, data[start : start + _CELL_BYTES])
 

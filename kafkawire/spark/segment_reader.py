@@ -29,7 +29,7 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.offset_options import ALL_OFFSETS, OffsetRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_secrets import has_secrets, without_secret, without_secrets
-from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
+from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
 from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("records", "batches", "headers")
@@ -83,7 +83,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     def items(self) -> Iterator[SegmentPart]:
         wanted = bounds(self.options)
         paths = self.options.paths
-        directory = logdir.open(*paths)
+        directory = logdir.open(*paths, tier_keys=self.options.words(TIER_KEYS))
         for one in directory.unreadable:
             yield SegmentPart(log_file(one.path), problem=Damage(0, "unreadable", one.reason))
         partitions = self.subscribed(directory.partitions)
@@ -92,7 +92,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         wanted.check(there)
         outcomes = OutcomesByFile(directory.partitions, paths) if self.level or self.shows_states else None
         # A consumer gets each offset once: what a tier has of a replica's log comes with the replica.
-        held = {tier.path for one in partitions for tier in one.tiers if self.level}
+        held = {tier.path for one in partitions for tier in one.copies if self.level}
         for partition in partitions:
             if partition.segments and partition.path not in held:
                 yield from self._of_replica(partition, wanted.of(partition), outcomes)

@@ -22,6 +22,7 @@ hdfs://). Options, case-insensitive:
 - `isolationLevel`: "read_committed" for what a consumer of that level gets: committed data from the log start offset up
   to the last stable offset, without markers; "read_uncommitted" for all data up to the high watermark. Data with
   an unknown outcome is an `unknown_outcome` in `error`
+- `tierKeys`: files with the private keys (PEM) of an encrypted tier, with commas between; workers read them, too
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
@@ -43,7 +44,7 @@ from kafkawire.spark.errors import without_trace
 from kafkawire.spark.offset_options import ENDS, STARTS, STRATEGY, SUBSCRIPTIONS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
-from kafkawire.spark.sources import StrictSource
+from kafkawire.spark.sources import TIER_KEYS, StrictSource
 
 
 class KafkaSegment(StrictSource):
@@ -58,6 +59,7 @@ class KafkaSegment(StrictSource):
         "maxPartBytes",
         "showSecrets",
         "isolationLevel",
+        TIER_KEYS,
         *SUBSCRIPTIONS,
         *STARTS,
         STRATEGY,

@@ -26,6 +26,8 @@ from kafkawire.spark.task_sizing import split_into_tasks
 Item = TypeVar("Item")
 
 FAILFAST = "FAILFAST"
+#: An option of the sources that read tiers.
+TIER_KEYS = "tierKeys"
 _MODES = ("PERMISSIVE", FAILFAST)
 #: Bytes of one part of a large file, by default.
 PART_BYTES = 32 << 20

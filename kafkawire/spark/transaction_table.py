@@ -93,7 +93,9 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
         OSError: a path that does not exist or may not be read.
     """
     paths = [partition.path for partition in source.partitions] if isinstance(source, LogDirectory) else source
-    fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES)
+    files = source.files if isinstance(source, LogDirectory) else ()
+    keys = tuple(dict.fromkeys(key for file in files for key in file.tier_keys))
+    fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES, keys)
     return table_of(fleet.facts(whole=True), fleet)
 
 

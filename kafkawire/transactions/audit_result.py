@@ -89,6 +89,12 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
     gaps = list(facts.gaps)
     if not facts.partitions:
         gaps.append("no partition's log was found")
+    gaps += [
+        f"{one.place} of {one.place.copy}: offsets {one.log_start} to {one.segments_start - 1} lie below the local log "
+        "start, in a tier that was not given"
+        for one in cluster.chosen.values()
+        if one.segments and one.log_start < one.segments_start
+    ]
     if needed and log.missing:
         gaps.append(
             f"{len(log.missing)} of {log.partitions} partitions of {TRANSACTION_STATE} were not read: "

@@ -151,6 +151,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         log_start: below it the log is gone (segments deleted, or records by request). `log_end`: one behind the last.
+        segments_start: first offset of its segments, those in a tier included.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
@@ -170,6 +171,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     gap: OffsetGap | None
     damaged: bool
     damage: tuple[rows.DamageRow, ...]
+    segments_start: int = 0
 
 
 def partition_of(
@@ -207,6 +209,7 @@ def partition_of(
         gap=gap,
         damaged=len(damage) > ends_torn,
         damage=tuple(damage),
+        segments_start=first,
     )
 
 

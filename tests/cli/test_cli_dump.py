@@ -205,6 +205,8 @@ def test_reads_uris(run: Run) -> None:
     broker = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
     uri = broker.as_uri()
     assert run("dump", uri).out.replace(b"file://", b"") == run("dump", broker).out
+    assert run("dump", f"{uri}/broker-[0-9]").out == run("dump", f"{uri}/broker-1").out
+    assert "/broker-[2-9] matches nothing" in run("dump", f"{uri}/broker-[2-9]").err
     done = run("dump", f"{uri}/nothing")
     assert (done.code, done.out) == (1, b"")
     assert done.err.startswith("error: ")

@@ -197,3 +197,18 @@ def test_overlapping_copies_give_each_offset_once(
 def test_ids_are_those_in_the_names() -> None:
     file = log_file(f"tier/orders-0-{TOPIC_ID}/{0:020}-AAAAAAAAAAAAAAAAAAAAAQ.log")
     assert tiers.segment_id(file) == UUID(int=1)
+
+
+@pytest.mark.parametrize("node", NODES)
+def test_the_last_stable_offset_is_known_without_the_tier(node: str) -> None:
+    """What lies below the local log start is in the tier alone: the snapshot there shows what was open."""
+    alone, both = (orders(logdir.open(*paths)) for paths in ((folder() / node,), (folder() / node, folder() / "tier")))
+    local, whole = logdir.outcomes_of(alone), logdir.outcomes_of(both)
+    assert (alone.local_log_start, both.local_log_start) == (81, 81)
+    assert (local.last_stable_offset, local.high_watermark) == (whole.last_stable_offset, whole.high_watermark)
+    assert (local.start, whole.start) == (81, 9)
+    audits = [transactions.audit(logdir.open(folder() / node, *tier)) for tier in ((), (folder() / "tier",))]
+    found = {tuple((one.start_offset, one.producer_id, one.verdict) for one in audit.findings) for audit in audits}
+    assert len(found) == len(next(iter(found))) == 1
+    gap = "offsets 9 to 80 lie below the local log start, in a tier that was not given"
+    assert [audit.read.gaps for audit in audits] == [(f"orders-0 of {folder() / node}: {gap}",), ()]

@@ -51,18 +51,52 @@ def test_real_log_directories_give_the_local_answer(spark: SparkSession, part_by
     assert {finding.verdict for finding in local.findings} == {"hanging", "not_hanging"}
 
 
-def test_tiers_and_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
     from kafkawire import spark as room
 
-    recorded, renamed = unpacked("tiered-storage"), tmp_path / "orders-0 (copy)"
-    shutil.copytree(recorded / "node-1" / "orders-0", renamed)
-    (tier,) = (recorded / "tier").glob("*/orders-0-*")
-    read = room.audit([str(recorded / "node-1"), str(recorded / "tier"), str(tmp_path)], spark=spark).read
+    renamed = tmp_path / "orders-0 (copy)"
+    shutil.copytree(unpacked("tiered-storage") / "node-1" / "orders-0", renamed)
+    read = room.audit([str(EXAMPLES / "one-node"), str(tmp_path)], spark=spark).read
     assert not read.complete
     assert [gap for gap in read.gaps if "was not read" in gap] == [
-        f"{tier} was not read: it is in a tier (KIP-405), which the audit on Spark does not join",
         f"{renamed} was not read: it holds segments, and its name is no partition's",
     ]
+
+
+TIER, OBJECTS = "tiered-storage/tier", "tier-objects/encrypted-zstd"
+
+
+@pytest.mark.parametrize("paths", [
+    ("tiered-storage/node-1", "tiered-storage/node-2", "tiered-storage/node-3", TIER),
+    ("tiered-storage/node-2", OBJECTS),
+    ("tiered-storage/node-3", TIER),  # whose replicas do not include the tier's partition
+    (OBJECTS,),
+    ("tiered-storage/node-2/orders-0", "tiered-storage/tier"),  # without the metadata
+])  # fmt: skip
+def test_logs_and_their_tier_give_the_local_answer(spark: SparkSession, paths: tuple[str, ...]) -> None:
+    from kafkawire import spark as room
+
+    keys = [str(unpacked("tier-objects") / "private.pem")]
+    places = [str(unpacked(path.partition("/")[0]) / path.partition("/")[2]) for path in paths]
+    local = transactions.audit(logdir.open(*places, tier_keys=keys), paths=tuple(places))
+    assert room.audit(places, spark=spark, tier_keys=keys, part_bytes=1024) == local
+    assert {answer.check for answer in local.answers} >= {"tier_covers_log", "tier_object_present"}
+
+
+def test_what_is_wrong_with_a_tier_gives_the_local_answer(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkawire import spark as room
+
+    root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
+    for offset, kind in ((30, "*"), (40, "log"), (61, "index")):
+        for path in (root / "tier").rglob(f"{offset:020}-*.{kind}"):
+            path.unlink()
+    shutil.copytree(root / "tier", tmp_path / "twice")  # a second tier, of a deleted topic
+    (old,) = (tmp_path / "twice").glob("*/orders-0-*")
+    old.rename(old.with_name("orders-0-AAAAAAAAAAAAAAAAAAAAAQ"))
+    places = [str(root / "node-1"), str(root / "node-2"), str(root / "tier"), str(tmp_path / "twice")]
+    local = transactions.audit(logdir.open(*places), paths=tuple(places))
+    assert len([one for one in local.violations if one.check == "tier_object_present"]) == 3
+    assert room.audit(places, spark=spark) == local
 
 
 @pytest.mark.parametrize("seed", range(4))

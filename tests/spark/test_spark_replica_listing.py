@@ -12,6 +12,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir
 from kafkawire.spark.replica_listing import ReplicaListing
+from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs" / "three-nodes"
 
@@ -68,3 +69,11 @@ def test_follows_no_links_to_folders(tmp_path: Path) -> None:
     (broker / "loop").symlink_to(tmp_path / "logs")
     (broker / "linked-0").symlink_to(next(broker.glob("orders-*")))
     assert segments(ReplicaListing(lambda: [str(tmp_path / "logs")])) == expected(tmp_path / "logs") != {}
+
+
+def test_warns_once_of_a_tier_that_is_not_read() -> None:
+    tier = unpacked("tiered-storage") / "tier"
+    listing = ReplicaListing(lambda: [str(EXAMPLES), str(tier)])
+    with pytest.warns(RuntimeWarning, match="orders-0-.* is in a tier, which streams do not read") as caught:
+        assert segments(listing) == segments(listing) == expected(EXAMPLES)
+    assert len(caught) == 1

@@ -29,6 +29,8 @@ from tools.bench.sample_data import ROOT
 from tools.bench.spark import KEYS as SPARK
 from tools.bench.spark import spark
 from tools.bench.startup import startup
+from tools.bench.tiers import KEY as TIER
+from tools.bench.tiers import tiers
 from tools.bench.transactions import KEY as TRANSACTIONS
 from tools.bench.transactions import transactions
 from tools.pages import keep_sections
@@ -71,7 +73,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, lis
     def is_wanted(key: str) -> bool:
         return any(part in key for part in wanted)
 
-    keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, *SPARK, *PEAKS)
+    keys = (*CASES, *STARTUP, WIRESHARK, TRANSACTIONS, TIER, *SPARK, *PEAKS)
     if not any(map(is_wanted, keys)):
         raise BenchError(f"no case's key holds {' or '.join(wanted)}; they are {', '.join(keys)}")
     if arguments.instructions and not instruction_counts.available():
@@ -102,6 +104,8 @@ def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, lis
         collect(lambda: dissectors(arguments.rounds))
     if is_wanted(TRANSACTIONS):
         collect(lambda: transactions(arguments.rounds))
+    if is_wanted(TIER):
+        collect(lambda: tiers(arguments.rounds, inputs))
     if any(map(is_wanted, SPARK)):
         collect(lambda: spark(arguments.rounds, is_wanted))
     found = [peak for key, make in PEAKS.items() if is_wanted(key) for peak in make(inputs, large=arguments.large)]

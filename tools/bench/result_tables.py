@@ -92,6 +92,7 @@ KINDS = (
         "From start to end by the clock, on one cluster; without the wait before suspects are read again.",
         _millis,
     ),
+    TableKind("tier", "A tier in S3", "By the clock, from moto on the same machine; records a second.", _rate),
     TableKind(
         "spark",
         "Spark",

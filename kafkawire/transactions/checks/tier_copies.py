@@ -61,31 +61,34 @@ def tier_answers(replicas: Sequence[Partition], *, given: bool = False) -> Itera
 def _objects(copies: Sequence[Partition], known: Segments) -> list[Tally]:
     """The segments of a partition, in objects and in the metadata, of all topics of its name."""
     finished, named, present = Tally(TIER_COPY_FINISHED), Tally(TIER_OBJECT_KNOWN), Tally(TIER_OBJECT_PRESENT)
-    found: dict[UUID, list[LogFile]] = defaultdict(list)
-    topic_of: dict[UUID, UUID | None] = {}
+    found: dict[UUID | None, dict[UUID, list[LogFile]]] = defaultdict(lambda: defaultdict(list))
     for copy in copies:
         for file in copy.files:
             if file.state == TIERED:
-                found[segment_id(file)].append(file)
-                topic_of[segment_id(file)] = copy.topic_id
-    for topic in {one.topic_id for one in known.values()}:
+                found[copy.topic_id][segment_id(file)].append(file)
+    for topic in dict.fromkeys((*(one.topic_id for one in known.values()), *found)):
         events = {id: one for id, one in known.items() if one.topic_id == topic}
-        _check_copies(events, found, finished)
-        _check_objects(events, {id: files for id, files in found.items() if topic_of[id] == topic}, present)
-    for id, files in found.items():
-        of_topic = [one for one in known.values() if one.topic_id == topic_of[id]]
-        base, event = files[0].offset or 0, known.get(id)
-        if event is None and not of_topic:
-            named.lack(_NO_METADATA)
-        elif event is None and base > max(one.start for one in of_topic):
-            named.lack(_MAY_BE_NEWER)
-        elif event is None:
-            named.breach(base, -1, f"no event names the object of segment {_text(id)}", files[0].path)
-        elif event.state == DELETE_FINISHED:
-            named.breach(base, -1, f"the object of segment {_text(id)} is there after its deletion", files[0].path)
-        else:
-            named.held += 1
+        if events:
+            _check_copies(events, found[topic], finished)
+            _check_objects(events, found[topic], present)
+        _check_names(events, found[topic], named)
     return [finished, named, present]
+
+
+def _check_names(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tally: Tally) -> None:
+    newest = max((one.start for one in events.values()), default=-1)
+    for id, files in found.items():
+        base, event = files[0].offset or 0, events.get(id)
+        if not events:
+            tally.lack(_NO_METADATA)
+        elif event is None and base > newest:
+            tally.lack(_MAY_BE_NEWER)
+        elif event is None:
+            tally.breach(base, -1, f"no event names the object of segment {_text(id)}", files[0].path)
+        elif event.state == DELETE_FINISHED:
+            tally.breach(base, -1, f"the object of segment {_text(id)} is there after its deletion", files[0].path)
+        else:
+            tally.held += 1
 
 
 def _check_copies(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tally: Tally) -> None:
