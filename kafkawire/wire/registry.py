@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kafkawire._interface import INTERFACE
+from kafkawire.errors import GeneratedCodeError
+
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
@@ -129,7 +132,14 @@ class Registry:
         found = self._classes.get(entry.name)
         if found is not None:
             return found
-        cls: type[Message] = getattr(import_module(f"{self.package}.{entry.module}"), entry.name)
+        try:
+            module = import_module(f"{self.package}.{entry.module}")
+        except ImportError as error:
+            # Before there was `kafkawire.runtime`, generated modules imported names of these modules.
+            if error.name and error.name.startswith("kafkawire.wire."):
+                raise GeneratedCodeError(self.package, "0.1.0", (0, 0), INTERFACE) from error
+            raise
+        cls: type[Message] = getattr(module, entry.name)
         return cls
 
     def requests(self) -> dict[int, Entry]:
