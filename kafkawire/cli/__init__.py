@@ -118,11 +118,24 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_manual(wanted: bool) -> None:
+    if wanted:
+        import kafkawire
+        from kafkawire.cli import manual
+
+        typer.echo(manual.page(get_command(app), kafkawire.__version__), nl=False)
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def kafkawire_command(
     context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print version and engine.")
+    ] = False,
+    man: Annotated[
+        bool,
+        typer.Option("--man", callback=_print_manual, is_eager=True, help="Print the manual page, for `man -l -`."),
     ] = False,
 ) -> None:
     """Kafka's wire and log formats: decode messages, read captures and log directories, find hanging transactions."""
