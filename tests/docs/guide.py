@@ -14,6 +14,7 @@ HTML comments, which are not visible to readers, control the tests:
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator
@@ -37,7 +38,9 @@ PAGES = sorted(
 )
 
 #: Pages whose Python blocks are run by other tests with the required environment. Here they are parsed.
-ELSEWHERE = {"docs/spark.md": "tests/spark/test_spark_examples.py"}
+ELSEWHERE = dict.fromkeys(
+    ("docs/spark.md", "tests/docs/guide-0.1.0/docs-spark.md"), "tests/spark/test_spark_examples.py"
+)
 
 _BLOCK = re.compile(
     r"(?P<before>(?:^<!--(?:(?!-->).)*-->\n+)*)^```(?P<language>[^\n]*)\n(?P<text>.*?)^```\n"
@@ -76,6 +79,27 @@ def blocks(page: str) -> Iterator[Block]:
             notes.setdefault("needs", ELSEWHERE[page])
         line = text.count("\n", 0, found.start("text")) + 1
         yield Block(page, line, found["language"].strip(), found["text"], notes)
+
+
+def run_python(page: str) -> None:
+    """Runs the Python blocks of a page; imports what those import that have other needs."""
+    names: dict[str, Any] = {"__name__": page}
+    for block in blocks(page):
+        if block.language != "python":
+            continue
+        compile(block.text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        if "needs" in block.notes:
+            _names_exist(block)
+            continue
+        for code in (block.notes.get("first", ""), "\n" * (block.line - 1) + block.text, block.notes.get("then", "")):
+            exec(compile(code.lstrip(" "), page, "exec"), names)
+
+
+def _names_exist(block: Block) -> None:
+    """The names that a block imports exist; the block is not run."""
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            exec(ast.unparse(node), {})
 
 
 def sessions(text: str) -> Iterator[tuple[list[str], str]]:

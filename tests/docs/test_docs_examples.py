@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-from typing import Any
-
 import pytest
 
 from tests.cli.runner import Run
-from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, parse, sessions
+from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, parse, run_python, sessions
 
 pytestmark = pytest.mark.slow
 
@@ -41,23 +38,7 @@ def test_console_blocks_show_the_output_of_their_commands(run: Run, block: Block
 
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_python_blocks_run(page: str) -> None:
-    names: dict[str, Any] = {"__name__": page}
-    for block in blocks(page):
-        if block.language != "python":
-            continue
-        compile(block.text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        if "needs" in block.notes:
-            _names_exist(block)
-            continue
-        for code in (block.notes.get("first", ""), "\n" * (block.line - 1) + block.text, block.notes.get("then", "")):
-            exec(compile(code.lstrip(" "), page, "exec"), names)
-
-
-def _names_exist(block: Block) -> None:
-    """The names that a block imports exist; the block is not run."""
-    for node in ast.walk(ast.parse(block.text)):
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            exec(ast.unparse(node), {})
+    run_python(page)
 
 
 @pytest.mark.parametrize(

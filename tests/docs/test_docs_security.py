@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import kafkawire
 from kafkawire.capture import memory_limits, packet, tcp_stream
 from kafkawire.frames import MAX_FRAME_BYTES
 from kafkawire.logdir import located_file
@@ -21,6 +22,11 @@ NAMED = sorted(set(re.findall(r"`((?:tests|tools)/[\w/.]+)`", PAGE)))
 @pytest.mark.parametrize("path", NAMED)
 def test_named_paths_exist(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_policy_supports_the_current_version() -> None:
+    supported = re.findall(r"^\| (\d+\.\d+), the newest \| yes \|$", PAGE, re.MULTILINE)
+    assert supported == [".".join(kafkawire.__version__.split(".")[:2])]
 
 
 def test_limits_equal_those_of_the_code() -> None:
