@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 #: A changed engine is built again.
-NATIVE := native/Cargo.toml native/build.rs kafkawire/_native.pyi kafkawire/wire/limits.py $(shell find native/src -name '*.rs')
+NATIVE := native/Cargo.toml native/crates.lock native/build.rs kafkawire/_native.pyi kafkawire/wire/limits.py $(shell find native/src -name '*.rs')
 CARGO := $(shell command -v cargo)
 #: Minutes that `make fuzz` takes in all.
 DURATION ?= 30
@@ -24,7 +24,7 @@ export NO_MKDOCS_2_WARNING := 1
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
 .PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
-	wheels constraints clean
+	wheels zip constraints clean
 
 demo: $(VENV)/.demo
 	@$(BIN)/python -m tools.demo
@@ -59,9 +59,11 @@ check: $(VENV)/.dev check-rust
 	$(BIN)/lint-imports
 	$(BIN)/python -m kafkawire.codegen --check
 	$(BIN)/python -m tools.import_schemas.about_check
+	$(BIN)/reuse lint -q
 
-check-rust:
+check-rust: native/Cargo.lock $(VENV)/bin/python
 ifdef CARGO
+	$(BIN)/python -m tools.wheels.licences --check
 	cargo fmt --manifest-path native/Cargo.toml --check
 	cargo clippy -q --manifest-path native/Cargo.toml --all-targets -- -D warnings
 	cargo test -q --manifest-path native/Cargo.toml
@@ -112,15 +114,25 @@ mutation: $(VENV)/.dev
 	$(PIP_INSTALL) --group mutation
 	$(BIN)/python -m tools.mutation --sample $(SAMPLE) $(ROOMS)
 
-# An sdist, and a manylinux wheel for every CPython found, each tested in a clean environment (tools/wheels).
+# An sdist, a pure Python wheel, and a manylinux wheel for every CPython found, each tested in a clean environment
+# (tools/wheels). With PLATFORMS=musllinux_1_2_x86_64 and the like, wheels for other machines, linked by zig.
 wheels: $(VENV)/.dev
-	$(BIN)/python -m tools.wheels
+	$(if $(PLATFORMS),$(PIP_INSTALL) --group cross)
+	$(BIN)/python -m tools.wheels $(if $(PLATFORMS),--platform $(PLATFORMS))
+
+# dist/kafkawire.pyz: the command in one file, for machines with Python and without pip.
+zip: $(VENV)/.dev
+	$(BIN)/python -m tools.wheels.pyz
+
+# The versions of native/crates.lock, for builds and checks; `python -m tools.wheels.crates --update` takes the newest.
+native/Cargo.lock: native/crates.lock native/Cargo.toml
+	$(if $(CARGO),$(PYTHON) -m tools.wheels.crates && touch $@)
 
 # constraints.txt: what pyproject.toml asks for, at one version each, for every Python and system that it supports.
 constraints: $(VENV)/bin/python
 	$(BIN)/pip install -q --upgrade uv
 	printf 'pip\nsetuptools>=77\nsetuptools-rust>=1.10\n' | $(BIN)/uv pip compile -q --universal --upgrade --no-annotate \
-		--python-version 3.11 --all-extras $(addprefix --group ,docs dev fuzz mutation) \
+		--python-version 3.11 --all-extras $(addprefix --group ,docs dev cross fuzz mutation) \
 		--custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
 
 $(VENV)/bin/python:

@@ -13,10 +13,11 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.wheels import building
+from tools.wheels import building, cross, pyz, sbom
 from tools.wheels.__main__ import SMOKE
 
 pytestmark = pytest.mark.slow
@@ -58,8 +59,10 @@ def sdist(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the native engine, where there is a Rust compiler."""
     with reachable():
-        return building.wheel(sdist, tmp_path_factory.mktemp("wheel"), Path(sys.executable))
+        folder = tmp_path_factory.mktemp("wheel")
+        return building.wheel(sdist, folder, Path(sys.executable), "native" if HAS_RUST else "")
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +75,11 @@ def pure_wheel(checkout_without_links: Path, tmp_path_factory: pytest.TempPathFa
     """A wheel that was built where no Rust compiler is on the path, from a checkout without links."""
     folder = tmp_path_factory.mktemp("without_rust")
     with reachable():
-        return building.wheel(checkout_without_links, folder, Path(sys.executable), {"PATH": path_without_rust()})
+        return building.wheel(checkout_without_links, folder, Path(sys.executable), "", {"PATH": path_without_rust()})
 
 
 @pytest.fixture(scope="module")
 def python_without_rust(pure_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    assert building.engine(pure_wheel) is None
     return interpreter_with(pure_wheel, tmp_path_factory.mktemp("venv_without_rust"))
 
 
@@ -107,12 +109,17 @@ def interpreter_with(wheel: Path, folder: Path) -> Path:
     """The interpreter of a venv that holds the wheel; its dependencies are those of the running interpreter."""
     path = building.environment(Path(sys.executable), folder)
     building.run([*building.pip(path), "install", "-q", "--no-deps", wheel])
+    see_dependencies(path)
+    return path
+
+
+def see_dependencies(path: Path) -> None:
+    """Gives an interpreter of a venv the dependencies of the running one."""
     purelib = [path, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"]
     site = Path(building.run(purelib).strip())
     # Only paths, and behind the venv's own: editable installs there stay out of sight.
     folders = [folder for folder in sys.path if Path(folder).name == "site-packages"]
     (site / "dependencies.pth").write_text("".join(f"{folder}\n" for folder in folders))
-    return path
 
 
 def run(python: Path, *arguments: str, wanted: str = "") -> subprocess.CompletedProcess[str]:
@@ -125,7 +132,7 @@ def test_a_wheel_from_the_sdist_holds_the_engine(sdist: Path, wheel: Path, pytho
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"native/Cargo.toml", "native/src/lib.rs", "native/build.rs"} <= names
-    assert not any(name.startswith(("native/target", "native/Cargo.lock", "tests")) for name in names)
+    assert not any(name.startswith(("native/target", "native/Cargo.lock")) for name in names)
     assert building.engine(wheel)
     done = run(python, "-I", str(SMOKE), "native")
     assert done.returncode == 0, done.stderr
@@ -164,6 +171,164 @@ def test_a_repaired_wheel_says_on_which_machines_it_runs(wheel: Path, tmp_path: 
         building.repaired(wheel, tmp_path)
 
 
+def test_a_wheel_without_the_engine_is_for_every_platform(pure_wheel: Path) -> None:
+    assert building.engine(pure_wheel) is None
+    assert pure_wheel.name.endswith("-py3-none-any.whl")
+    assert "Root-Is-Purelib: true" in metadata(pure_wheel, "WHEEL")
+
+
+def rust(folder: Path, *, works: bool) -> dict[str, str]:
+    """PATH with a Cargo that fails, or with none."""
+    if works:
+        for name in ("cargo", "rustc"):
+            path = folder / "bin" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("#!/bin/sh\necho no crates today >&2; exit 101\n")
+            path.chmod(0o755)
+    return {"PATH": os.pathsep.join([str(folder / "bin"), path_without_rust()])}
+
+
+@pytest.mark.parametrize(("works", "reason"), [(False, "needs a Rust compiler"), (True, "exit code 101")])
+def test_a_requested_engine_that_cannot_be_built_is_an_error(
+    sdist: Path, tmp_path: Path, works: bool, reason: str
+) -> None:
+    with reachable(), pytest.raises(building.BuildError, match=f"KAFKAWIRE_BACKEND=native.*{reason}"):
+        building.wheel(sdist, tmp_path, Path(sys.executable), "native", rust(tmp_path, works=works))
+
+
+def test_an_engine_that_cannot_be_built_leaves_a_pure_wheel_and_one_line(
+    sdist: Path, tmp_path: Path, pure_wheel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with reachable():
+        path = building.wheel(sdist, tmp_path, Path(sys.executable), "", rust(tmp_path, works=True))
+    assert capsys.readouterr().out == (
+        f"{path.name}: built in pure Python (the native engine could not be built, see above)\n"
+    )
+    # From an sdist or a checkout, with symbolic links or without: the same bytes.
+    assert (path.name, path.read_bytes()) == (pure_wheel.name, pure_wheel.read_bytes())
+
+
+def test_two_sdists_of_one_commit_are_equal(source: Path, sdist: Path, tmp_path: Path) -> None:
+    os.utime(source / "README.md", (1e9, 1e9))
+    (source / "setup.py").chmod(0o600)
+    with reachable():
+        assert building.sdist(source, tmp_path).read_bytes() == sdist.read_bytes()
+
+
+@pytest.mark.skipif(not HAS_RUST, reason="needs a Rust compiler")
+def test_a_second_build_without_network_is_equal(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    """From an unpacked sdist elsewhere; nothing but crates is needed, and these were fetched by the first."""
+    python = building.environment(Path(sys.executable), tmp_path / "venv")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    with reachable():
+        building.run([*building.pip(python), "install", "-q", "setuptools", "setuptools-rust"], building.PINNED)
+    (folder,) = tmp_path.glob("kafkawire-*")
+    offline = {"CARGO_NET_OFFLINE": "true", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    offline["PIP_BUILD_CONSTRAINT"] = ""  # pip refuses it without isolation
+    built = building.wheel(folder, tmp_path / "built", python, "native", offline)
+    assert (built.name, built.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_the_sdist_holds_what_is_committed(source: Path, sdist: Path) -> None:
+    committed = set(building.run(["git", "-C", source, "ls-files"]).splitlines())
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert committed - held == {".gitignore", "kafkawire/codegen", "kafkawire/schemas"}
+
+
+def test_an_unpacked_sdist_runs_its_tests(sdist: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.glob("kafkawire-*")
+    python = building.environment(Path(sys.executable), tmp_path / "venv")
+    with reachable():
+        command = [*building.pip(python), "install", "-q", "--no-deps", "-e", folder]
+        building.run(command, building.PINNED | {"KAFKAWIRE_BACKEND": "python"})
+    see_dependencies(python)
+    assert (folder / "kafkawire" / "schemas" / "errors.json").exists()
+    tests = ["tests/test_errors.py", "tests/codegen/test_steps.py", "tests/frames/test_frames_reader.py"]
+    printed = building.run(
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests], {"KAFKAWIRE_BACKEND": ""}, cwd=folder
+    )
+    assert " passed" in printed
+
+
+def metadata(wheel: Path, name: str) -> str:
+    archive = zipfile.ZipFile(wheel)
+    (path,) = (entry for entry in archive.namelist() if entry.endswith(f".dist-info/{name}"))
+    return archive.read(path).decode()
+
+
+def test_licences_of_what_a_wheel_holds_are_in_it(wheel: Path) -> None:
+    assert "The Apache Software Foundation" in metadata(wheel, "licenses/NOTICE")
+    assert "Yann Collet" in metadata(wheel, "licenses/LICENSE-THIRD-PARTY.txt")
+    assert "License-File: NOTICE" in metadata(wheel, "METADATA")
+
+
+def bill(wheel: Path) -> dict[str, Any]:
+    pytest.importorskip("cyclonedx")
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    text = metadata(wheel, sbom.PLACE)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def test_bill_of_materials_names_the_origin_of_the_schemas(pure_wheel: Path) -> None:
+    assert {component["name"] for component in bill(pure_wheel)["components"]} == {"kafka-clients"}
+
+
+@pytest.mark.skipif(not HAS_RUST, reason="needs a Rust compiler")
+def test_bill_of_materials_names_the_crates_of_the_engine(wheel: Path) -> None:
+    document = bill(wheel)
+    components = {component["bom-ref"]: component for component in document["components"]}
+    names = {component["name"] for component in components.values()}
+    assert {"pyo3", "zstd-sys", "zstd", "lz4", "kafka-clients"} <= names
+    assert not names & {"cc", "pyo3-macros", "syn"}  # they build the engine, and are not in it
+    assert all(len(c["hashes"][0]["content"]) == 64 for c in components.values() if "pkg:cargo" in c["purl"])
+    needed = {ref for entry in document["dependencies"] for ref in entry["dependsOn"]}
+    assert needed == set(components)
+
+
+def test_a_wheel_for_another_machine_is_the_pure_one_with_an_engine(pure_wheel: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip"]
+    name = cross.file_name(pure_wheel, "3.14t", "musllinux_1_2_aarch64")
+    assert name.endswith("-cp314-cp314t-musllinux_1_2_aarch64.whl")
+    path = cross.assemble(pure_wheel, tmp_path / name, {"kafkawire/_native.x.so": b"engine"}, [])
+    target = ["--target", str(tmp_path / "site"), "--platform", "musllinux_1_2_aarch64", "--abi", "cp314t"]
+    building.run([*pip, "install", "-q", "--no-deps", "--python-version", "3.14", "--only-binary=:all:", *target, path])
+    assert (tmp_path / "site" / "kafkawire" / "_native.x.so").read_bytes() == b"engine"
+    assert "Root-Is-Purelib: false" in metadata(path, "WHEEL")
+    record = metadata(path, "RECORD").splitlines()
+    assert {line.split(",")[0] for line in record} == set(zipfile.ZipFile(path).namelist())
+    again = cross.assemble(pure_wheel, tmp_path / "again" / name, {"kafkawire/_native.x.so": b"engine"}, [])
+    assert again.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs pex")
+def test_the_zip_runs_without_the_package(wheel: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pex")
+    with reachable():
+        path = pyz.make({Path(sys.executable): wheel}, "cli", tmp_path / "environments", tmp_path)
+    python = building.environment(Path(sys.executable), tmp_path / "empty")
+    environment = {"PEX_ROOT": str(tmp_path / "unpacked"), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    def printed(*arguments: str, **more: str) -> str:
+        command = [python, "-I", path, *arguments]
+        done = subprocess.run(command, env=environment | more, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    assert "backend" in printed("--version")
+    assert printed("decode", "EndTxnMarker", "--version", "0", "--compact", "00000000") == '{"coordinatorEpoch":0}\n'
+    assert printed("--man").startswith(".TH KAFKAWIRE 1")
+    asked = {"_KAFKAWIRE_COMPLETE": "complete_bash", "COMP_WORDS": "kafkawire txn fi", "COMP_CWORD": "2"}
+    assert printed(**asked).split() == ["find-hanging"]
+
+
 def ping_schemas(folder: Path) -> Path:
     schemas = folder / "schemas"
     schemas.mkdir()
@@ -191,9 +356,7 @@ def test_one_top_level_name(wheel: Path) -> None:
 
 
 def test_description_links_to_no_file_of_the_repository(wheel: Path) -> None:
-    archive = zipfile.ZipFile(wheel)
-    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-    text = archive.read(metadata).decode()
+    text = metadata(wheel, "METADATA")
     assert "\n# kafkawire\n" in text
     assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
 
@@ -210,7 +373,7 @@ def test_a_checkout_without_links_refuses_an_editable_install(checkout_without_l
     python = building.environment(Path(sys.executable), tmp_path / "venv")
     command = [*building.pip(python), "install", "--no-deps", "-e", checkout_without_links]
     with reachable(), pytest.raises(building.BuildError, match="kafkawire/codegen is no link to a folder, which an ed"):
-        building.run(command, building.PINNED | {"PATH": path_without_rust()})
+        building.run(command, building.PINNED | {"PATH": path_without_rust(), "KAFKAWIRE_BACKEND": ""})
 
 
 def test_a_fresh_environment_has_few_packages_and_megabytes(wheel: Path, tmp_path: Path) -> None:

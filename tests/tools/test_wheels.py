@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.wheels import __main__ as command
-from tools.wheels import building, interpreters
+from tools.wheels import building, crates, interpreters, licences
 from tools.wheels.interpreters import Interpreter
 
 SUPPORTED = {(3, 11), (3, 12), (3, 13), (3, 14)}
@@ -126,20 +126,53 @@ def test_finds_the_engine_in_a_wheel(tmp_path: Path) -> None:
     assert building.engine(wheel_with(tmp_path / "b.whl", name)) == name
 
 
-def test_wheel_without_the_engine_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def wheel(source: Path, output: Path, python: Path) -> Path:
-        assert python.exists()
-        return wheel_with(output / "kafkawire-1-py3-none-any.whl", "kafkawire/__init__.py")
-
-    monkeypatch.setattr(building, "wheel", wheel)
+def test_wheel_is_kept_only_when_every_step_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "dist"
     output.mkdir()
-    interpreter = Interpreter((3, 12), False, Path(sys.executable))
-    assert command.made(tmp_path / "sdist", interpreter, tmp_path, output) is False
-    assert "cp312: FAILED: kafkawire-1-py3-none-any.whl has no engine" in capsys.readouterr().out
+
+    def step() -> tuple[Path, str]:
+        raise building.BuildError("smoke: python runs, not native")
+
+    assert command.made(step, output) is False
+    assert "FAILED: smoke: python runs, not native" in capsys.readouterr().out
     assert list(output.iterdir()) == []
+    assert command.made(lambda: (wheel_with(tmp_path / "a.whl"), "works"), output) is True
+    assert [path.name for path in output.iterdir()] == ["a.whl"]
+
+
+# Crates --------------------------------------------------------------------------------------------------------------
+
+
+def test_pinned_crates_name_no_registry() -> None:
+    assert "://" not in crates.PINS.read_text("utf-8")
+
+
+def test_lock_file_and_pins_are_the_same_but_for_the_registry() -> None:
+    lock = (
+        '[[package]]\nname = "a"\nversion = "1"\nsource = "registry+x"\nchecksum = "00"\n'
+        '\n[[package]]\nname = "own"\nversion = "0"\ndependencies = [\n "a",\n]\n'
+    )
+    pins = crates.without_registry(lock)
+    assert "registry" not in pins
+    assert crates.with_registry(pins, "registry+x") == lock
+
+
+def crate(folder: Path, licence: str, **texts: str) -> crates.Crate:
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return crates.Crate("c", "1", licence, "00", folder, ())
+
+
+def test_licence_texts_are_those_that_are_needed(tmp_path: Path) -> None:
+    mit = crate(tmp_path / "mit", "MIT", LICENSE="Copyright A\n")
+    either = crate(tmp_path / "either", "MIT OR Apache-2.0", LICENSE="not copied")
+    page = licences.page([mit, either])
+    assert "Copyright A" in page
+    assert "not copied" not in page
+    assert "- c 1 (MIT OR Apache-2.0)" in page
+    with pytest.raises(licences.MissingText, match=r"c 1 \(MIT\) has no licence text"):
+        licences.page([crate(tmp_path / "none", "MIT")])
 
 
 def test_missing_interpreters_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
