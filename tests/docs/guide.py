@@ -124,7 +124,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def parse(arguments: list[str]) -> None:
     """Parses a command line as `kafkawire` does, without running it. Invalid usage raises the usage error."""
-    if arguments == ["--version"]:  # parsing alone would print the version and exit
+    if arguments in (["--version"], ["--man"], ["--install-completion"]):  # parsing alone would do what they ask for
         return
     command: Any = get_command(app)
     context: Any = None
