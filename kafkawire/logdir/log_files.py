@@ -56,12 +56,15 @@ def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple
         if os.path.basename(directory) == REMOTE_INDEXES:
             directory = os.path.dirname(directory)
         return LogFile(path, directory, found.kind, None, None, found.offset, found.state)
-    in_objects = partition.state == TIERED and tiered_partition_name(os.path.basename(directory)) is None
+    in_tier = partition.state == TIERED
+    in_objects = in_tier and tiered_partition_name(os.path.basename(directory)) is None
     if in_objects:
         directory = os.path.dirname(directory)
     named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
     root = os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it
     state = found.state or partition.state
+    if in_tier and not is_tiered(name):  # it is no part of the tier
+        in_objects, state = False, found.state
     kind, keys = found.kind, tier_keys if in_objects else ()
     return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
 

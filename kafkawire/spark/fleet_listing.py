@@ -192,10 +192,10 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
             continue
         partition = partition_of(found.path, found.names)
         files = files_of(folder.store, found.path, found.names)
+        for outside in outside_partitions(files):
+            yield _other(UNREADABLE, folder, os.fsencode(found.path), outside)
         if partition is None:
             known = [file for file in files if file.kind != UNKNOWN]
-            for outside in outside_partitions(files):
-                yield _other(UNREADABLE, folder, os.fsencode(found.path), outside)
         else:
             known = [files[0]]
             yield from _replica(folder, found, files)

@@ -27,9 +27,16 @@ def replicas(directory: LogDirectory) -> list[Partition]:
 
 
 def outside_partitions(files: Iterable[LogFile]) -> list[Unreadable]:
-    """The folders that hold segments and have no partition's name: a renamed copy, or a tier of another layout."""
-    folders = {dirname(file.path): None for file in files if file.kind == "log" and not file.state and not file.topic}
-    return [Unreadable(folder, "it holds segments, and its name is no partition's") for folder in folders]
+    """The folders that hold segments and have no partition's name: a renamed copy, or a tier of another layout; and
+    segments in a tier without the name that they have there."""
+    files = list(files)
+    tiers = {dirname(file.path) for file in files if file.state == TIERED}
+    stray = [file for file in files if file.kind == "log" and not file.state]
+    folders = {dirname(file.path): None for file in stray if not file.topic}
+    return [
+        *(Unreadable(folder, "it holds segments, and its name is no partition's") for folder in folders),
+        *(Unreadable(one.path, "its name is no segment's in a tier") for one in stray if dirname(one.path) in tiers),
+    ]
 
 
 def gaps_of(unread: Iterable[Unreadable]) -> tuple[str, ...]:

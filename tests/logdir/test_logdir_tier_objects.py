@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire import logdir
+from kafkawire import logdir, transactions
 from kafkawire.logdir import tier_objects
 from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.log_files import log_file, partition_of
@@ -279,3 +279,16 @@ def test_a_tier_of_a_deleted_topic_of_the_same_name_is_no_part_of_the_log(tmp_pa
     directory = logdir.open(local() / "node-1", tmp_path)
     assert orders(directory).tiers == ()
     assert {file.state for file in orders(directory).segments} == {""}
+
+
+@pytest.mark.parametrize("archive", ["tiered-storage/tier", "tier-objects/zstd"])
+def test_files_of_other_names_in_a_tier_are_no_part_of_it(tmp_path: Path, archive: str) -> None:
+    name, folder = archive.split("/")
+    place = next(shutil.copytree(unpacked(name) / folder, tmp_path / "tier").rglob("*.log")).parent
+    for stray in (f"{0:020}.log", f"{5:020}.txnindex", "partition.metadata", "x.log"):
+        (place / stray).write_bytes(b"x")
+    directory = logdir.open(local() / "node-2", tmp_path)
+    assert rows_of(orders(directory), 9) == consumed()["read_uncommitted"]
+    audit = transactions.audit(directory)
+    assert (audit.violations, audit.damage) == ((), ())
+    assert audit.read.gaps == (f"{place / f'{0:020}.log'} was not read: its name is no segment's in a tier",)

@@ -90,12 +90,15 @@ def test_what_is_wrong_with_a_tier_gives_the_local_answer(spark: SparkSession, t
     for offset, kind in ((30, "*"), (40, "log"), (61, "index")):
         for path in (root / "tier").rglob(f"{offset:020}-*.{kind}"):
             path.unlink()
+    (stray,) = (folder / f"{0:020}.log" for folder in (root / "tier").glob("*/orders-0-*"))
     shutil.copytree(root / "tier", tmp_path / "twice")  # a second tier, of a deleted topic
+    stray.touch()
     (old,) = (tmp_path / "twice").glob("*/orders-0-*")
     old.rename(old.with_name("orders-0-AAAAAAAAAAAAAAAAAAAAAQ"))
     places = [str(root / "node-1"), str(root / "node-2"), str(root / "tier"), str(tmp_path / "twice")]
     local = transactions.audit(logdir.open(*places), paths=tuple(places))
     assert len([one for one in local.violations if one.check == "tier_object_present"]) == 3
+    assert local.read.gaps == (f"{stray} was not read: its name is no segment's in a tier",)
     assert room.audit(places, spark=spark) == local
 
 

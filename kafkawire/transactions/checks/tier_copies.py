@@ -134,7 +134,8 @@ def _covered(replica: Partition, known: Segments) -> Tally:
     tally.held += len(used)
     tally.noted += sum(file.limit is not None for file in joined.segments if file.path in used)
     unknown = any(file.path in used for file in joined.unknown_ends)
-    copies = [file for copy in replica.tiers or (replica,) for file in copy.files if file.kind == "log"]
+    held = (file for copy in replica.tiers or (replica,) for file in copy.files)
+    copies = [file for file in held if file.kind == "log" and file.state == TIERED]
     present = {segment_id(file) for file in copies}
     explained = [one for id, one in known.items() if one.state != COPY_FINISHED or id not in present]
     unnamed = {file.offset for file in copies if segment_id(file) not in known}
