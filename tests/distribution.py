@@ -29,6 +29,7 @@ SHARED = {
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
         "tests/client/test_client_impact_reading.py",
+        "tests/client/test_client_wire_audit.py",
         "tests/tools/test_bench_transactions.py",
         "tests/tools/test_broker.py",
         "tests/tools/test_examples.py",

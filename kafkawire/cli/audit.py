@@ -1,4 +1,4 @@
-"""`kafkawire audit`: which open transactions in copied log directories hang, and what to do about each."""
+"""`kafkawire audit`: which open transactions in copied logs, or on a cluster, hang, and what to do about each."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, tasks, total_size
 from kafkawire.cli.table import View, Views
-from kafkawire.cli.txn_options import ShowRecordsOption
+from kafkawire.cli.txn_options import ConfigOption, ConfirmOption, ShowRecordsOption, TimeoutOption, TopicOption
 
 if TYPE_CHECKING:
-    from kafkawire.logdir import LogDirectory
     from kafkawire.transactions import Settings
 
 
@@ -95,14 +94,45 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("audit", short_help="Find hanging transactions in copied log directories.")(audit)
+    app.command("audit", short_help="Find hanging transactions in copied logs, or on a cluster.")(audit)
 
 
 def audit(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Brokers' log directories, or folders that hold several.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[PATH...]", help="Brokers' log directories, or folders that hold several."),
+    ] = None,
     tier_key: TierKeys = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a cluster, to audit it over the wire."
+        ),
+    ] = None,
+    command_config: ConfigOption = None,
+    topic: TopicOption = None,
+    since: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            callback=lambda value: value and check_clock(value),
+            metavar="MS",
+            help="On a cluster: read logs from that time on, epoch milliseconds, 0 for all; by default from each "
+            "partition's oldest open transaction.",
+        ),
+    ] = None,
+    throttle: Annotated[
+        int, typer.Option(min=1, metavar="N", help="On a cluster: bytes a second of logs at most.")
+    ] = 10_000_000,
+    parallel: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="On a cluster: partitions that are read side by side.")
+    ] = 4,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="On a cluster: keep there what was read, and continue from it."),
+    ] = None,
+    confirm_after: ConfirmOption = 1.0,
+    timeout: TimeoutOption = None,
     engine: Annotated[
         AuditEngine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
     ] = AuditEngine.local,
@@ -190,7 +220,7 @@ def audit(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Find hanging transactions in copied log directories, and suggest what to do about each.
+    """Find hanging transactions in copied log directories, or on a cluster, and suggest what to do about each.
 
     The logs are also checked for violations of the transaction protocol. Exit code 3: a hanging or stuck one was found,
     or a broken rule; 4: none was found, but not everything could be read or judged; 5: one was found, and not
@@ -201,10 +231,22 @@ def audit(
       kafkawire audit /copies/broker-1 /copies/broker-2 --report report.html
     A fleet, as a Spark job:
       kafkawire audit s3://logs/fleet --engine spark --master spark://spark:7077
+    A cluster, without its disks:
+      kafkawire audit --bootstrap-server 127.0.0.1:9092 --since 0 --resume audit.journal
     """
-    from kafkawire import logdir
     from kafkawire.transactions import Settings
 
+    paths = paths or []
+    if bool(paths) == (bootstrap is not None):
+        raise typer.BadParameter("give log directories (PATH...), or a cluster (--bootstrap-server)")
+    if tier_key and bootstrap is not None:
+        raise typer.BadParameter("--tier-key needs log directories: brokers decrypt what they fetch from a tier")
+    live = {"--command-config": command_config, "--topic": topic, "--since": since is not None, "--resume": resume}
+    for option, given in live.items():
+        if given and bootstrap is None:
+            raise typer.BadParameter(f"{option} needs --bootstrap-server")
+    if bootstrap is not None and (engine is not AuditEngine.local or jobs is not None):
+        raise typer.BadParameter("--engine spark and --jobs need log directories: a cluster is read by this process")
     saved = {"--save": save, "--save-as-table": save_as_table}
     if save and save_as_table:
         raise typer.BadParameter("--save and --save-as-table do not go together")
@@ -229,9 +271,16 @@ def audit(
         if engine is AuditEngine.spark:
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
             result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
+        elif bootstrap is not None:
+            from kafkawire.cli.audit_cluster import audit_cluster
+
+            topics, load = tuple(topic) if topic else None, (throttle, parallel)
+            result = audit_cluster(
+                bootstrap, command_config, settings, timeout, confirm_after, topics, since, load, resume
+            )
         else:
-            result = _local(logdir.open(*paths, tier_keys=tier_key or ()), settings, tuple(paths), jobs or _cores())
-        if not result.read.partitions:
+            result = _local(paths, settings, jobs or _cores(), tier_key or ())
+        if bootstrap is None and not result.read.partitions:
             raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
             page.write(_html(result))
@@ -269,13 +318,16 @@ def _cores() -> int:
         return os.cpu_count() or 1
 
 
-def _local(directory: LogDirectory, settings: Settings, paths: tuple[str, ...], jobs: int) -> rows.Audit:
-    from kafkawire import transactions
+def _local(paths: list[str], settings: Settings, jobs: int, tier_keys: Sequence[str]) -> rows.Audit:
+    from kafkawire import logdir, transactions
 
+    directory = logdir.open(*paths, tier_keys=tier_keys)
     segments = (file for partition in directory.partitions for file in partition.segments)
     shown = sys.stderr.isatty()
     with progress(total_size(segments) if shown else 0, shown=shown) as advance:
-        return transactions.audit(directory, settings, paths=paths, progress=advance if shown else None, jobs=jobs)
+        return transactions.audit(
+            directory, settings, paths=tuple(paths), progress=advance if shown else None, jobs=jobs
+        )
 
 
 def _spark(

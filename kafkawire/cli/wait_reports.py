@@ -28,9 +28,10 @@ _MOST = 10_000
 
 
 class Counting:
-    """How many partitions were read, and of how many."""
+    """How many partitions, or bytes, were read, and of how many."""
 
-    def __init__(self) -> None:
+    def __init__(self, noun: str = "partition") -> None:
+        self.noun = noun
         self.done = self.total = 0
 
     def advance(self, done: int, total: int) -> None:
@@ -82,7 +83,7 @@ class Reporter:
     def _draw(self, long: list[Wait]) -> None:
         parts = []
         if self._counting.done < self._counting.total:
-            parts.append(f"{self._counting.done:,} of {counted(self._counting.total, 'partition')}")
+            parts.append(f"{self._counting.done:,} of {counted(self._counting.total, self._counting.noun)}")
         if long:
             more = f" (and {len(long) - 1} more)" if len(long) > 1 else ""
             parts.append(

@@ -113,6 +113,7 @@ class BrokerError(ClientError):
 RETRIABLE = frozenset({3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 51, 56, 72, 74, 75, 78, 84, 89, 100})
 
 #: Codes that the client distinguishes.
+OFFSET_OUT_OF_RANGE = 1
 UNKNOWN_TOPIC_OR_PARTITION = 3
 LEADER_NOT_AVAILABLE = 5
 NOT_COORDINATOR = 16
@@ -134,6 +135,7 @@ RIGHTS = {
     ("Fetch", TOPIC_DENIED): "Read on topic {}",
     ("WriteTxnMarkers", CLUSTER_DENIED): "Alter or ClusterAction on the cluster",
     ("DescribeConfigs", CLUSTER_DENIED): "DescribeConfigs on the cluster",
+    ("DescribeConfigs", TOPIC_DENIED): "DescribeConfigs on topic {}",
     ("InitProducerId", ID_DENIED): "Write on transactional id {}",
     ("InitProducerId", CLUSTER_DENIED): "IdempotentWrite on the cluster",
 }

@@ -67,7 +67,7 @@ class PartitionInfo(msgspec.Struct, frozen=True):
 
     Attributes:
         leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not send it.
-        replicas, offline: broker ids.
+        replicas, offline, in_sync: broker ids.
     """
 
     topic_partition: TopicPartition
@@ -75,6 +75,7 @@ class PartitionInfo(msgspec.Struct, frozen=True):
     leader_epoch: int
     replicas: tuple[int, ...]
     offline: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
 
 
 class Metadata(msgspec.Struct, frozen=True):

@@ -93,6 +93,9 @@ LOG_CHECKS = (
 #: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
 ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
 
+#: Those that `__transaction_state` must be read for.
+OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
+
 #: Those that an open transaction breaks, which a finding reports as well.
 OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})
 

@@ -5,12 +5,13 @@ Facts of all engines are judged here, so that all engines give the same answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.case import Case
 from kafkawire.transactions.checks.answer_rows import merged, summed, violations
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
@@ -24,14 +25,21 @@ from kafkawire.transactions.verdicts import judge
 _ORDER = ("hanging", "stuck_prepare", "unknown", "late", "two_phase_commit", "live", "young", "ghost")
 
 
-def conclude(facts: Facts, settings: Settings, own: list[Placed] | None = None) -> rows.Audit:
+def conclude(
+    facts: Facts,
+    settings: Settings,
+    own: list[Placed] | None = None,
+    judged: Sequence[tuple[Case, rows.Finding]] | None = None,
+) -> rows.Audit:
     """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters.
 
     Args:
         own: takes the answers that are added here to those of the facts.
+        judged: the open transactions of a live cluster, whose brokers know more of them than logs show; None: judge
+            those of the facts.
     """
     audits = [
-        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), [] if own is None else own))
+        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), [] if own is None else own, judged))
         for cluster_id, part in by_cluster(facts)
     ]
     audit = _joined(audits)
@@ -43,21 +51,18 @@ def conclude(facts: Facts, settings: Settings, own: list[Placed] | None = None) 
     )
 
 
-def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
-    facts, chosen = cluster.facts, cluster.chosen
-    context = cluster.context
-    cases = [
-        context.case(open_, chosen[open_.place], facts.first_starts[open_.place], cluster.owner(open_.producer_id))
-        for open_ in facts.opens
-        if open_.place in chosen
-    ]
-    findings = [judge(case) for case in cases]
+def _conclude(
+    cluster: ClusterFacts, own: list[Placed], judged: Sequence[tuple[Case, rows.Finding]] | None
+) -> rows.Audit:
+    facts, context = cluster.facts, cluster.context
+    if judged is None:
+        judged = [(case, judge(case)) for case in _cases(cluster)]
     paths = paths_of(facts)
     placed, added = (
         [one if one.path else replace(one, path=paths.get(one.place)) for one in answers]
         for answers in (
             facts.answers,
-            [*case_answers(cluster, zip(cases, findings, strict=True)), *joined_answers(cluster)],
+            [*case_answers(cluster, judged), *joined_answers(cluster)],
         )
     )
     own += added
@@ -69,11 +74,20 @@ def _conclude(cluster: ClusterFacts, own: list[Placed]) -> rows.Audit:
         read=replace(
             _coverage(cluster), checks=tuple(answer.check for answer in answers), settings=cluster.resolved.rows
         ),
-        findings=tuple(findings),
+        findings=tuple(finding for _, finding in judged),
         violations=tuple(violations(placed)),
         damage=damage,
         answers=answers,
     )
+
+
+def _cases(cluster: ClusterFacts) -> Iterator[Case]:
+    """The open transactions in copied logs."""
+    facts, chosen, context = cluster.facts, cluster.chosen, cluster.context
+    for open_ in facts.opens:
+        if open_.place in chosen:
+            start, owner = facts.first_starts[open_.place], cluster.owner(open_.producer_id)
+            yield context.case(open_, chosen[open_.place], start, owner)
 
 
 def paths_of(facts: Facts) -> dict[Place, str]:

@@ -11,7 +11,7 @@ import msgspec
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions import coordinator_log
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
-from kafkawire.transactions.facts import Open
+from kafkawire.transactions.facts import Open, Place
 
 #: Kafka's PartitionsWithLateTransactionsCount counts from transaction.max.timeout.ms plus this on.
 GRACE_MS = 300_000
@@ -135,6 +135,11 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @abstractmethod
     def certainty(self) -> str:
         """How to become certain."""
+
+    @property
+    def record_place(self) -> Place | None:
+        """The partition of `__transaction_state` with the record of that state; None: its coordinator described it."""
+        return None
 
     # What follows from it ---------------------------------------------------------------------------------------------
 

@@ -80,6 +80,10 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         return self.owner.newest.value if self.owner else None
 
     @property
+    def record_place(self) -> Place | None:
+        return self.owner.newest.place if self.owner else None
+
+    @property
     def writer_epoch(self) -> int:
         return self.log.leader_epochs.get(self.owner.newest.place.partition, -1) if self.owner else -1
 

@@ -58,8 +58,8 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveCase(Case, frozen=True, kw_only=True, dict=True):
-    """An open transaction that the leader of a partition remembers. Its last offset is not known: `open.last_offset`
-    is where it began.
+    """An open transaction that the leader of a partition remembers. Where its log was not read, its last offset is not
+    known: `open.last_offset` is where it began.
 
     Attributes:
         leader: broker id.
@@ -90,7 +90,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def last_offset(self) -> int | None:
-        return None
+        return self.open.last_offset if self.open.batches > 0 else None
 
     @property
     def transactional_id(self) -> str | None:

@@ -54,6 +54,7 @@ class Replica(NamedTuple):
         handed_out: the producer ids that were handed out, as each copy of the metadata log has it.
         topics: settings of topics that have some of their own; None where no metadata log was read.
         show_records: number of records of each open transaction to keep.
+        impacts: count what open transactions hold back, for which the log is read again.
     """
 
     partition: logdir.Partition
@@ -62,6 +63,7 @@ class Replica(NamedTuple):
     handed_out: tuple[AssignedProducerIds, ...] = ()
     topics: dict[str, TopicPolicy] | None = None
     show_records: int = 0
+    impacts: bool = True
 
 
 class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -261,12 +263,9 @@ class ReplicaMerge:
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
-        opens = with_impacts(
-            partition,
-            tuple(open_transactions(place, self._opens)),
-            self._replica.topics,
-            self._replica.show_records,
-        )
+        opens = tuple(open_transactions(place, self._opens))
+        if self._replica.impacts:
+            opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
             partition=found,

@@ -12,7 +12,7 @@ import pytest
 
 from kafkawire.client import Admin, BrokerError, ClientError, Results, Search, TopicPartition
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
-from kafkawire.client.rpc.hidden_resources import topics_on_disk
+from kafkawire.client.rpc.log_dirs import describe_log_dirs
 from kafkawire.rows import Audit
 from tests.client import live
 from tests.client.conftest import Secure, login
@@ -88,7 +88,7 @@ async def answers_to(admin: Admin, name: str) -> Principal:
     unknown = (await admin.cluster.metadata(["p-nowhere"])).errors["p-nowhere"]
     places = orders, plain = TopicPartition(ORDERS, 0), TopicPartition(PLAIN, 0)
     producers = await admin.describe_producers(places)
-    disks = await topics_on_disk(admin.cluster, [1], deadline)
+    disks = await describe_log_dirs(admin.cluster, [1], deadline)
     assert missing(disks, 1) in (None, "Describe on the cluster")
     log = await read_ids(admin.cluster, range(4), deadline)
     fenced = await admin.fence_producers([OWN])

@@ -182,6 +182,7 @@ class Cluster:
                     found.leader_epoch,
                     found.replica_nodes,
                     found.offline_replicas,
+                    found.isr_nodes,
                 )
         return Metadata(answer.cluster_id, brokers, dict(sorted(partitions.items())), errors)
 

@@ -11,7 +11,7 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.results import Offsets, TopicPartition
 from kafkawire.client.rpc.fetch_batches import first_batch
-from kafkawire.client.rpc.partition_offsets import list_offsets, offset_at
+from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.records import Batch
 from kafkawire.transactions.abort_rules import TransactionSpec
@@ -121,4 +121,4 @@ async def _last_written(cluster: Cluster, place: TopicPartition, producer_id: in
     times = [one.last_timestamp for one in states if one.producer_id == producer_id]
     if not times or times[0] is None:
         return None
-    return await offset_at(cluster, place, times[0], deadline)
+    return (await offsets_at(cluster, [place], times[0], deadline))[place]

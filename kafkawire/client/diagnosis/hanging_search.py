@@ -65,6 +65,7 @@ async def observe(
     earlier: Mapping[OpenKey, rows.Finding],
     *,
     read_log: bool = True,
+    logged: Mapping[OpenKey, Open] | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     progress: Callable[[int, int], None] | None = None,
 ) -> Observation:
@@ -74,11 +75,12 @@ async def observe(
         earlier: the last findings. A transaction that was hanging or stuck, and is so in the first reading now, is not
             confirmed again, nor is absence proven again: no id is assigned to a producer id in use.
         read_log: whether `__transaction_state`, which can be large, may be read as a proof.
+        logged: the open transactions that were found in logs, which show more of them than leaders do.
         pause: sleeps for the given seconds, before suspects are read again.
         progress: as for `find_hanging`.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
-    return await _Finder(cluster, search, progress, earlier, prover, pause).run()
+    return await _Finder(cluster, search, progress, earlier, prover, pause, logged or {}).run()
 
 
 @dataclass
@@ -89,7 +91,9 @@ class _Finder:
     _earlier: Mapping[OpenKey, rows.Finding]
     _prover: NoOwnerProver
     _pause: Callable[[float], Awaitable[None]]
+    _logged: Mapping[OpenKey, Open]
     _settings: tuple[rows.Setting, ...] = ()
+    _cases: dict[OpenKey, LiveCase] = field(default_factory=dict)
     _gaps: list[UnreadGap] = field(default_factory=list)
     _cluster_id: str | None = None
     _leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -119,11 +123,12 @@ class _Finder:
         silent = reading.listed.errors | last.listed.errors
         return Observation(
             audit=rows.Audit(
-                as_of=reading.at,
+                as_of=reading.at if self._search.as_of is None else self._search.as_of,
                 read=self._coverage(metadata, len(described), len(partitions), gaps),
                 findings=found,
                 unread=tuple(rows_of(errors, self._leaders)),
             ),
+            cases=tuple(self._cases[key] for key in sorted(findings)),
             described=described,
             errors=errors,
             leaders=self._leaders,
@@ -228,6 +233,7 @@ class _Finder:
         cases = {key: self._case(key, reading, starts, id_states, absence, moved.get(key, ())) for key in keys}
         if before is not None:
             cases = {key: replace(case, lasting_ms=preparing_ms(key, before, reading)) for key, case in cases.items()}
+        self._cases |= cases
         return {key: judge(case) for key, case in cases.items()}
 
     def _case(
@@ -244,18 +250,23 @@ class _Finder:
         start = state.transaction_start_offset
         assert start is not None
         offsets = reading.offsets.get(place)
+        open_ = Open(
+            place=Place(self._search.address, place.topic, place.partition),
+            producer_id=producer_id,
+            producer_epoch=state.producer_epoch,
+            start_offset=start,
+            last_offset=start,
+            last_timestamp=-1 if state.last_timestamp is None else state.last_timestamp,
+            coordinator_epoch=state.coordinator_epoch,
+        )
+        logged = self._logged.get(key)
+        if logged is not None and (logged.start_offset, logged.producer_epoch) == (start, state.producer_epoch):
+            read = "last_offset", "written_after", "first_timestamp", "batches"
+            open_ = replace(open_, **{name: getattr(logged, name) for name in read})
         return LiveCase(
-            open=Open(
-                place=Place(self._search.address, place.topic, place.partition),
-                producer_id=producer_id,
-                producer_epoch=state.producer_epoch,
-                start_offset=start,
-                last_offset=start,
-                last_timestamp=-1 if state.last_timestamp is None else state.last_timestamp,
-                coordinator_epoch=state.coordinator_epoch,
-            ),
+            open=open_,
             first_start=starts[place],
-            as_of=reading.at,
+            as_of=reading.at if self._search.as_of is None else self._search.as_of,
             max_timeout_ms=self._settings[0].value,
             cluster_id=self._cluster_id,
             leader=self._leaders[place],
@@ -369,7 +380,7 @@ class _Finder:
             partitions=described,
             partitions_chosen=chosen,
             transaction_state=tuple(self._prover.read),
-            clock="this machine's clock",
+            clock="this machine's clock" if self._search.as_of is None else "as given",
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
             settings=self._settings,

@@ -11,6 +11,7 @@ from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.live_case import LiveCase
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0
@@ -32,6 +33,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets.
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
         show_records: number of records of each transaction in its impact.
+        as_of: the clock, epoch milliseconds; None: this machine's.
         timeout_s: seconds for each call; None as configured.
         address: the bootstrap servers that proposed commands name; `command_config`: their properties file.
     """
@@ -47,6 +49,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     impact: bool = False
     fetch_bytes: int = FETCH_BYTES
     show_records: int = 0
+    as_of: int | None = None
     timeout_s: float | None = None
     address: str = "HOST:PORT"
     command_config: str | None = None
@@ -61,6 +64,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """An audit of a live cluster, with its coverage by partition and broker.
 
     Attributes:
+        cases: of the findings, in their order.
         described: partitions that were read. `errors`: partitions that could not be read.
         leaders: the broker that should describe each partition, -1 for none.
         silent: brokers that did not list the ids that they coordinate. `gaps`: everything that was not read.
@@ -71,6 +75,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     audit: rows.Audit
+    cases: tuple[LiveCase, ...] = ()
     described: frozenset[TopicPartition]
     errors: dict[TopicPartition, ClientError]
     leaders: dict[TopicPartition, int]

@@ -37,7 +37,7 @@ async def batches(
     """
     offset = start
     while offset < end:
-        data = await _fetch(cluster, broker, key, offset, deadline, piece)
+        data = await fetch(cluster, broker, key, offset, deadline, piece)
         if not data and await deadline.sleep(_PAUSE_S):
             continue  # a fetch quota makes responses empty
         before = offset
@@ -74,14 +74,24 @@ async def first_batch(
     return None
 
 
-async def _fetch(
-    cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline, piece: int
+async def fetch(
+    cluster: Cluster, broker: int, key: TopicPartition, offset: int, deadline: Deadline, most: int = PIECE
 ) -> bytes:
-    partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=piece)
+    """One response of a partition's leader: batches from the one that contains an offset on. The last may be cut off;
+    a fetch quota can make it empty.
+
+    Args:
+        broker: id of the leader, which is not verified.
+        most: bytes; a first batch that is larger comes whole (KIP-74).
+
+    Raises:
+        ClientError: the broker's error.
+    """
+    partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=most)
     body = FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
-        max_bytes=piece,
+        max_bytes=most,
         topics=(FetchTopic(topic=key.topic, partitions=(partition,)),),
     )
     answer = await cluster.ask(broker, body, deadline, at_most=_LAST_BY_NAME, at_least=4)

@@ -10,14 +10,12 @@ from collections.abc import Collection
 
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
-from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.errors import CLUSTER_DENIED, SECURITY_DISABLED, BrokerError
-from kafkawire.client.results import Results
-from kafkawire.messages import DescribeAclsRequest, DescribeLogDirsRequest
+from kafkawire.client.rpc.log_dirs import describe_log_dirs
+from kafkawire.messages import DescribeAclsRequest
 
 _ANY = 1  # of resource types, operations and permissions
 _MATCH_ANY = 1  # of pattern types
-_WITH_ERROR = 3  # from this version on DescribeLogDirs gives a reason where it lists nothing
 
 
 async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
@@ -35,24 +33,6 @@ async def has_authorizer(cluster: Cluster, deadline: Deadline) -> bool:
     return bool(answer.error_code != SECURITY_DISABLED)
 
 
-async def topics_on_disk(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, set[str]]:
-    """The topics in each broker's log directories, hidden ones included (it needs Describe on the cluster).
-
-    Args:
-        brokers: ids. Each has a value or an error.
-        deadline: for all brokers together.
-    """
-
-    async def ask(broker_id: int) -> set[str]:
-        answer = await cluster.ask(broker_id, DescribeLogDirsRequest(topics=None), deadline, at_least=_WITH_ERROR)
-        if answer.error_code:
-            what = f"log directories of broker {broker_id}"
-            raise BrokerError.answering("DescribeLogDirs", answer.error_code, what)
-        return {topic.name for folder in answer.results for topic in folder.topics}
-
-    return await every(cluster, brokers, ask, deadline)
-
-
 async def hidden_topics(
     cluster: Cluster, brokers: Collection[int], visible: Collection[str], deadline: Deadline
 ) -> tuple[list[str], str | None]:
@@ -63,8 +43,8 @@ async def hidden_topics(
         visible: topics in the cluster's metadata, as the principal gets it.
         deadline: for all brokers together.
     """
-    found = await topics_on_disk(cluster, brokers, deadline)
-    names: set[str] = set().union(*found.values.values())
+    found = await describe_log_dirs(cluster, brokers, deadline)
+    names = {place.topic for one in found.values.values() for place in one.sizes}
     hidden = sorted(names - set(visible))
     if not found.errors:
         return hidden, None

@@ -7,18 +7,15 @@ from collections.abc import Collection
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
-from kafkawire.client.cluster.request_driver import every
-from kafkawire.client.errors import BrokerError, ClientError
+from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Results
-from kafkawire.messages import DescribeConfigsRequest
-from kafkawire.messages.describe_configs_request import DescribeConfigsResource
+from kafkawire.client.rpc.configs import broker_configs
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.formatting import numbers
 
 MAX_TIMEOUT = "transaction.max.timeout.ms"
 #: The setting is an int32 of milliseconds (TransactionStateManagerConfig).
 LARGEST_MS = 2**31 - 1
-_BROKER = 4  # ConfigResource.Type
 _DIGITS = len(str(LARGEST_MS))
 
 
@@ -30,22 +27,17 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
         deadline: for all brokers together.
     """
 
-    async def ask(broker_id: int) -> int:
-        wanted = DescribeConfigsResource(
-            resource_type=_BROKER, resource_name=str(broker_id), configuration_keys=(MAX_TIMEOUT,)
-        )
-        answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=(wanted,)), deadline)
-        for result in answer.results:
-            if result.error_code:
-                raise BrokerError.answering("DescribeConfigs", result.error_code, f"settings of broker {broker_id}")
-            for one in result.configs:
-                text = one.value or ""
-                number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
-                if one.name == MAX_TIMEOUT and number and int(text) <= LARGEST_MS:
-                    return int(text)
-        raise ClientError(f"broker {broker_id} did not return its {MAX_TIMEOUT}")
-
-    return await every(cluster, brokers, ask, deadline)
+    found = await broker_configs(cluster, brokers, [MAX_TIMEOUT], deadline)
+    values: dict[int, int] = {}
+    errors = dict(found.errors)
+    for broker_id, configs in found.values.items():
+        one = configs.get(MAX_TIMEOUT)
+        text = (one and one.value) or ""
+        if text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= LARGEST_MS:
+            values[broker_id] = int(text)
+        else:
+            errors[broker_id] = ClientError(f"broker {broker_id} did not return its {MAX_TIMEOUT}")
+    return Results(values, errors)
 
 
 def settings(given_ms: int | None, allowed: Results[int, int]) -> tuple[rows.Setting, ...]:

@@ -51,20 +51,22 @@ async def list_offsets(
     return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
 
 
-async def offset_at(cluster: Cluster, partition: TopicPartition, timestamp: int, deadline: Deadline) -> int | None:
-    """The first offset of a partition with a timestamp of `timestamp` (epoch milliseconds) or later; None if there is
-    none. Raises ClientError.
+async def offsets_at(
+    cluster: Cluster, partitions: Iterable[TopicPartition], timestamp: int, deadline: Deadline
+) -> Results[TopicPartition, int | None]:
+    """The first offset of each partition with a timestamp of `timestamp` (epoch milliseconds) or later; None if there
+    is none.
 
     Args:
-        timestamp: epoch milliseconds.
+        partitions: each has an offset, None, or an error.
         deadline: of the whole call, with its retries.
     """
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
         return await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline)
 
-    found = (await drive(cluster, [partition], leaders(cluster, deadline), ask, deadline))[partition]
-    return found if found >= 0 else None
+    found = await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
+    return Results({place: at if at >= 0 else None for place, at in found.values.items()}, found.errors)
 
 
 async def _ask(

@@ -9,11 +9,8 @@ from collections.abc import Iterable, Iterator
 from kafkawire import rows
 from kafkawire.transactions.answers import (
     CHECKS,
-    ID_CHECKS,
     ID_IN_ITS_PARTITION,
-    MARKER_EPOCH,
-    ONE_OUTCOME,
-    PREPARE_COMPLETED,
+    OF_IDS,
     PRODUCER_ID_UNIQUE,
     REPLICAS_AGREE,
     Answer,
@@ -38,9 +35,6 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
 )
 from kafkawire.transactions.formatting import when
-
-#: What `__transaction_state` must be read for.
-_OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
 
 _NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
 _OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
@@ -262,7 +256,7 @@ def _without_steps(cluster: ClusterFacts) -> Iterator[Placed]:
     missing = cluster.has_transactions and not cluster.of_ids
     place = min(cluster.chosen, default=Place("", TRANSACTION_STATE, 0))
     for check in CHECKS:
-        if check in _OF_IDS and missing:
+        if check in OF_IDS and missing:
             why = (f"no partition of {TRANSACTION_STATE} was read",)
             yield Placed(place, Answer(check=check, not_checkable=1, lacked=why))
         elif check != REPLICAS_AGREE:

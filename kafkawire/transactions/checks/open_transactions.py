@@ -16,10 +16,10 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
-from kafkawire.transactions.case import GRACE_MS
+from kafkawire.transactions.case import GRACE_MS, Case
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_rules import begun_ms, state_name
-from kafkawire.transactions.copied_case import CaseContext, CopiedCase
+from kafkawire.transactions.copied_case import CaseContext
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.replay import last_stable_offset
@@ -41,7 +41,7 @@ class OpenTallies(dict[tuple[Place, str], Tally]):
         return (Placed(place, tally.answer()) for (place, _), tally in self.items())
 
 
-def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[CopiedCase, rows.Finding]]) -> Iterator[Placed]:
+def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[Case, rows.Finding]]) -> Iterator[Placed]:
     """The answers.
 
     Args:
@@ -58,7 +58,7 @@ def case_answers(cluster: ClusterFacts, judged: Iterable[tuple[CopiedCase, rows.
 
 def judge_opens(
     context: CaseContext,
-    judged: Iterable[tuple[CopiedCase, rows.Finding]],
+    judged: Iterable[tuple[Case, rows.Finding]],
     prepared: Iterable[Registration],
     tallies: OpenTallies,
 ) -> None:
@@ -77,7 +77,7 @@ def judge_opens(
         _prepared(context, record, stuck.get(record.transactional_id), tallies[record.place, PREPARE_COMPLETED])
 
 
-def _open(context: CaseContext, case: CopiedCase, finding: rows.Finding, tallies: OpenTallies) -> None:
+def _open(context: CaseContext, case: Case, finding: rows.Finding, tallies: OpenTallies) -> None:
     """An open transaction: noted, and checked by the rule that its verdict is about."""
     open_ = case.open
     place, offset, producer_id = open_.place, open_.start_offset, open_.producer_id
@@ -102,13 +102,13 @@ def _open(context: CaseContext, case: CopiedCase, finding: rows.Finding, tallies
         _late(context, case, finding, late)
 
 
-def _late(context: CaseContext, case: CopiedCase, finding: rows.Finding, late: Tally) -> None:
+def _late(context: CaseContext, case: Case, finding: rows.Finding, late: Tally) -> None:
     """A transaction that its coordinator holds. It counts from its record there: clients invent timestamps."""
     value = case.value
-    if finding.reason != "late" or value is None or case.owner is None:
+    if finding.reason != "late" or value is None:
         late.held += 1
         return
-    clock = context.clock_of(case.owner.newest.place)
+    clock = context.as_of if case.record_place is None else context.clock_of(case.record_place)
     assert clock is not None
     begun = begun_ms(value)
     over = clock - begun - value.transaction_timeout_ms

@@ -1,0 +1,66 @@
+"""`kafkawire audit --bootstrap-server`: the audit of a live cluster over the wire."""
+
+from __future__ import annotations
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli.formatting import printable
+from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.wait_reports import Counting
+from kafkawire.client import Admin, Search
+from kafkawire.client.diagnosis.log_reading import Load
+from kafkawire.client.diagnosis.reading_plan import ReadingPlan
+from kafkawire.client.diagnosis.search import FETCH_BYTES
+from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
+from kafkawire.transactions import Settings
+
+
+def audit_cluster(
+    bootstrap: str,
+    command_config: str | None,
+    settings: Settings,
+    timeout: float | None,
+    confirm_after: float,
+    topics: tuple[str, ...] | None,
+    since_ms: int | None,
+    load: tuple[int, int],
+    journal: str | None,
+) -> rows.Audit:
+    """The audit; what is read is announced on standard error, before it is.
+
+    Args:
+        bootstrap, command_config, timeout, confirm_after, topics: as of `txn find-hanging`.
+        settings: as of the audit of copied logs.
+        since_ms: from when on logs are read; None: from the oldest open transactions.
+        load: bytes a second, and partitions side by side. `journal`: path of a file to continue from.
+    """
+    wanted = WireAudit(
+        search=Search(
+            topics=topics,
+            max_timeout_ms=settings.max_timeout_ms,
+            confirm_after_s=confirm_after,
+            session_s=max(Search().session_s, confirm_after),
+            impact=True,
+            fetch_bytes=min(FETCH_BYTES, load[0]),
+            show_records=settings.show_records,
+            as_of=settings.as_of,
+            address=bootstrap,
+            command_config=command_config,
+        ),
+        settings=settings,
+        since_ms=since_ms,
+        load=Load(*load),
+        journal=journal,
+    )
+    counting = Counting("byte")
+
+    def announce(plan: ReadingPlan) -> None:
+        counting.total = plan.size or 0
+        typer.echo(f"note: {printable(str(plan))}", err=True)
+
+    async def ask(admin: Admin) -> rows.Audit:
+        advance = lambda size: counting.advance(size, counting.total)  # noqa: E731
+        return await audit(admin.cluster, wanted, announce=announce, progress=advance)
+
+    return with_admin(bootstrap, command_config, timeout, ask, counting)

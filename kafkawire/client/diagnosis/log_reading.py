@@ -1,0 +1,222 @@
+"""Reads stretches of partitions from their leaders into the facts that audits rest on, with a bounded load.
+
+A piece is fetched, summarized and dropped. Memory grows with the producers, transactional ids and ended transactions,
+not with the batches; the pieces in memory are as many as the partitions that are read side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.request_driver import drive
+from kafkawire.client.cluster.routing import leaders
+from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
+from kafkawire.client.diagnosis.reading_journal import Journal
+from kafkawire.client.errors import OFFSET_OUT_OF_RANGE, BrokerError, ClientError
+from kafkawire.client.results import Offsets, ProducerState, TopicPartition
+from kafkawire.client.rpc.fetch_batches import fetch
+from kafkawire.client.rpc.partition_offsets import list_offsets
+from kafkawire.transactions.part_scan import summarize_range
+from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
+from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
+
+_MOST, _LEAST = 8 << 20, 64 << 10
+_EMPTY_S = 0.1
+
+
+class Load(msgspec.Struct, frozen=True):
+    """The load on brokers: bytes a second of all partitions together; partitions side by side."""
+
+    bytes_per_s: int = 10_000_000
+    side_by_side: int = 4
+
+    @property
+    def piece(self) -> int:
+        """Bytes of a fetch: those of a second at most."""
+        return min(_MOST, max(_LEAST, self.bytes_per_s))
+
+
+class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a partition's log: offsets `[start, end)`.
+
+    Attributes:
+        leader: broker id, None where there is none.
+        offsets: of the partition; `end` is its high watermark. `producers`: whom its leader remembers.
+        size: bytes, as an estimate; None where the size of the log is not known.
+    """
+
+    place: TopicPartition
+    leader: int | None
+    start: int
+    offsets: Offsets
+    producers: tuple[ProducerState, ...] = ()
+    size: int | None = None
+
+    @property
+    def end(self) -> int:
+        return self.offsets.high_watermark
+
+
+class Pace:
+    """Spreads bytes over time: `took` returns when the next fetch may be sent."""
+
+    def __init__(self, bytes_per_s: int) -> None:
+        self._bytes_per_s = bytes_per_s
+        self._free = time.monotonic()
+
+    async def took(self, size: int) -> None:
+        now = time.monotonic()
+        self._free = max(self._free, now) + size / self._bytes_per_s
+        await asyncio.sleep(self._free - now)
+
+
+class LogReader:
+    """Reads stretches.
+
+    Args:
+        address: of the cluster, as findings and damage name it.
+        producer_expiration_ms, id_expiration_ms: settings, as of `Replica`.
+        progress: called with the number of bytes that were read since its last call.
+
+    Attributes:
+        errors: the partitions that were not read to the end, and why.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        address: str,
+        load: Load,
+        journal: Journal,
+        *,
+        producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        id_expiration_ms: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.errors: dict[TopicPartition, ClientError] = {}
+        self._cluster = cluster
+        self._address = address
+        self._piece = load.piece
+        self._pace = Pace(load.bytes_per_s)
+        self._side_by_side = asyncio.Semaphore(load.side_by_side)
+        self._journal = journal
+        self._expirations = producer_expiration_ms, id_expiration_ms
+        self._progress = progress or (lambda size: None)
+
+    async def read(self, stretches: Iterable[Stretch]) -> list[ReplicaFacts]:
+        """The facts of each stretch, in order."""
+        return list(await asyncio.gather(*map(self._one, stretches)))
+
+    async def _one(self, stretch: Stretch) -> ReplicaFacts:
+        async with self._side_by_side:
+            log = _Log(stretch, self._address, self._expirations)
+            offset = stretch.start
+            try:
+                while offset < stretch.end:
+                    offset = await self._next(log, offset)
+            except ClientError as error:
+                self.errors[stretch.place] = error
+            return log.merge.facts()
+
+    async def _next(self, log: _Log, offset: int) -> int:
+        """Reads the piece at an offset. Returns the offset behind it."""
+        place = log.stretch.place
+        known = self._journal.known(place, offset) if log.journaled else None
+        if known is not None:
+            summary, following = known
+            log.begin_at(summary.scan.first_offset)
+            log.partition.log.piece.skip(summary.scan.bytes)
+            again = log.merge.read_again
+            log.merge.take(0, summary)
+            return following if log.merge.read_again == again else log.restart()
+        data = await self._fetched(log.stretch, offset)
+        if isinstance(data, int):
+            return data
+        whole = data[: whole_batches(data)]
+        if not whole:
+            raise ClientError(f"{place}: nothing could be read at offset {offset}, below {log.stretch.end}")
+        log.begin_at(int.from_bytes(whole[:8], "big", signed=True))
+        piece = log.partition.log.piece
+        piece.follow(whole)
+        summary = await asyncio.to_thread(
+            summarize_range, log.partition.log, piece.start, piece.end, expiration_ms=self._expirations[0]
+        )
+        again = log.merge.read_again
+        log.merge.take(0, summary)  # where it does not fit, it reads the piece again
+        behind = summary.scan.following
+        if behind is None or behind <= offset:
+            raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.stretch.end}")
+        self._journal.add(place, offset, behind, summary if log.merge.read_again == again else None)
+        self._progress(len(data))
+        await self._pace.took(len(data))
+        return behind
+
+    async def _fetched(self, stretch: Stretch, offset: int) -> bytes | int:
+        """The bytes at an offset; or the new log start offset, where retention has deleted the offset."""
+        place = stretch.place
+        deadline = self._cluster.deadline()
+        known = {} if stretch.leader is None else {place: stretch.leader}
+
+        async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
+            found: dict[TopicPartition, int | ClientError] = {}
+            if known:  # the leader of the plan; afterwards the one of now
+                found[place] = known.pop(place)
+                return found
+            found.update(await leaders(self._cluster, deadline)(keys))
+            return found
+
+        async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, bytes | ClientError]:
+            data = await fetch(self._cluster, broker, place, offset, deadline, self._piece)
+            while not data and await deadline.sleep(_EMPTY_S):
+                data = await fetch(self._cluster, broker, place, offset, deadline, self._piece)
+            return {place: data}
+
+        try:
+            return (await drive(self._cluster, [place], route, ask, deadline))[place]
+        except BrokerError as error:
+            if error.code != OFFSET_OUT_OF_RANGE:
+                raise
+            start = (await list_offsets(self._cluster, [place], deadline))[place].log_start
+            if start <= offset:
+                raise
+            return start
+
+
+class _Log:
+    """A stretch while it is read.
+
+    Attributes:
+        journaled: pieces of an earlier reading may be taken.
+    """
+
+    def __init__(self, stretch: Stretch, address: str, expirations: tuple[int, int | None]) -> None:
+        self.stretch = stretch
+        self.journaled = True
+        self._address = address
+        self._expirations = expirations
+        self._begin(stretch.start)
+
+    def _begin(self, first: int) -> None:
+        stretch = self.stretch
+        self.partition = FetchedPartition(self._address, stretch.place, first, stretch.offsets, stretch.producers)
+        producers, ids = self._expirations
+        self.merge = ReplicaMerge(
+            Replica(self.partition, producer_expiration_ms=producers, id_expiration_ms=ids, impacts=False)
+        )
+
+    def begin_at(self, base_offset: int | None) -> None:
+        """Before the first piece: its first batch can begin below the requested offset."""
+        if not self.partition.log.piece.end and base_offset is not None and 0 <= base_offset < self.stretch.start:
+            self._begin(base_offset)
+
+    def restart(self) -> int:
+        """Begin anew without the pieces of an earlier reading, which do not fit what its leader remembers now. Returns
+        the offset to begin at."""
+        self.journaled = False
+        self._begin(self.stretch.start)
+        return self.stretch.start

@@ -1,0 +1,121 @@
+"""A file that makes the reading of logs resumable: a line for each piece that was read, with its summary."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections import defaultdict
+from typing import Self
+
+import msgspec
+
+from kafkawire.client.errors import ClientError
+from kafkawire.client.results import TopicPartition
+from kafkawire.transactions import part_summary
+from kafkawire.transactions.part_summary import PartSummary
+
+_FORMAT = 1
+
+
+class _Header(msgspec.Struct, frozen=True):
+    """The first line: what is read. A journal is of no use for anything else."""
+
+    format: int
+    cluster: str
+    since: int | None
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A piece: offsets `[first, next)`, and its summary, base64; None: it has to be read again."""
+
+    topic: str
+    partition: int
+    first: int
+    next: int
+    summary: str | None
+
+
+class Journal:
+    """The pieces that were read, by partition and first offset. Without a path nothing is kept.
+
+    Args:
+        path: of the file; it is created, or continued.
+        cluster: id of the cluster. `since`: epoch milliseconds, as given.
+
+    Raises:
+        ClientError: the file is no journal, or one of another reading.
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: str | None, cluster: str, since: int | None) -> None:
+        self._path = path
+        self._known: dict[TopicPartition, dict[int, _Line]] = defaultdict(dict)
+        self._file = None
+        if path is None:
+            return
+        header = _Header(_FORMAT, cluster, since)
+        end = self._read(path, header)
+        self._file = open(path, "ab")  # noqa: SIM115 (closed by the context)
+        self._file.truncate(end)
+        if not end:
+            self._write(header)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def _read(self, path: str, header: _Header) -> int:
+        """Reads the lines; returns where the last whole one ends."""
+        end = 0
+        try:
+            with open(path, "rb") as file:
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break
+                    if not end and msgspec.json.decode(line, type=_Header) != header:
+                        raise ClientError(f"{path}: of another cluster, or with another --since: give another file")
+                    if end:
+                        known = msgspec.json.decode(line, type=_Line)
+                        self._known[TopicPartition(known.topic, known.partition)][known.first] = known
+                    end += len(line)
+        except FileNotFoundError:
+            return 0
+        except msgspec.MsgspecError as error:
+            raise ClientError(f"{path}: at byte {end}: no journal of an audit ({error})") from None
+        return end
+
+    def _write(self, line: _Header | _Line) -> None:
+        if self._file is not None:
+            self._file.write(msgspec.json.encode(line) + b"\n")
+            self._file.flush()
+
+    def first(self, place: TopicPartition) -> int | None:
+        """The lowest offset of a partition that was read; None for none."""
+        return min(self._known.get(place, ()), default=None)
+
+    def known(self, place: TopicPartition, offset: int) -> tuple[PartSummary, int] | None:
+        """The piece that begins at an offset, and the offset behind it; None: it has to be read.
+
+        Raises:
+            ClientError: the line is damaged.
+        """
+        line = self._known.get(place, {}).get(offset)
+        if line is None or line.summary is None or line.next <= offset:
+            return None
+        try:
+            return part_summary.decode(base64.b64decode(line.summary, validate=True)), line.next
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise ClientError(f"{self._path}: the summary of {place} from offset {offset} on: {error}") from None
+
+    def add(self, place: TopicPartition, first: int, following: int, summary: PartSummary | None) -> None:
+        """Note a piece: offsets `[first, following)`. `summary` None: it has to be read again."""
+        text = None if summary is None else base64.b64encode(part_summary.encode(summary)).decode()
+        self._write(_Line(*place, first, following, text))
+
+    def remove(self) -> None:
+        """Delete the file: all was read."""
+        if self._path is not None:
+            os.remove(self._path)
