@@ -8,6 +8,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
+from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
 from kafkawire.rows.impacts import GroupLag, HeldCompaction, Impact, OffsetRange, TransactionData, TransactionRecord
 from kafkawire.rows.logs import (
     LOG_ROWS,
@@ -32,6 +33,7 @@ __all__ = [
     "Check",
     "CheckAnswer",
     "Checkpoint",
+    "Checkup",
     "Columns",
     "Coverage",
     "DamageRow",
@@ -42,6 +44,7 @@ __all__ = [
     "GroupLag",
     "HeaderRow",
     "HeldCompaction",
+    "IdCensus",
     "Impact",
     "Index",
     "Json",
@@ -51,8 +54,10 @@ __all__ = [
     "Omitted",
     "Outcome",
     "Poll",
+    "ProducerCensus",
     "PropertyRow",
     "RecordRow",
+    "Risk",
     "Row",
     "RowOrigin",
     "Setting",

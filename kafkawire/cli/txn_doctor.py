@@ -1,0 +1,179 @@
+"""`kafkawire txn doctor`: what in a cluster invites hanging transactions, loss of data or trouble of coordinators."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli import output
+from kafkawire.cli.arguments import MINUTE_MS, check_minutes
+from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
+from kafkawire.cli.findings import chosen_format, say
+from kafkawire.cli.formatting import brief, counted
+from kafkawire.cli.output import Format
+from kafkawire.cli.table import View, Views
+from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, with_admin
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin
+
+#: Lines of the census that a table shows; json has all.
+_MOST = 20
+
+
+class ProducerLine(output.CommandRow, frozen=True, kw_only=True):
+    """Of the producers of a partition, as a line of the table."""
+
+    topic: str
+    partition: int
+    producer_ids: int
+    open: int
+    memory: str
+    first_expires: str
+    last_expires: str
+
+
+class IdLine(output.CommandRow, frozen=True, kw_only=True):
+    """Of the transactional ids of a pattern, as a line of the table."""
+
+    pattern: str
+    ids: int
+    states: str
+    memory: str
+    first_expires: str
+    last_expires: str
+
+
+_VIEWS: Views = {
+    ProducerLine: View(columns=ProducerLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
+    IdLine: View(columns=IdLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
+}
+
+
+def doctor(
+    bootstrap: BootstrapOption,
+    delivery_timeout: Annotated[
+        int,
+        typer.Option("--delivery-timeout", min=1, metavar="MS", help="delivery.timeout.ms of the producers."),
+    ] = 120_000,
+    client_pause: Annotated[
+        int,
+        typer.Option(
+            "--client-pause",
+            min=1,
+            callback=check_minutes,
+            metavar="MINUTES",
+            help="The longest time for which a running client may be idle.",
+        ),
+    ] = 1440,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.FormatOption = None,
+    wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
+) -> None:
+    """Find settings and states of a cluster that invite hanging transactions, loss of data or trouble of coordinators.
+
+    With a census of producer ids by partition and of transactional ids by pattern. Nothing is changed. Exit code 3:
+    something was found; 4: nothing was found, but not everything could be read; 5: both.
+
+    \b
+    A cluster whose jobs run once a week:
+      kafkawire txn doctor --bootstrap-server 127.0.0.1:9092 --client-pause 10080
+    """
+    from kafkawire.client.diagnosis.doctor import examine
+
+    async def ask(admin: Admin) -> rows.Checkup:
+        pause_ms = client_pause * MINUTE_MS
+        return await examine(admin.cluster, delivery_timeout_ms=delivery_timeout, pause_ms=pause_ms)
+
+    found = with_admin(bootstrap, command_config, timeout, ask)
+    chosen = chosen_format(format)
+    if chosen is Format.table:
+        _print_table(found, wide=wide, no_cut=no_cut)
+    elif chosen is Format.json:
+        output.print_json(found)
+    elif chosen is Format.csv:
+        output.print_rows(found.risks, [rows.Risk], format=chosen)
+    else:
+        lines = (*found.risks, *found.producers, *found.transactional_ids, found.outcome)
+        output.print_rows(lines, [rows.Risk, rows.ProducerCensus, rows.IdCensus, rows.Outcome], format=chosen)
+    _end(found.outcome)
+
+
+def _end(outcome: rows.Outcome) -> None:
+    """Raises the command's exit."""
+    if not outcome.complete:
+        first, more = outcome.missing[0], len(outcome.missing) - 1
+        typer.echo(f"incomplete: {brief(first)}{f' (and {more} more)' if more else ''}", err=True)
+    if outcome.found:
+        raise typer.Exit(FOUND if outcome.complete else FOUND_INCOMPLETE)
+    if not outcome.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:
+    from kafkawire.transactions.formatting import when
+
+    brokers, partitions = counted(len(found.brokers), "broker"), counted(found.partitions, "partition")
+    say(f"{brokers}, {partitions}, {counted(len(found.checks), 'check')}, as of {when(found.as_of)}.")
+    if not found.risks:
+        say("Nothing was found." if found.outcome.complete else "Nothing was found, but not everything was read.")
+    for risk in found.risks:
+        say("")
+        say(f"{risk.subject}: {risk.setting} is {risk.value} ({risk.check})")
+        say(f"  - {risk.why}{f' ({risk.source})' if risk.source else ''}")
+        say(f"  => {risk.action}")
+    for title, noun, lines in (
+        ("Producer ids", "partition", [_producers(row) for row in found.producers]),
+        ("Transactional ids", "pattern", [_ids(row) for row in found.transactional_ids]),
+    ):
+        if lines:
+            say("")
+            shown = f", the {_MOST} largest" if len(lines) > _MOST else ""
+            say(f"{title} ({counted(len(lines), noun)}{shown}; memory is an estimate):")
+            sys.stdout.flush()
+            output.print_rows(
+                lines[:_MOST], [type(lines[0])], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
+            )
+    if found.hidden:
+        say("")
+        say("Not read:")
+        for sentence in found.hidden:
+            say(f"  - {sentence}")
+
+
+def _producers(row: rows.ProducerCensus) -> ProducerLine:
+    return ProducerLine(
+        topic=row.topic,
+        partition=row.partition,
+        producer_ids=row.producer_ids,
+        open=row.open,
+        memory=_kilobytes(row.memory_bytes),
+        first_expires=_time(row.first_expires),
+        last_expires=_time(row.last_expires),
+    )
+
+
+def _ids(row: rows.IdCensus) -> IdLine:
+    return IdLine(
+        pattern=row.pattern,
+        ids=row.ids,
+        states=", ".join(f"{state} {number}" for state, number in row.states.items()),
+        memory=_kilobytes(row.memory_bytes),
+        first_expires=_time(row.first_expires),
+        last_expires=_time(row.last_expires),
+    )
+
+
+def _time(timestamp: int | None) -> str:
+    from kafkawire.transactions.formatting import when
+
+    return "" if timestamp is None else when(timestamp)
+
+
+def _kilobytes(size: int) -> str:
+    return f"{size / 1000:,.1f} kB"

@@ -1,0 +1,273 @@
+"""What `txn doctor` looks for in what was read of a cluster: settings and states that invite trouble. Pure functions;
+`doctor_checks` has the reasons."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from kafkawire import rows
+from kafkawire.client.results import PartitionInfo, TopicPartition
+from kafkawire.client.rpc.cluster_state import Features, Quorum
+from kafkawire.client.rpc.configs import Configs, ConfigValue
+from kafkawire.client.rpc.log_dirs import LogDirs
+from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.formatting import count, duration, some
+
+OFFSETS = "__consumer_offsets"
+FEATURE, WANTED_LEVEL = "transaction.version", 2
+MAX_TIMEOUT, ID_EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+_MIN_ISR, UNCLEAN, _CLEANUP = "min.insync.replicas", "unclean.leader.election.enable", "cleanup.policy"
+TOPIC_SETTINGS = (_MIN_ISR, UNCLEAN, _CLEANUP)
+_DAY_MS = 86_400_000
+_REPLICAS = 3
+_HOT, _FEW = 2.0, 4
+_LAG_MS = 30_000
+_PRODUCERS, _IDS, _RANDOM_IDS = 10_000, 10_000, 100
+_NAMED = 5
+_INTEGER = re.compile(r"-?[0-9]{1,19}")
+
+
+class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read of a cluster; what could not be is empty or None.
+
+    Attributes:
+        brokers: settings by broker id. `topics`: settings by name.
+        delivery_timeout_ms: delivery.timeout.ms of producers. `pause_ms`: how long a client may pause.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionInfo]
+    broker_ids: tuple[int, ...]
+    brokers: Mapping[int, Configs] = {}
+    topics: Mapping[str, Configs] = {}
+    features: Features | None = None
+    log_dirs: Mapping[int, LogDirs] = {}
+    quorum: Quorum | None = None
+    producers: tuple[rows.ProducerCensus, ...] = ()
+    ids: tuple[rows.IdCensus, ...] = ()
+    delivery_timeout_ms: int = 120_000
+    pause_ms: int = _DAY_MS
+
+    def of_topic(self, topic: str) -> list[PartitionInfo]:
+        return [info for place, info in self.partitions.items() if place.topic == topic]
+
+    def number(self, name: str, default: int) -> int:
+        """A setting, the greatest where brokers differ; the default where none has it."""
+        found = (_number(configs.get(name)) for configs in self.brokers.values())
+        return max((value for value in found if value is not None), default=default)
+
+
+class Symptom(NamedTuple):
+    """What a check found: whose setting or state, its name, its value."""
+
+    subject: str
+    setting: str
+    value: str
+
+
+def _number(value: ConfigValue | None) -> int | None:
+    return None if value is None else _int(value.value or "")
+
+
+def _int(text: str) -> int | None:
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+# Settings of brokers -------------------------------------------------------------------------------------------------
+
+
+def broker_setting(name: str, bad: Callable[[ClusterState, str], bool]) -> Callable[[ClusterState], Iterator[Symptom]]:
+    """The brokers whose value of a setting is bad; those with one value are named together."""
+
+    def find(state: ClusterState) -> Iterator[Symptom]:
+        values: dict[str, list[int]] = {}
+        for broker, configs in sorted(state.brokers.items()):
+            one = configs.get(name)
+            if one is not None and one.value is not None and bad(state, one.value):
+                values.setdefault(one.value, []).append(broker)
+        for value, brokers in values.items():
+            yield Symptom(_named("broker", list(map(str, brokers))), name, _readable(name, value))
+
+    return find
+
+
+def equals(wanted: str) -> Callable[[ClusterState, str], bool]:
+    return lambda state, value: value == wanted
+
+
+def above(most: int) -> Callable[[ClusterState, str], bool]:
+    return lambda state, value: (number := _int(value)) is not None and number > most
+
+
+def below(least: Callable[[ClusterState], int]) -> Callable[[ClusterState, str], bool]:
+    return lambda state, value: (number := _int(value)) is not None and number < least(state)
+
+
+def _readable(name: str, value: str) -> str:
+    number = _int(value) if name.endswith(".ms") else None
+    return value if number is None else f"{value} ({duration(number)})"
+
+
+def _named(noun: str, names: list[str]) -> str:
+    return f"{noun}{'s' * (len(names) > 1)} {some(names, _NAMED)}"
+
+
+_ALIKE = (
+    MAX_TIMEOUT,
+    ID_EXPIRATION,
+    PRODUCER_EXPIRATION,
+    "transaction.partition.verification.enable",
+    UNCLEAN,
+)
+
+
+def different_settings(state: ClusterState) -> Iterator[Symptom]:
+    for name in _ALIKE:
+        values: dict[str, list[str]] = {}
+        for broker, configs in sorted(state.brokers.items()):
+            if name in configs and configs[name].value is not None:
+                values.setdefault(configs[name].value or "", []).append(str(broker))
+        if len(values) > 1:
+            text = "; ".join(f"{_named('broker', brokers)}: {value}" for value, brokers in values.items())
+            yield Symptom("the cluster", name, text)
+
+
+# The feature, topics, replicas ---------------------------------------------------------------------------------------
+
+
+def low_level(state: ClusterState) -> Iterator[Symptom]:
+    if state.features is None:
+        return
+    level = state.features.finalized.get(FEATURE, 0)
+    if level < WANTED_LEVEL:
+        most = state.features.supported.get(FEATURE, 0)
+        supported = f"the brokers support {most}" if most else "the brokers' release does not have it"
+        yield Symptom("the cluster", FEATURE, f"{level} ({supported})")
+
+
+def too_few_replicas(state: ClusterState) -> Iterator[Symptom]:
+    wanted = min(_REPLICAS, len(state.broker_ids))
+    for topic in (TRANSACTION_STATE, OFFSETS):
+        least = min((len(info.replicas) for info in state.of_topic(topic)), default=None)
+        if least is not None and least < wanted:
+            yield Symptom(f"topic {topic}", "replication factor", str(least))
+
+
+def single_replicas(state: ClusterState) -> Iterator[Symptom]:
+    if len(state.broker_ids) < _REPLICAS:
+        return
+    single = sorted({place.topic for place, info in state.partitions.items() if len(info.replicas) == 1})
+    single = [topic for topic in single if topic not in (TRANSACTION_STATE, OFFSETS)]
+    if single:
+        yield Symptom(_named("topic", single), "replication factor", "1")
+
+
+def insync_replicas(
+    bad: Callable[[int, int], bool], wanted: Callable[[str], bool]
+) -> Callable[[ClusterState], Iterator[Symptom]]:
+    """Topics whose min.insync.replicas is bad, as a function of it and of the number of replicas."""
+
+    def find(state: ClusterState) -> Iterator[Symptom]:
+        found: dict[str, list[str]] = {}
+        for topic, configs in sorted(state.topics.items()):
+            least = _number(configs.get(_MIN_ISR))
+            replicas = max((len(info.replicas) for info in state.of_topic(topic)), default=0)
+            if wanted(topic) and least is not None and replicas and bad(least, replicas):
+                found.setdefault(f"{least} of {count(replicas, 'replica')}", []).append(topic)
+        for value, topics in found.items():
+            yield Symptom(_named("topic", topics), _MIN_ISR, value)
+
+    return find
+
+
+def unclean_topics(state: ClusterState) -> Iterator[Symptom]:
+    of_brokers = any((one := configs.get(UNCLEAN)) and one.value == "true" for configs in state.brokers.values())
+    topics = [
+        topic
+        for topic, configs in sorted(state.topics.items())
+        if (one := configs.get(UNCLEAN)) and one.value == "true"
+    ]
+    if topics and not of_brokers:
+        yield Symptom(_named("topic", topics), UNCLEAN, "true")
+
+
+def deleting_cleanup(state: ClusterState) -> Iterator[Symptom]:
+    for topic in (TRANSACTION_STATE, OFFSETS):
+        policy = state.topics.get(topic, {}).get(_CLEANUP)
+        if policy is not None and policy.value not in (None, "compact"):
+            yield Symptom(f"topic {topic}", _CLEANUP, policy.value or "")
+
+
+def other_partition_count(state: ClusterState) -> Iterator[Symptom]:
+    there = len(state.of_topic(TRANSACTION_STATE))
+    setting = "transaction.state.log.num.partitions"
+    configured = {_number(configs.get(setting)) for configs in state.brokers.values()} - {None, there}
+    for number in sorted(one for one in configured if one is not None and there):
+        yield Symptom("brokers", setting, f"{number}, and the topic has {there}")
+
+
+def _places(state: ClusterState, bad: Callable[[PartitionInfo], bool], setting: str) -> Iterator[Symptom]:
+    found = [str(place) for place, info in sorted(state.partitions.items()) if bad(info)]
+    if found:
+        yield Symptom(_named("partition", found), setting, str(len(found)))
+
+
+def without_leader(state: ClusterState) -> Iterator[Symptom]:
+    return _places(state, lambda info: info.leader is None, "partitions without a leader")
+
+
+def under_replicated(state: ClusterState) -> Iterator[Symptom]:
+    return _places(
+        state,
+        lambda info: info.leader is not None and len(info.in_sync) < len(info.replicas),
+        "partitions with replicas that are not in sync",
+    )
+
+
+def hot_coordinators(state: ClusterState) -> Iterator[Symptom]:
+    leaders = Counter(info.leader for info in state.of_topic(TRANSACTION_STATE) if info.leader is not None)
+    total, brokers = sum(leaders.values()), len(state.broker_ids)
+    for broker, led in leaders.items():
+        if brokers > 1 and led >= _FEW and led > _HOT * total / brokers:
+            yield Symptom(f"broker {broker}", f"partitions of {TRANSACTION_STATE} that it leads", f"{led} of {total}")
+
+
+def offline_dirs(state: ClusterState) -> Iterator[Symptom]:
+    for broker, dirs in sorted(state.log_dirs.items()):
+        for path, error in sorted(dirs.failed.items()):
+            yield Symptom(f"broker {broker}", "log.dirs", f"{path}: {error.name}")
+
+
+def few_voters(state: ClusterState) -> Iterator[Symptom]:
+    if state.quorum is not None and len(state.quorum.voters) < _REPLICAS <= len(state.broker_ids):
+        yield Symptom("the controllers", "voters of the quorum", str(len(state.quorum.voters)))
+
+
+def voters_behind(state: ClusterState) -> Iterator[Symptom]:
+    voters = () if state.quorum is None else state.quorum.voters
+    newest = max((voter.caught_up for voter in voters), default=-1)
+    for voter in voters:
+        if newest >= 0 and newest - voter.caught_up > _LAG_MS:
+            since = "never" if voter.caught_up < 0 else f"{duration(newest - voter.caught_up)} ago"
+            yield Symptom(f"controller {voter.node_id}", "last caught up", since)
+
+
+# Leaks ---------------------------------------------------------------------------------------------------------------
+
+
+def producer_leak(state: ClusterState) -> Iterator[Symptom]:
+    for row in state.producers:
+        if row.producer_ids > _PRODUCERS:
+            yield Symptom(f"partition {row.topic}-{row.partition}", "producer ids", f"{row.producer_ids:,}")
+
+
+def id_leak(state: ClusterState) -> Iterator[Symptom]:
+    for row in state.ids:
+        random = any(part in row.pattern for part in ("<uuid>", "<hex>", "<n+>"))
+        if row.ids > (_RANDOM_IDS if random else _IDS):
+            yield Symptom(f"transactional ids {row.pattern}", "ids", f"{row.ids:,}, such as {row.example}")
