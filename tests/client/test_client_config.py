@@ -71,7 +71,7 @@ def test_reads_the_login_of_each_mechanism() -> None:
     ("mechanism", "jaas", "more", "sentence"),
     [
         ("GSSAPI", PLAIN, {}, "Kerberos"),
-        ("AWS_MSK_IAM", None, {}, "a cloud's own login"),
+        ("AWS_MSK_IAM", None, {}, "AWS_MSK_IAM: a names no AWS region: set AWS_REGION"),
         ("BOGUS", PLAIN, {}, "'BOGUS' is none of PLAIN, SCRAM"),
         ("PLAIN", None, {}, "sasl.jaas.config is missing"),
         ("PLAIN", SCRAM, {}, "PLAIN needs PlainLoginModule, and it names ScramLoginModule"),

@@ -7,14 +7,16 @@ is ignored silently. Properties of producers and consumers have no effect. Names
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.transport.java_properties import Jaas, parse_jaas, parse_properties
 from kafkawire.client.transport.property_names import check
-from kafkawire.client.transport.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, TokenSource
+from kafkawire.client.transport.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, MskLogin, TokenSource
 from kafkawire.client.transport.tls import Tls
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -22,8 +24,11 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: SASL mechanisms that are not supported -> what to do.
 _OTHER_LOGINS = {
     "GSSAPI": "Kerberos (GSSAPI) is not supported: use a listener with SCRAM, OAUTHBEARER or client certificates",
-    "AWS_MSK_IAM": "AWS_MSK_IAM is a cloud's own login: use MSK's SCRAM or mutual TLS, or OAUTHBEARER with a token",
 }
+#: Amazon MSK's login of Java clients; its brokers take the same signature as a token of OAUTHBEARER.
+_MSK, _MSK_CLASSES = "AWS_MSK_IAM", "software.amazon.msk.auth.iam."
+_MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$")
+_REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
 #: Digits of a port or a time: Python refuses to parse numbers with thousands of digits.
 _MOST_DIGITS = 20
@@ -70,9 +75,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         protocol = given.get("security.protocol", "PLAINTEXT").upper()
         if protocol not in PROTOCOLS:
             raise ConfigError(f"security.protocol: {protocol!r} is none of {', '.join(PROTOCOLS)}")
-        credentials, tokens = _login(given) if protocol.startswith("SASL") else (None, None)
+        addresses = parse_addresses(bootstrap)
+        credentials, tokens = _login(given, addresses) if protocol.startswith("SASL") else (None, None)
         return cls(
-            bootstrap=parse_addresses(bootstrap),
+            bootstrap=addresses,
             credentials=credentials,
             tokens=tokens,
             tls=Tls.of(given) if protocol.endswith("SSL") else None,
@@ -119,11 +125,17 @@ def parse_addresses(text: str) -> tuple[tuple[str, int], ...]:
 # Logins --------------------------------------------------------------------------------------------------------------
 
 
-def _login(given: Mapping[str, str]) -> tuple[Credentials | None, TokenSource | None]:
+def _login(
+    given: Mapping[str, str], bootstrap: Iterable[tuple[str, int]]
+) -> tuple[Credentials | None, TokenSource | None]:
     mechanism = given.get("sasl.mechanism", "GSSAPI")
     if mechanism in _OTHER_LOGINS:
         default = "" if "sasl.mechanism" in given else " (the default where sasl.mechanism is not given)"
         raise ConfigError(f"sasl.mechanism{default}: {_OTHER_LOGINS[mechanism]}")
+    if mechanism == _MSK or (
+        mechanism == OAUTHBEARER and given.get("sasl.login.callback.handler.class", "").startswith(_MSK_CLASSES)
+    ):
+        return None, TokenSource(msk=_msk(given, [host for host, _ in bootstrap]))
     if mechanism not in MECHANISMS:
         raise ConfigError(f"sasl.mechanism: {mechanism!r} is none of {', '.join(MECHANISMS)}")
     for key in ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class"):
@@ -175,6 +187,21 @@ def _tokens(given: Mapping[str, str], jaas: Jaas) -> TokenSource:
         raise ConfigError("OAUTHBEARER needs clientId and clientSecret in sasl.jaas.config")
     scope = options.get("scope") or given.get("sasl.oauthbearer.scope") or None
     return TokenSource(url=url, client_id=client_id, client_secret=secret, scope=scope)
+
+
+def _msk(given: Mapping[str, str], hosts: Sequence[str]) -> MskLogin:
+    """The options of AWS's login modules; the region is in the names of MSK's brokers, or in the environment."""
+    options = parse_jaas(given["sasl.jaas.config"]).options if "sasl.jaas.config" in given else {}
+    named = (found[1] for host in hosts if (found := _MSK_HOST.search(host)))
+    region = next(named, None) or next((os.environ[name] for name in _REGION_VARIABLES if os.environ.get(name)), None)
+    if region is None:
+        raise ConfigError(f"{_MSK}: {hosts[0]} names no AWS region: set {_REGION_VARIABLES[0]}")
+    return MskLogin(
+        region=region,
+        profile=options.get("awsProfileName", ""),
+        role=options.get("awsRoleArn", ""),
+        session=options.get("awsRoleSessionName") or "kafkawire",
+    )
 
 
 def _milliseconds(given: Mapping[str, str], key: str, default: int) -> float:

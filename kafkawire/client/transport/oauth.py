@@ -1,4 +1,5 @@
-"""OAUTHBEARER tokens: from a file, or from an endpoint by the client credentials grant (RFC 6749, 4.4; KIP-768)."""
+"""OAUTHBEARER tokens: from a file, from an endpoint by the client credentials grant (RFC 6749, 4.4; KIP-768), or signed
+with AWS credentials for Amazon MSK."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ import urllib.request
 from http.client import HTTPException
 
 from kafkawire.client.errors import AuthenticationError, ConfigError
-from kafkawire.client.transport.sasl import TokenSource
+from kafkawire.client.transport.sasl import MskLogin, TokenSource
+from kafkawire.errors import MissingExtraError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MAX_ANSWER = 1 << 20
@@ -28,6 +30,8 @@ def get_token(source: TokenSource, timeout_s: float) -> str:
         return source.token
     if source.file is not None:
         return _from_file(source.file)
+    if source.msk is not None:
+        return _from_aws(source.msk)
     return _from_endpoint(source, timeout_s)
 
 
@@ -78,6 +82,28 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
     if not isinstance(token, str) or not token:
         raise AuthenticationError(source.url, "the token endpoint's answer has no access_token")
     return token
+
+
+def _from_aws(login: MskLogin) -> str:
+    """A signed request that MSK takes as a token, by the package that AWS publishes."""
+    try:
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
+    except ImportError:
+        raise MissingExtraError("AWS_MSK_IAM", "msk") from None
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        if login.role:
+            token, _ = Signer.generate_auth_token_from_role_arn(login.region, login.role, login.session)
+        elif login.profile:
+            token, _ = Signer.generate_auth_token_from_profile(login.region, login.profile)
+        else:
+            token, _ = Signer.generate_auth_token(login.region)
+    except AttributeError:  # the signer does not look whether there are any
+        raise AuthenticationError(f"AWS in {login.region}", "no AWS credentials were found") from None
+    except (BotoCoreError, ClientError, ValueError) as error:
+        raise AuthenticationError(f"AWS in {login.region}", f"no token could be signed: {error}") from None
+    return str(token)
 
 
 def unsecured_token(subject: str) -> str:

@@ -30,8 +30,21 @@ class SaslError(KafkaWireError):
     """A message of the broker is invalid, or one of the client cannot be sent."""
 
 
+class MskLogin(msgspec.Struct, frozen=True, kw_only=True):
+    """A login to Amazon MSK with IAM: AWS's default credentials, those of a profile, or a role that is assumed.
+
+    Attributes:
+        region: of the cluster, "us-east-1". `session`: name of the role's session.
+    """
+
+    region: str
+    profile: str = ""
+    role: str = ""
+    session: str = "kafkawire"
+
+
 class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The source of OAUTHBEARER tokens: a token, a file with one, or an endpoint (client credentials).
+    """The source of OAUTHBEARER tokens: a token, a file with one, an endpoint (client credentials), or AWS's signer.
 
     Attributes:
         url: of the token endpoint; https, or http on loopback.
@@ -43,6 +56,7 @@ class TokenSource(msgspec.Struct, frozen=True, kw_only=True):
     client_id: str = ""
     client_secret: str = ""
     scope: str | None = None
+    msk: MskLogin | None = None
 
     def __repr__(self) -> str:
         return f"TokenSource(file={self.file!r}, url={self.url!r}, client_id={self.client_id!r})"
