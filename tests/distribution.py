@@ -21,7 +21,20 @@ SHARED = {
     # These start Spark for themselves.
     "lake": ("tests/spark/test_spark_lake.py",),
     "clusters": ("tests/spark/test_spark_on_clusters.py",),
-    "spark": ("tests/spark/", "tests/cli/test_cli_audit.py"),
+    # Two sessions of Spark: one alone would be busy when all other workers have ended.
+    "spark jobs": (
+        "tests/cli/test_cli_audit.py",
+        "tests/spark/test_spark_audit",
+        "tests/spark/test_spark_examples.py",
+        "tests/spark/test_spark_fleet_listing.py",
+        "tests/spark/test_spark_jobs.py",
+        "tests/spark/test_spark_lake_outcomes.py",
+        "tests/spark/test_spark_own_message.py",
+        "tests/spark/test_spark_replica_listing.py",
+        "tests/spark/test_spark_transaction_table.py",
+        "tests/spark/test_spark_violation_table.py",
+    ),
+    "spark": ("tests/spark/",),
     "broker": (
         "tests/cli/test_cli_txn.py",
         "tests/cli/test_cli_txn_stock.py",
