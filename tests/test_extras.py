@@ -24,6 +24,7 @@ NEEDED = {
     "kafkawire.records.columns": "arrow",
     "kafkawire.records.arrow": "arrow",
     "kafkawire.logdir.arrow_columns": "arrow",
+    "kafkawire.offsets": "arrow",
     "kafkawire.rows.arrow": "arrow",
     "kafkawire.transactions.local_audit": "arrow",
     "kafkawire.spark": "spark",

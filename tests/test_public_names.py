@@ -22,9 +22,10 @@ pytestmark = pytest.mark.slow
 #: Modules that docs/stability.md names. The messages of `messages` follow their schemas; their base classes are here.
 MODULES = (
     "kafkawire", "kafkawire.capture", "kafkawire.client", "kafkawire.errors", "kafkawire.frames",
-    "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.records", "kafkawire.report",
-    "kafkawire.rows", "kafkawire.runtime", "kafkawire.spark", "kafkawire.testing", "kafkawire.transactions",
-    "kafkawire.versions", "kafkawire.visit", "kafkawire.wire.codec_names", "kafkawire.wire.columns",
+    "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.offsets",
+    "kafkawire.records", "kafkawire.report", "kafkawire.rows", "kafkawire.runtime", "kafkawire.spark",
+    "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.visit",
+    "kafkawire.wire.codec_names", "kafkawire.wire.columns",
 )  # fmt: skip
 
 

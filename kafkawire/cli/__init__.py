@@ -31,7 +31,7 @@ from kafkawire.cli.interrupt import TerminationSignal
 from kafkawire.cli.usage_errors import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
-COMMANDS = ("decode", "encode", "capture", "dump", "audit", "txn", "schema", "mock")
+COMMANDS = ("decode", "encode", "capture", "dump", "explain", "audit", "txn", "schema", "mock")
 
 #: Base class of the errors of arguments and options; typer exports no name for it.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -35,6 +35,7 @@ from kafkawire.cli.table import View, Views
 from kafkawire.cli.txn_options import ConfigOption, ConfirmOption, ShowRecordsOption, TimeoutOption, TopicOption
 
 if TYPE_CHECKING:
+    from kafkawire.offsets import Replica
     from kafkawire.transactions import Settings
 
 
@@ -216,6 +217,14 @@ def audit(
     ] = SaveMode.errorifexists,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     show_records: ShowRecordsOption = 0,
+    explained: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--explain",
+            metavar="TOPIC-PARTITION",
+            help="Show the offsets of this partition in the report, too; repeatable.",
+        ),
+    ] = None,
     format: output.FormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
@@ -257,8 +266,11 @@ def audit(
             raise typer.BadParameter(f"{option} needs --engine spark")
     if jobs is not None and engine is not AuditEngine.local:
         raise typer.BadParameter("--jobs needs --engine local: on Spark, --master sets how many cores a job has")
+    if explained and (report is None or engine is not AuditEngine.local or bootstrap is not None):
+        raise typer.BadParameter("--explain needs --report, log directories and --engine local")
     spark_conf = dict(map(_setting, conf or ()))
     check_log_output(report, paths, "--report")
+    replicas = _replicas(paths, explained or (), tier_key or ())
     settings = Settings(
         as_of=as_of,
         max_timeout_ms=_milliseconds(max_transaction_timeout),
@@ -283,7 +295,7 @@ def audit(
         if bootstrap is None and not result.read.partitions:
             raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")
         if page is not None:
-            page.write(_html(result))
+            page.write(_html(result, replicas))
     if report != "-":
         chosen = chosen_format(format)
         if chosen is Format.table:
@@ -433,7 +445,31 @@ def _line(finding: rows.Finding, several: bool) -> OpenTransaction:
     )
 
 
-def _html(audit: rows.Audit) -> bytes:
+def _html(audit: rows.Audit, replicas: Sequence[Replica]) -> bytes:
     from kafkawire import report
 
-    return report.render(audit).encode()
+    if not replicas:
+        return report.render(audit).encode()
+    from kafkawire import offsets
+
+    return report.render(audit, (row for one in replicas for row in offsets.explain(one))).encode()
+
+
+def _replicas(paths: Sequence[str], names: Sequence[str], tier_keys: Sequence[str]) -> list[Replica]:
+    """The replicas of the partitions whose offsets the report shows."""
+    if not names:
+        return []
+    from kafkawire import logdir, offsets
+    from kafkawire.logdir.file_names import partition_name
+
+    directory = logdir.open(*paths, tier_keys=tier_keys)
+    found: list[Replica] = []
+    for name in names:
+        named = partition_name(name)
+        if named is None or named.state:
+            raise typer.BadParameter(f"{name!r} is no partition, such as orders-0", param_hint="--explain")
+        try:
+            found += offsets.replicas(directory, named.topic, named.partition)
+        except LookupError as error:
+            raise typer.BadParameter(str(error.args[0]), param_hint="--explain") from None
+    return found

@@ -50,7 +50,8 @@ _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
 
 #: Fields that are times: epoch milliseconds are shown as ISO 8601. They are never shortened, nor are numbers.
 _TIMES = frozenset(
-    {"time", "timestamp", "last_timestamp", "marker_timestamp", "LastTimestamp", "CurrentTransactionStartTimeMs"}
+    {"time", "timestamp", "first_timestamp", "last_timestamp", "marker_timestamp", "last_update_timestamp"}
+    | {"LastTimestamp", "CurrentTransactionStartTimeMs"}
 )
 
 #: Width of a table that is not folded: of --wide, and of files and pipes where COLUMNS is not set.

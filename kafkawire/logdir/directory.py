@@ -35,6 +35,7 @@ PROPERTIES = "meta.properties"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANED = "cleaner-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 
 _READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
     PROPERTIES: properties,
@@ -107,6 +108,11 @@ class BrokerDirectory:
         """The offsets up to which compaction has come, of the partitions that were compacted."""
         return self._offsets(CLEANED)
 
+    @cached_property
+    def recovery_points(self) -> dict[tuple[str, int], int]:
+        """The offsets up to which logs were on disk for certain."""
+        return self._offsets(RECOVERY_POINTS)
+
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
         lines = self._entries(name)
         return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, CheckpointLine)}
@@ -120,7 +126,9 @@ class BrokerDirectory:
                 data = b""
             except OSError as error:
                 data = Damage(0, "unreadable", error.strerror or str(error))
-            self._read[name] = (data,) if isinstance(data, Damage) else tuple(_READERS[name](data))
+            self._read[name] = (
+                (data,) if isinstance(data, Damage) else tuple(_READERS.get(name, offset_checkpoint)(data))
+            )
         return self._read[name]
 
 

@@ -160,9 +160,9 @@ def join(
         if known is not None and known.end >= 0:
             end = known.end + 1
         else:
-            end, certain = _end(file)
+            end, certain = copied_end(file)
             unknown += [] if certain else [file]
-        left_at = leaves_lineage(_epochs(file), lineage, base)
+        left_at = leaves_lineage(copied_epochs(file), lineage, base)
         if left_at is not None and left_at < end:
             end, file = left_at, replace(file, limit=_position(file, left_at))
         if end > base:
@@ -220,7 +220,7 @@ _FAR = 1 << 63
 
 def lineage_of(tiered: Iterable[LogFile]) -> list[EpochLine]:
     """The leader epochs of the newest copy of a tier, for a log of which no replica is at hand."""
-    found = [_epochs(file) for file in tiered]
+    found = [copied_epochs(file) for file in tiered]
     return max(found, key=lambda lines: (lines[-1].epoch, lines[-1].start_offset) if lines else (-1, -1), default=[])
 
 
@@ -263,7 +263,7 @@ def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], ba
     return None
 
 
-def _epochs(file: LogFile) -> list[EpochLine]:
+def copied_epochs(file: LogFile) -> list[EpochLine]:
     """Of the checkpoint that was copied with the segment; empty where it cannot be read."""
     try:
         data = file.beside("leader_epoch_checkpoint").content()
@@ -277,7 +277,7 @@ def epoch_lines(data: bytes | Damage) -> list[EpochLine]:
     return [] if isinstance(data, Damage) else [line for line in leader_epochs(data) if isinstance(line, EpochLine)]
 
 
-def _end(file: LogFile) -> tuple[int, bool]:
+def copied_end(file: LogFile) -> tuple[int, bool]:
     """The offset behind the last batch of a segment, at least the one behind its base; and whether all can be read."""
     end, certain = (file.offset or 0) + 1, True
     try:

@@ -353,6 +353,7 @@ class TransactionScan:
             ongoing=table_of(self._ongoing()),
             blurred=tuple(self.blurred),
             problems=tuple(one for one in self.problems if not (one.gap and compacted)),
+            compacted=compacted,
         )
 
 
@@ -374,6 +375,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             Other transactional data is committed.
         blurred: ranges of offsets that occur twice; transactional data in them is unknown.
         problems: why outcomes are unknown, in order.
+        compacted: compaction has removed records, which explains offsets that are missing.
     """
 
     start: int = 0
@@ -385,6 +387,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     ongoing: Table = _NOTHING
     blurred: tuple[tuple[int, int], ...] = ()
     problems: tuple[Problem, ...] = ()
+    compacted: bool = False
 
     def states(self, found: Batches) -> Int8:
         """The state of each batch."""

@@ -9,6 +9,7 @@ be read without it.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -35,10 +36,11 @@ from kafkawire.report.descriptions import (
     waiting_offsets,
     what_to_do,
 )
+from kafkawire.report.offset_tables import replica_offsets
 from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
 from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
-from kafkawire.rows import Audit, Finding
+from kafkawire.rows import Audit, Finding, Row
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.impact_text import sentences
 
@@ -75,42 +77,55 @@ class Card(msgspec.Struct, frozen=True):
     impact: list[str]
 
 
-def render(audit: Audit) -> str:
-    """The report as an HTML document, to be stored in UTF-8."""
-    style, script = _template("report.css"), _template("report.js")
+def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
+    """The report as an HTML document, to be stored in UTF-8.
+
+    Args:
+        audit: the audit.
+        offsets: rows of `kafkawire.offsets.explain`, of the partitions whose offsets have a section.
+    """
     severities = severities_of(audit)
     ordered = sorted(audit.findings, key=by_severity)
     notable = [finding for finding in ordered if severity(finding) != "fine"]
     cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(notable[:MOST_CARDS], 1)]
     drawn = partition_charts(audit.findings)
-    return (
-        _environment()
-        .get_template("report.html.jinja")
-        .render(
-            audit=audit,
-            style=style,
-            script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
-            title=headline(audit),
-            severity=overall_severity(audit),
-            summary=summary(audit),
-            incomplete=incomplete(audit),
-            coverage=coverage(audit.read),
-            tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
-            cards=cards,
-            more_cards=len(notable) - len(cards),
-            partition_charts=drawn[:MOST_CHARTS],
-            row_height=ROW_HEIGHT,
-            most_first=MOST_FIRST,
-            findings=sortable_tables.findings(audit, ordered, [card.anchor for card in cards]),
-            partitions=sortable_tables.partitions(audit, drawn),
-            answers=sortable_tables.answers(audit),
-            violations=sortable_tables.violations(audit),
-            damage=sortable_tables.damage(audit),
-            settings=sortable_tables.settings(audit),
-        )
+    return _page(
+        "report.html.jinja",
+        audit=audit,
+        title=headline(audit),
+        severity=overall_severity(audit),
+        summary=summary(audit),
+        incomplete=incomplete(audit),
+        coverage=coverage(audit.read),
+        tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
+        cards=cards,
+        more_cards=len(notable) - len(cards),
+        partition_charts=drawn[:MOST_CHARTS],
+        row_height=ROW_HEIGHT,
+        most_first=MOST_FIRST,
+        findings=sortable_tables.findings(audit, ordered, [card.anchor for card in cards]),
+        partitions=sortable_tables.partitions(audit, drawn),
+        answers=sortable_tables.answers(audit),
+        violations=sortable_tables.violations(audit),
+        damage=sortable_tables.damage(audit),
+        settings=sortable_tables.settings(audit),
+        replicas=replica_offsets(offsets),
     )
+
+
+def render_offsets(offsets: Iterable[Row]) -> str:
+    """The rows of `kafkawire.offsets.explain` as an HTML document, to be stored in UTF-8."""
+    replicas = replica_offsets(offsets)
+    return _page(
+        "offsets.html.jinja", title=f"Offsets of {replicas[0].name}" if replicas else "Offsets", replicas=replicas
+    )
+
+
+def _page(template: str, **content: object) -> str:
+    """A page with the style and the script, and their hashes."""
+    style, script = _template("report.css"), _template("report.js")
+    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    return _environment().get_template(template).render(style=style, script=script, **hashes, **content)
 
 
 def _card(position: int, finding: Finding, as_of: int | None) -> Card:

@@ -52,13 +52,13 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 
 class SortableTable(msgspec.Struct, frozen=True):
-    """A table. `hidden`: number of rows that are not shown; `complete`: the options with which the audit has all."""
+    """A table. `hidden`: number of rows that are not shown; `complete`: the command that has all."""
 
     caption: str
     columns: tuple[TableColumn, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     hidden: int = 0
-    complete: str = "--format json"
+    complete: str = "audit --format json"
 
 
 def number_cell(value: int | None) -> TableCell:
@@ -92,14 +92,14 @@ def partition_cell(topic: str, partition: int, cluster: str | None, *, several: 
     return TableCell(f"{cluster or 'unknown'}: {text}" if several else text, f"{topic}-{partition:010}", code=True)
 
 
-def _table(
+def table(
     caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int, omitted: int = 0
 ) -> SortableTable:
     """A table of the first rows. A heading that ends with `#` marks a column of numbers. `omitted`: number of rows that
     the audit does not have."""
     shown = tuple(row for row, _ in zip(rows, range(MOST_ROWS), strict=False))
     heads = tuple(TableColumn(head.removesuffix("#"), head.endswith("#")) for head in columns)
-    where = "--engine spark --save PATH" if omitted else "--format json"
+    where = "audit --engine spark --save PATH" if omitted else "audit --format json"
     return SortableTable(caption, heads, shown, total + omitted - len(shown), where)
 
 
@@ -140,7 +140,7 @@ def findings(audit: Audit, ordered: Sequence[Finding], anchors: Sequence[str]) -
     columns = ("Finding", "Partition", "From offset#", "Why", "Age#", "Holds back#", "Transactional id", "State",
                "Producer id#", "Epoch#")  # fmt: skip
     rows = (row(position, finding) for position, finding in enumerate(ordered))
-    return _table(
+    return table(
         "All open transactions, the most severe first", columns, rows, len(ordered), _omitted(audit, "finding")
     )
 
@@ -165,7 +165,7 @@ def partitions(audit: Audit, partition_charts: Sequence[PartitionChart]) -> Sort
 
     columns = ("Partition", "Readers wait for#", "Held by", "Last stable offset#", "High watermark#", "Log start#",
                "Open#")  # fmt: skip
-    return _table("Partitions with open transactions", columns, map(row, partition_charts), len(partition_charts))
+    return table("Partitions with open transactions", columns, map(row, partition_charts), len(partition_charts))
 
 
 def answers(audit: Audit) -> SortableTable:
@@ -189,7 +189,7 @@ def answers(audit: Audit) -> SortableTable:
 
     columns = ("Answer", "Rule", "Description", "Broken#", "Held#", "Not checkable#", "Noted#", "What was lacking")
     ordered = sorted(audit.answers, key=rank)
-    return _table("The rules that were checked", columns, map(row, ordered), len(ordered))
+    return table("The rules that were checked", columns, map(row, ordered), len(ordered))
 
 
 def violations(audit: Audit) -> SortableTable:
@@ -206,7 +206,7 @@ def violations(audit: Audit) -> SortableTable:
         )
         for found in shown
     )
-    return _table("Broken rules other than open transactions", columns, rows, len(shown))
+    return table("Broken rules other than open transactions", columns, rows, len(shown))
 
 
 def damage(audit: Audit) -> SortableTable:
@@ -222,10 +222,10 @@ def damage(audit: Audit) -> SortableTable:
         )
         for found in audit.damage
     )
-    return _table("What could not be read", columns, rows, len(audit.damage), _omitted(audit, "damage"))
+    return table("What could not be read", columns, rows, len(audit.damage), _omitted(audit, "damage"))
 
 
 def settings(audit: Audit) -> SortableTable:
     columns = ("Setting", "Value#", "From")
     rows = ((name_cell(one.name), number_cell(one.value), text_cell(one.source)) for one in audit.read.settings)
-    return _table("Settings of the cluster that verdicts depend on", columns, rows, len(audit.read.settings))
+    return table("Settings of the cluster that verdicts depend on", columns, rows, len(audit.read.settings))

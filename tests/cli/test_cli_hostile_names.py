@@ -101,6 +101,10 @@ def txn(*arguments: str) -> Arguments:
     return line
 
 
+def partition(topic: str) -> tuple[str, ...]:
+    return ("--topic", topic, "--partition", "0")
+
+
 TOPICS = [word for name in NAMES for word in ("--topic", name)]
 IDS = [word for name in NAMES for word in ("--transactional-id", name)]
 QUICK = ("--confirm-after", "0.01")
@@ -136,6 +140,10 @@ CASES = [
     Case("dump", given("@broken", "--index-sanity-check"), (), (0, PARTLY)),
     Case("dump", given("@broken"), FILE_NAMES, (WRONG, PARTLY)),
     Case("dump", given(f"no {LONG_FILE}"), FILE_NAMES[:2], (USAGE,)),
+    *(Case("explain", given("@logs", *partition(topic)), [topic]) for topic in FILE_NAMES[::3]),
+    Case("explain", given("@logs", *partition(FILE_NAMES[0]), "--offset", "0"), [FILE_NAMES[0], NAMES[0]]),
+    Case("explain", given("@broken", *partition(FILE_NAMES[1])), FILE_NAMES[1:2], (WRONG, PARTLY)),
+    Case("explain", given("@logs", *partition(ALL)), (), (USAGE,)),
     Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
     Case("audit", given("@logs", "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
     Case("audit", given("@broken"), (), (WRONG, PARTLY)),
@@ -202,6 +210,7 @@ READ = {
     "--files",
     "--keylog",
     "--schemas",
+    "--tier-key",
     "files",
     "paths",
     "inputs",
@@ -323,6 +332,10 @@ def test_report_is_harmless(run: Run, world: World, tmp_path: Path) -> None:
         assert tags.count("script") == 1
         assert not {"img", "a:", "iframe"} & set(tags)
         assert missing(FILE_NAMES, [unescape(html)]) == []
+    page = tmp_path / "offsets.html"
+    assert run("explain", world.path("logs"), *partition(FILE_NAMES[0]), "--report", page).code == 0
+    check_lines(page.read_text())
+    assert missing(FILE_NAMES[:1], [unescape(page.read_text())]) == []
 
 
 def test_frame_file_names_are_harmless(run: Run, world: World, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ HTML comments, which are not visible to readers, control the tests:
 
     <!-- first ... -->      before a block: Python that defines the block's input
     <!-- then ... -->       after a block: Python that checks the block's result
+    <!-- unpacks NAME -->   before a console block: the archive of tests/recordings that it reads in build/NAME
     <!-- exits 3 -->        before a console block: the exit code of its commands
     <!-- needs ... -->      before a block: a requirement that is missing here (a cluster, Spark); it is parsed, not run
 """

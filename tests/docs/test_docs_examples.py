@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.runner import Run
 from tests.docs.guide import ELSEWHERE, PAGES, ROOT, Block, blocks, commands, parse, run_python, sessions
+from tools.recordings.archive import ARCHIVES, SUFFIX, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +24,8 @@ def _working_directory_is_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("block", CONSOLES, ids=str)
 def test_console_blocks_show_the_output_of_their_commands(run: Run, block: Block) -> None:
     """The parts between lines of dots are in the output, in this order."""
+    if archive := block.notes.get("unpacks", "").strip():
+        unpack(ARCHIVES / (archive + SUFFIX), ROOT / "build" / archive)
     for arguments, shown in sessions(block.text):
         result = run(*arguments)
         assert result.code == int(block.notes.get("exits", "0")), result.err

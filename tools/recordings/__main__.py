@@ -17,6 +17,7 @@ from tools.broker import BrokerToolError
 
 from . import (
     archive,
+    every_offset,
     examples,
     hanging_transactions,
     isolation_levels,
@@ -39,6 +40,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "hanging-transactions": hanging_transactions.record,
     "tiered-storage": tiered_storage.record,
     "tier-objects": tier_objects.record,
+    "every-offset": every_offset.record,
 }
 #: The recording that is a folder.
 EXAMPLES = "examples"

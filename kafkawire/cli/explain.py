@@ -1,0 +1,204 @@
+"""`kafkawire explain`: what every offset of a partition is, or the story of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli import output
+from kafkawire.cli.dump_options import TierKeys, all_paths
+from kafkawire.cli.exit_codes import ReadOutcome
+from kafkawire.cli.output_file import check_log_output, open_output
+from kafkawire.cli.table import View, Views
+
+if TYPE_CHECKING:
+    from kafkawire.logdir import LogDirectory
+    from kafkawire.offsets import Replica
+    from kafkawire.rows import Row
+
+_MOST = 40  # `offsets.MOST_RANGES`
+
+
+def register(app: typer.Typer) -> None:
+    app.command("explain", short_help="What every offset of a partition is: gaps, markers, what is lost.")(explain)
+
+
+def explain(
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH...", help="Log directories, tiers, and folders that hold several.")
+    ],
+    topic: Annotated[str, typer.Option(metavar="NAME", help="The topic.")],
+    partition: Annotated[int, typer.Option(min=0, metavar="N", help="The partition of it.")],
+    offset: Annotated[int | None, typer.Option(min=0, metavar="N", help="The story of this offset.")] = None,
+    first: Annotated[int | None, typer.Option("--from", min=0, metavar="A", help="Only offsets from A on.")] = None,
+    end: Annotated[
+        int | None, typer.Option("--to", min=0, metavar="B", help="Only offsets up to B, without it.")
+    ] = None,
+    max_ranges: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=1_000_000,
+            metavar="N",
+            help="Ranges of a replica, at most: neighbours are merged and counted by status. 0: all, unmerged.",
+        ),
+    ] = _MOST,
+    equal_records: Annotated[
+        bool,
+        typer.Option("--equal-records", help="Also search for records that were written twice; reads all records."),
+    ] = False,
+    tier_key: TierKeys = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+    wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
+) -> None:
+    """Explain every offset of a partition: record, marker, compacted away, deleted, lost.
+
+    Each offset from 0 to the end of the log has exactly one status, and the sums are exact. Files are only read. Exit
+    code 4: something could not be read; its offsets are unreadable.
+
+    \b
+    Why are offsets missing, and where do consumers stop?
+      kafkawire explain /var/kafka-logs --topic orders --partition 0
+    All replicas, their tier, and the coordinator's records of one offset:
+      kafkawire explain /copies/broker-* /copies/tier --topic orders --partition 0 --offset 4711
+    Part of a log in full detail:
+      kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
+    """
+    from kafkawire import logdir, offsets
+
+    if offset is not None and (first is not None or end is not None or equal_records or report is not None):
+        raise typer.BadParameter("--offset goes with none of --from, --to, --equal-records and --report")
+    if report is not None and not max_ranges:
+        raise typer.BadParameter("--report needs a bound: --max-ranges above 0")
+    if first is not None and end is not None and first >= end:
+        raise typer.BadParameter(f"no offset is in {first} to {end}: --from must be below --to")
+    chosen = all_paths(paths, None)
+    check_log_output(to, chosen)
+    check_log_output(report, chosen, "--report")
+    directory = logdir.open(*chosen, tier_keys=tier_key or ())
+    outcome = ReadOutcome()
+    with nullcontext() if report is None else open_output(report) as page:
+        try:
+            found = offsets.replicas(directory, topic, partition)
+            _check_range(found, f"{topic}-{partition}", first, end, offset)
+        except LookupError as error:
+            raise typer.BadParameter(str(error.args[0])) from None
+        rows = (
+            offsets.story(directory, topic, partition, offset)
+            if offset is not None
+            else _all(found, first or 0, end, max_ranges or None, equal_records)
+        )
+        if page is not None:
+            from kafkawire import report as reports
+
+            listed = list(rows)
+            page.write(reports.render_offsets(listed).encode())
+            rows = iter(listed)
+        if report != "-":
+            output.print_rows(
+                _counted(directory, rows, outcome),
+                _kinds(offset is not None),
+                format=format,
+                output=to,
+                views=_views(),
+                wide=wide,
+                no_cut=no_cut,
+            )
+    outcome.end()
+
+
+def _check_range(found: list[Replica], name: str, first: int | None, end: int | None, offset: int | None) -> None:
+    """A usage error for offsets behind the end of all replicas."""
+    reached = max(one.span.end_offset for one in found)
+    for option, value, least in (("--from", first, 1), ("--to", end, 0), ("--offset", offset, 1)):
+        if value is not None and value + least > reached:
+            raise typer.BadParameter(f"{name} ends at offset {reached}, before {value}", param_hint=option)
+
+
+def _all(found: list[Replica], first: int, end: int | None, most: int | None, equal_records: bool) -> Iterator[Row]:
+    from kafkawire.offsets import explain as explained
+
+    for one in found:
+        yield from explained(one, first, end, most=most, equal_records=equal_records)
+
+
+def _counted(directory: LogDirectory, found: Iterator[Row], outcome: ReadOutcome) -> Iterator[Row]:
+    """All rows, counted in `outcome`; what could not be listed comes first."""
+    from kafkawire import rows
+
+    for unreadable in directory.unreadable:
+        outcome.problem(f"{unreadable.path}: {unreadable.reason}")
+        yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+    for row in found:
+        outcome.read()
+        if isinstance(row, rows.DamageRow) and not row.harmless:
+            place = "" if row.position is None else f"at byte {row.position}: "
+            outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
+        elif isinstance(row, rows.StatusTotal) and row.status == "unreadable":
+            outcome.problem(f"{row.file}: {row.offsets} offsets are unreadable: {row.reason}")
+        elif isinstance(row, rows.OffsetStanding) and row.status == "unreadable":
+            outcome.problem(f"{row.file}: offset {row.offset} is unreadable: {row.detail}")
+        yield row
+
+
+def _kinds(one: bool) -> list[type[Row]]:
+    """The kinds of rows that can occur: their fields are the columns of csv and Parquet."""
+    from kafkawire import rows
+
+    if one:
+        return [rows.OffsetStanding, rows.BatchRow, rows.TransactionStory, rows.CoordinatorStep, rows.DamageRow]
+    return [
+        rows.ReplicaSpan, rows.StatusRange, rows.StatusTotal, rows.PartialTransaction, rows.PartialTransactionTotal,
+        rows.EqualRecords, rows.DamageRow,
+    ]  # fmt: skip
+
+
+def _views() -> Views:
+    """What a table shows of each kind."""
+    from kafkawire import rows
+
+    status = ("status", "transaction", "control", "coordinator_epoch")
+    return {
+        rows.ReplicaSpan: View(
+            columns=(
+                "broker", "state", "log_start_offset", "local_start_offset", "last_stable_offset", "high_watermark",
+                "log_end_offset", "end_offset", "compacted", "diverges_at",
+            ),
+            primary=("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
+            minor=("state", "broker", "compacted"),
+        ),
+        rows.StatusRange: View(
+            columns=(
+                "first_offset", "last_offset", "offsets", *status, "of", "reason", "detail", "segment", "position",
+            ),
+            primary=("first_offset", "last_offset", "status", "transaction", "of", "reason"),
+            minor=("segment", "position", "coordinator_epoch"),
+            prose=("detail",),
+        ),
+        rows.StatusTotal: View(
+            columns=(*status, "reason", "offsets", "ranges", "first_offset", "last_offset"),
+            primary=("status", "transaction", "control", "offsets"),
+        ),
+        rows.OffsetStanding: View(
+            columns=(
+                "broker", "offset", *status, "first_offset", "last_offset", "leader_epoch", "read_committed",
+                "read_uncommitted", "reason", "detail", "segment", "position",
+            ),
+            primary=("offset", "status", "transaction", "detail"),
+            minor=("segment", "position", "first_offset", "last_offset"),
+            prose=("detail",),
+        ),
+        rows.BatchRow: View(
+            columns=(
+                "position", "base_offset", "last_offset", "records", "timestamp", "producer_id", "producer_epoch",
+                "sequence", "leader_epoch", "transactional", "control", "transaction",
+            ),
+            primary=("base_offset", "last_offset", "timestamp", "producer_id"),
+        ),
+    }  # fmt: skip

@@ -1,0 +1,193 @@
+"""The story of one offset: what it is on each replica, its batch, its transaction, and the coordinator's records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from kafkawire.errors import RecordError
+from kafkawire.logdir import LogDirectory, LogFile, Selection
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.transaction_states import STATES
+from kafkawire.offsets.coordinator_story import CoordinatorStory
+from kafkawire.offsets.lineage import tier_copies
+from kafkawire.offsets.replica import Replica, replicas
+from kafkawire.offsets.summary import ranges
+from kafkawire.records import Batch, Control
+from kafkawire.records.columns import HEADERS_WINDOW, Batches
+from kafkawire.records.control import MALFORMED
+from kafkawire.records.marker_columns import markers
+from kafkawire.rows import BatchRow, OffsetStanding, Row, StatusRange, TransactionStory
+
+_SENTENCES = {
+    "none": "a record outside of transactions",
+    "committed": "a record of a committed transaction",
+    "aborted": "a record of an aborted transaction: read_committed consumers skip it",
+    "open": "a record of an open transaction",
+    "unknown": "a record of a transaction whose outcome is not known: {why}",
+    "marker": "the marker that ends a transaction: consumers get no record at this offset",
+    "control": "a control record of the broker: consumers get no record at this offset",
+    "compacted": "compaction has removed it",
+    "above_high_watermark": "not below the high watermark, {high}: not replicated yet, and consumers do not get it",
+}
+_WAITS = "; read_committed consumers stop at the last stable offset, {stable}"
+
+
+def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> Iterator[Row]:
+    """The rows on one offset: an `OffsetStanding` of each replica, then of the first replica that has it the
+    `BatchRow`, the `TransactionStory`, and the `CoordinatorStep`s.
+
+    Raises:
+        LookupError: the partition is not there, or its log ends before the offset; with a sentence.
+        OSError: a file cannot be read.
+    """
+    found = replicas(directory, topic, partition)
+    end = max(one.span.end_offset for one in found)
+    if not 0 <= offset < end:
+        raise LookupError(f"{topic}-{partition} has no offset {offset}: its log ends at {end}")
+    source: tuple[Replica, LogFile, Batch] | None = None
+    for one in found:
+        place = _batch_at(list(one.partition.segments), offset)
+        yield _standing(one, offset, place[1] if place else None)
+        source = source or ((one, *place) if place else None)
+    for one in found:
+        yield from _left_out(one, offset)
+    if source is not None:
+        yield from _of_batch(directory, *source, offset)
+
+
+def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStanding:
+    span, outcomes = replica.span, replica.outcomes
+    here = _range_of(replica, offset)
+    if here is None:
+        return OffsetStanding(
+            file=span.file, topic=span.topic, partition=span.partition, broker=span.broker, offset=offset,
+            status="none", detail=f"this log ends at offset {span.end_offset}",
+        )  # fmt: skip
+    readable = here.status == "record"
+    stable = offset < span.last_stable_offset
+    text = _SENTENCES.get(here.transaction or here.status, "").format(
+        why=outcomes.why(offset) or "its marker may be among what is missing", high=span.high_watermark
+    )
+    if readable and not stable:
+        text += _WAITS.format(stable=span.last_stable_offset)
+    return OffsetStanding(
+        file=span.file,
+        topic=span.topic,
+        partition=span.partition,
+        broker=span.broker,
+        offset=offset,
+        status=here.status,
+        transaction=here.transaction,
+        control=here.control,
+        coordinator_epoch=here.coordinator_epoch,
+        first_offset=here.first_offset,
+        last_offset=here.last_offset,
+        leader_epoch=None if batch is None else batch.partition_leader_epoch,
+        read_committed=readable and stable and here.transaction in ("none", "committed"),
+        read_uncommitted=readable,
+        reason=here.reason,
+        detail=here.detail or text,
+        segment=here.segment,
+        position=here.position,
+    )
+
+
+def _range_of(replica: Replica, offset: int) -> StatusRange | None:
+    """The range that an offset is in, as far as its segment goes."""
+    bases = [file.offset or 0 for file in replica.partition.segments]
+    first = max((base for base in bases if base <= offset), default=0)
+    end = min((base for base in bases if base > offset), default=None)
+    found = ranges(replica.runs(first, end), {})
+    return next((one for one in found if one.first_offset <= offset <= one.last_offset), None)
+
+
+def _batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | None:
+    """The batch that covers an offset, and its segment; None where there is none."""
+    wanted = Selection(offsets=(offset, offset + 1))
+    for file in reversed([one for one in segments if (one.offset or 0) <= offset]):
+        try:
+            for item in file.batches(start=start_position(file, wanted)):
+                batch = item.measured() if isinstance(item, Batch) else None
+                if batch is not None and batch.base_offset <= offset <= batch.last_offset:
+                    return file, batch
+        except OSError:
+            return None  # the range of the offset is unreadable
+        return None
+    return None
+
+
+def _left_out(replica: Replica, offset: int) -> Iterator[OffsetStanding]:
+    """The offset in segments of tiers that are no part of the log there."""
+    used = {file.path: file for file in replica.partition.segments}
+    for copy, file in tier_copies(replica.partition):
+        if not copy.base <= offset < copy.end:
+            continue
+        found = _batch_at([file], offset)
+        part = used.get(file.path)
+        if found is None or (part is not None and (part.limit is None or found[1].position < part.limit)):
+            continue
+        yield OffsetStanding(
+            **file.place,
+            offset=offset,
+            status="left_out",
+            leader_epoch=found[1].partition_leader_epoch,
+            detail="a copy in a tier that is no part of the log: of another leader epoch, or not finished",
+            segment=file.path,
+            position=found[1].position,
+        )
+
+
+def _of_batch(directory: LogDirectory, replica: Replica, file: LogFile, batch: Batch, offset: int) -> Iterator[Row]:
+    try:
+        control = batch.control
+    except RecordError:
+        control = Control(MALFORMED)
+    state = replica.outcomes.state(batch)
+    yield BatchRow.of(batch, control, STATES[state], **file.place)
+    if not batch.transactional or batch.producer_id < 0:
+        return
+    found = _transaction(replica, batch, offset)
+    records = CoordinatorStory(directory, found)
+    yield replace(found, transactional_id=records.transactional_id)
+    yield from records.steps()
+
+
+def _transaction(replica: Replica, batch: Batch, offset: int) -> TransactionStory:
+    """The transaction that an offset's batch is part of, from its first batch to its marker."""
+    span = replica.span
+    one = TransactionStory(
+        file=span.file,
+        topic=span.topic,
+        partition=span.partition,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        transaction=STATES[replica.outcomes.state(batch)],
+    )
+    empty = one
+    for file in replica.partition.segments:
+        for item in pieces(file, window=HEADERS_WINDOW):
+            if not isinstance(item, Batches):
+                continue
+            plain = markers(item)
+            epochs = dict(zip(plain.at.tolist(), plain.coordinator_epoch.tolist(), strict=True))
+            for at in np.flatnonzero((item.producer_id == batch.producer_id) & item.transactional).tolist():
+                base, when = int(item.base_offset[at]), int(item.max_timestamp[at])
+                if not item.is_control[at]:
+                    one = replace(
+                        one,
+                        first_offset=base if one.first_offset is None else one.first_offset,
+                        last_offset=int(item.last_offset[at]),
+                        batches=one.batches + 1,
+                        records=one.records + int(item.record_count[at]),
+                        first_timestamp=when if one.first_timestamp is None else one.first_timestamp,
+                        last_timestamp=when,
+                    )
+                elif base < offset:
+                    one = empty
+                else:
+                    return replace(one, marker_offset=base, marker_timestamp=when, coordinator_epoch=epochs.get(at))
+    return one

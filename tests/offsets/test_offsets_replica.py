@@ -1,0 +1,80 @@
+"""Every offset has exactly one status: in all directories that were recorded, and in random ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir, offsets
+from tests.offsets.naive import naive_statuses, ranges_of, statuses_of
+from tests.random_logs import random_partitions
+from tools.recordings.archive import ARCHIVES, ROOT, SUFFIX, unpacked
+
+RECORDED = sorted(path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}"))
+#: Archives whose folders are not of one cluster at one time.
+APART = {
+    "read-committed": ("stopped", "recovered"),
+    "every-offset": ("node-3", "old-leader", "new-leader", "rejoined"),
+    "tier-objects": ("plain", "zstd"),
+    "isolation-levels": ("3.9.1", "4.4.0"),
+}
+
+
+def roots() -> list[Path]:
+    logs = ROOT / "examples" / "kafka-logs"
+    found = [logs / "one-node", logs / "three-nodes"]
+    for name in RECORDED:
+        found += [unpacked(name) / one for one in APART.get(name, (".",))]
+    return found
+
+
+def checked(directory: logdir.LogDirectory) -> int:
+    """The number of offsets of all partitions."""
+    count = 0
+    for topic, partition in sorted({(one.topic, one.partition) for one in directory.partitions}):
+        for replica in offsets.replicas(directory, topic, partition):
+            ranges = ranges_of(replica)
+            if replica.span.end_offset > 1000:  # the base offset of the last batch is damaged
+                continue
+            found = statuses_of(ranges)
+            expected, sound = naive_statuses(replica.partition)
+            assert set(found) == set(range(replica.span.end_offset))
+            shown = {offset: status for offset, status in found.items() if offset < replica.span.log_end_offset}
+            if sound:
+                assert shown == expected
+            count += len(found)
+    return count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("root", roots(), ids=lambda path: "-".join(path.parts[-2:]))
+def test_every_offset_of_every_recorded_directory_has_one_status(root: Path) -> None:
+    assert checked(logdir.open(root)) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_ranges_of_random_logs_are_what_the_outcomes_say(tmp_path: Path, seed: int) -> None:
+    random_ = random.Random(seed)
+    logs = random_partitions(random_, tmp_path / "logs", seed, log_starts=seed % 4 > 1)
+    for number in range(3):
+        logs.high_watermark(f"topic{number}", 0, random_.randrange(200))
+    logs.checkpoint("recovery-point-offset-checkpoint", "topic3", 0, random_.randrange(300))
+    if seed % 3 == 2:  # what compaction has come across
+        for number in range(4):
+            logs.checkpoint("cleaner-offset-checkpoint", f"topic{number}", 0, 10)
+    for name, lines in logs.checkpoints.items():
+        body = "".join(f"{topic} {number} {offset}\n" for (topic, number), offset in lines.items())
+        (logs.root / name).write_text(f"0\n{len(lines)}\n{body}")
+    directory = logdir.open(logs.root)
+    assert checked(directory) > 0
+    (replica,) = offsets.replicas(directory, "topic1", 0)
+    end = min(replica.span.end_offset, 1000)
+    everything = statuses_of(ranges_of(replica, 0, end))
+    for _ in range(5):
+        first = random_.randrange(end) if end else 0
+        until = random_.randint(first, end)
+        part = statuses_of(ranges_of(replica, first, until))
+        assert part == {offset: everything[offset] for offset in range(first, until)}

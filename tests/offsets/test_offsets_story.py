@@ -1,0 +1,125 @@
+"""The story of one offset: its standing on each replica, its batch, its transaction, the coordinator's records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkawire import logdir, offsets, rows
+from tests.audit_logs import NOON, LogDirectory
+from tools.recordings.archive import ROOT, unpacked
+
+THREE_NODES = ROOT / "examples" / "kafka-logs" / "three-nodes"
+
+
+def story_of(root: Path, offset: int, topic: str = "orders", *more: Path) -> list[Any]:
+    return list(offsets.story(logdir.open(root, *more), topic, 0, offset))
+
+
+def of(found: list[Any], kind: type[Any]) -> list[Any]:
+    return [row for row in found if isinstance(row, kind)]
+
+
+def test_an_aborted_record_has_its_transaction_from_first_batch_to_marker() -> None:
+    found = story_of(THREE_NODES, 4)
+    standing = of(found, rows.OffsetStanding)
+    assert [(one.broker, one.transaction, one.read_committed, one.read_uncommitted) for one in standing] == [
+        (broker, "aborted", False, True) for broker in (1, 2, 3)
+    ]
+    (batch,) = of(found, rows.BatchRow)
+    assert batch.base_offset <= 4 <= batch.last_offset
+    (transaction,) = of(found, rows.TransactionStory)
+    assert (transaction.first_offset, transaction.last_offset, transaction.marker_offset) == (4, 6, 9)
+    assert (transaction.transaction, transaction.records, transaction.producer_id) == ("aborted", 3, batch.producer_id)
+    steps = of(found, rows.CoordinatorStep)
+    assert [step.state for step in steps] == ["Ongoing", "PrepareAbort", "CompleteAbort"]
+    assert {step.transactional_id for step in steps} == {transaction.transactional_id}
+    assert [step.has_partition for step in steps] == [True, True, False]
+
+
+def test_a_marker_tells_the_transaction_that_it_ends() -> None:
+    (transaction,) = of(story_of(THREE_NODES, 9), rows.TransactionStory)
+    (of_data,) = of(story_of(THREE_NODES, 5), rows.TransactionStory)
+    assert (transaction.first_offset, transaction.marker_offset) == (4, 9)
+    assert transaction == of_data
+
+
+def test_an_open_record_says_where_consumers_stop() -> None:
+    found = story_of(THREE_NODES, 11)
+    (standing, *_) = of(found, rows.OffsetStanding)
+    assert standing.transaction == "open"
+    assert standing.detail.endswith("read_committed consumers stop at the last stable offset, 11")
+    (transaction,) = of(found, rows.TransactionStory)
+    assert (transaction.first_offset, transaction.marker_offset) == (11, None)
+
+
+@pytest.mark.parametrize("raised", [0, 1], ids=["one epoch", "an epoch each"])
+def test_each_of_several_transactions_has_its_own_records(tmp_path: Path, raised: int) -> None:
+    """With version 2 of transactions the decision raises the epoch, and the next transaction begins with it."""
+    logs = LogDirectory(tmp_path, compacted=False)
+    orders = logs.partition("orders")
+    for number in range(3):
+        at, epoch = NOON + 1000 * number, raised * number
+        orders.data(5, epoch, at=at)
+        outcome = "Abort" if number == 1 else "Commit"
+        logs.id("pay", "Ongoing", 5, epoch, ("orders", 0), at=at, version=2 * raised)
+        ended = {"at": at + 10, "version": 2 * raised}
+        logs.id("pay", f"Prepare{outcome}", 5, epoch + raised, ("orders", 0), **ended)
+        orders.marker(outcome.upper(), 5, epoch + raised, at=at + 20)
+        logs.id("pay", f"Complete{outcome}", 5, epoch + raised, **ended)
+    logs.write()
+    for number in range(3):
+        found = story_of(tmp_path, 2 * number)
+        (transaction,) = of(found, rows.TransactionStory)
+        assert (transaction.first_offset, transaction.marker_offset) == (2 * number, 2 * number + 1)
+        assert [step.offset for step in of(found, rows.CoordinatorStep)] == [3 * number + n for n in range(3)]
+
+
+def test_a_compacted_offset_has_no_batch_of_its_own() -> None:
+    root = unpacked("every-offset") / "node-3"
+    (replica,) = offsets.replicas(logdir.open(root), "compacted", 0)
+    (row, *_) = (row for row in offsets.explain(replica) if isinstance(row, rows.StatusRange))
+    found = story_of(root, row.first_offset, "compacted")
+    assert row.status == "compacted"
+    (standing,) = of(found, rows.OffsetStanding)
+    assert (standing.status, standing.detail) == ("compacted", "compaction has removed it")
+
+
+def test_a_tier_s_copy_of_the_side_that_lost_stands_beside_the_log() -> None:
+    root = unpacked("tiered-storage")
+    found = of(story_of(root / "node-1", 50, "orders", root / "tier"), rows.OffsetStanding)
+    assert [one.status for one in found] == ["marker", "left_out"]
+    assert found[0].leader_epoch > found[1].leader_epoch
+
+
+def test_replicas_with_different_records_have_a_standing_each() -> None:
+    root = unpacked("every-offset")
+    old, new = root / "old-leader", root / "rejoined"
+    found = of(story_of(old, 5, "unclean", new), rows.OffsetStanding)
+    assert {(Path(one.file).parent.name, one.transaction) for one in found} == {
+        ("old-leader", "committed"), ("rejoined", "none"),
+    }  # fmt: skip
+    found = of(story_of(old, 12, "unclean", new), rows.OffsetStanding)
+    assert {(Path(one.file).parent.name, one.status) for one in found} == {
+        ("old-leader", "marker"), ("rejoined", "truncated"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("offset", [-1, 23])
+def test_an_offset_that_is_in_no_log_is_an_error(offset: int) -> None:
+    with pytest.raises(LookupError, match=f"orders-0 has no offset {offset}: its log ends at 23"):
+        story_of(THREE_NODES, offset)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "text"),
+    [
+        ("order", 0, "the paths hold no topic 'order'; near: orders"),
+        ("orders", 9, "the paths hold no partition 9 of orders; there are 0, 1, 2"),
+    ],
+)
+def test_an_unknown_partition_is_an_error_that_names_the_known(topic: str, partition: int, text: str) -> None:
+    with pytest.raises(LookupError, match=text):
+        offsets.replicas(logdir.open(THREE_NODES), topic, partition)
