@@ -23,7 +23,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test examples fuzz mutation \
+.PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
 	wheels zip constraints clean
 
 demo: $(VENV)/.demo
@@ -97,6 +97,11 @@ conformance: $(VENV)/.dev
 # The Wireshark plugin against the codecs: every message and version, and damaged captures (tshark; TSHARK=... another).
 dissector-test: $(VENV)/.dev
 	DISSECTOR_FULL=1 $(BIN)/pytest -q tests/wireshark
+
+# Thousands of faults of one field each in sound log directories, judged by the audit, by Spark, and by Kafka's own classes
+# (Java 17, Maven); writes a section of docs/audit.md.
+audit-faults: $(VENV)/.dev
+	$(BIN)/python -m tools.audit_faults --write
 
 # The captures and log directories in examples/, made again with a real broker (Java 17, Maven, tcpdump).
 examples: $(VENV)/.dev

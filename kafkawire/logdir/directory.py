@@ -65,6 +65,7 @@ class BrokerDirectory:
         self.root = root
         self._member = member
         self._read: dict[str, tuple[Any, ...]] = {}
+        self._missing: set[str] = set()
 
     @cached_property
     def properties(self) -> dict[str, str]:
@@ -113,6 +114,12 @@ class BrokerDirectory:
         """The offsets up to which logs were on disk for certain."""
         return self._offsets(RECOVERY_POINTS)
 
+    @property
+    def cleans(self) -> bool:
+        """Whether `cleaned` is known: a broker has the file even where it compacts nothing."""
+        self._entries(CLEANED)
+        return CLEANED not in self._missing
+
     def _offsets(self, name: str) -> dict[tuple[str, int], int]:
         lines = self._entries(name)
         return {(e.topic, e.partition): e.offset for e in lines if isinstance(e, CheckpointLine)}
@@ -123,6 +130,7 @@ class BrokerDirectory:
             try:
                 data = self._member.elsewhere(os.path.join(self.root, name)).content()
             except FileNotFoundError:
+                self._missing.add(name)
                 data = b""
             except OSError as error:
                 data = Damage(0, "unreadable", error.strerror or str(error))

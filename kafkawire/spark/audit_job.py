@@ -34,7 +34,7 @@ from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach
 from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
-from kafkawire.transactions.checks.cross_partition import decided_until
+from kafkawire.transactions.checks.cross_partition import decided_until, handed_out_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.part_scan import PART_BYTES
@@ -140,7 +140,7 @@ class _AuditJob(NamedTuple):
         facts = replace(facts, answers=[*facts.answers, *answers])
         tables.paths, tables.damage = paths_of(facts), facts.damage
         with every_breach(whole):
-            audit = conclude(facts, self.settings, tables.own)
+            audit = conclude(facts, self.settings, tables.concluded)
         with self._job("take findings"):
             findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
             damage, undamaged = (
@@ -192,7 +192,7 @@ class _AuditJob(NamedTuple):
             default, by_place = decided_until(cluster)
             known = {place: (number_, time) for number_, (place, time) in enumerate(by_place.items())}
             partitions = cluster.resolved.transaction_state_partitions
-            using[number] = JudgedWith(cluster.context, default, known, partitions)
+            using[number] = JudgedWith(cluster.context, default, known, partitions, handed_out_until(cluster))
         judging = judged(read, chosen, using, count, opens=opens, whole=self.save is not None)
         return list(judgements(tables.keep(judging)))
 

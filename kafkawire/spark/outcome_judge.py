@@ -48,12 +48,14 @@ class JudgedWith(NamedTuple):
         default: that time, of producer ids that no transactional id has used.
         by_place: of the ids in a partition of `__transaction_state`, with its number in the cluster.
         partitions: the setting of how many that topic has.
+        handed_out: as of `judge_owner`.
     """
 
     context: CaseContext
     default: int | None
     by_place: dict[Place, tuple[int, int | None]]
     partitions: rows.Setting
+    handed_out: tuple[int, int] | None = None
 
 
 def judged(
@@ -132,15 +134,15 @@ def _judge_uses(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies) -> 
     """Returns up to when no decision about the producer id is missing."""
     owner: tuple[int, int | None] | None = None
     uses: list[tuple[bool, ProducerIdUse]] = []
-    for _, _, producer_id, place, offset, _, _, first, _, payload, counts in listed:
-        use = ProducerIdUse(unpacked(place), producer_id, payload.decode("utf-8", "surrogateescape"), offset)
+    for _, _, producer_id, place, offset, _, _, first, timestamp, payload, counts in listed:
+        use = ProducerIdUse(unpacked(place), producer_id, payload.decode("utf-8", "surrogateescape"), offset, timestamp)
         uses.append((bool(counts), use))
         if counts:
             named = using.by_place[use.place]
             owner = named if owner is None else max(owner, named, key=lambda one: one[0])
             if first:
                 judge_home(use, using.partitions, tallies.home[use.place])
-    judge_owner(uses, tallies.owner)
+    judge_owner(uses, tallies.owner, using.handed_out)
     return using.default if owner is None else owner[1]
 
 

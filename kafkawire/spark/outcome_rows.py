@@ -94,6 +94,7 @@ def id_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
             "kind": USE,
             "producer_id": use.producer_id,
             "offset": use.offset,
+            "timestamp": use.timestamp,
             "outcome": int((use.producer_id, use.transactional_id) in first),
             "payload": use.transactional_id.encode("utf-8", "surrogateescape"),
             **where,
@@ -125,12 +126,16 @@ def case_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
 def decision_rows(
     cluster: int, place: Place, decided: Iterable[Decision], numbers: Iterator[int]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of decisions: one for each epoch that the data may have. `numbers`: ascend in the order of the log."""
+    """The rows of decisions: one for each epoch that the data or the marker may have.
+
+    Args:
+        numbers: ascend in the order of the log.
+    """
     same = {"kind": DECISION, "cluster": cluster, "place": packed(place)}
     yield from rows_of(
         {**same, "producer_id": one.producer_id, "offset": number, "data_epoch": epoch, "payload": pickle.dumps(one)}
         for one, number in zip(decided, numbers, strict=False)
-        for epoch in range(one.lowest_epoch, one.highest_epoch + 1)
+        for epoch in sorted({*range(one.lowest_epoch, one.highest_epoch + 1), one.marker_epoch})
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from kafkawire.spark.audit_dataframes import table_of
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.jobs import kept
 from kafkawire.spark.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VIOLATION, packed, short
-from kafkawire.transactions.answers import Placed
-from kafkawire.transactions.audit_result import finding_order
+from kafkawire.transactions.audit_result import Concluded, finding_order
 from kafkawire.transactions.checks.answer_rows import capped, each_violation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from kafkawire.transactions.answers import Placed
     from kafkawire.transactions.facts import Place
 
 #: What tasks find: an answer for the driver, violations, or a finding. Of findings, as of damage in
@@ -103,13 +103,14 @@ class WorkerTables:
         read: rows of `outcome_rows.SCHEMA`.
 
     Attributes:
-        own: the answers of the driver. `paths`: the directories of replicas. `damage`: in the small files of brokers.
+        concluded: the answers of the driver, and the violations of workers that rest on others. `paths`: the
+            directories of replicas. `damage`: in the small files of brokers.
     """
 
     def __init__(self, stack: ExitStack, read: DataFrame) -> None:
         self._stack = stack
         self._found = [read]
-        self.own: list[Placed] = []
+        self.concluded = Concluded([], set())
         self.paths: Mapping[Place, str] = {}
         self.damage: tuple[rows.DamageRow, ...] = ()
 
@@ -154,20 +155,23 @@ class WorkerTables:
         directories = spark.createDataFrame(
             pa.table(paths, pa.schema([("place", pa.binary()), ("path", pa.string())])), "place binary, path string"
         )
-        table = table_of(spark, rows.Violation, (row for placed in self.own for row in each_violation(placed)))
+        table = table_of(
+            spark, rows.Violation, (row for placed in self.concluded.own for row in each_violation(placed))
+        )
         placed = self._of(VIOLATION).join(directories, "place", "left").select("payload", "path")
-        return table.union(_table(placed, rows.Violation))
+        return table.union(_table(placed, rows.Violation, frozenset(self.concluded.explained)))
 
 
-def _table(found: DataFrame, kind: type[rows.Row]) -> DataFrame:
-    """Rows of one kind: payloads, and the `path` of those without a file."""
+def _table(found: DataFrame, kind: type[rows.Row], without: Set[rows.Row] = frozenset()) -> DataFrame:
+    """Rows of one kind: payloads, and the `path` of those without a file; but for those in `without`."""
     schema = arrow.schema([kind])
 
     def each(batch: pa.RecordBatch) -> Iterator[Any]:
         for row in batch.to_pylist():
             one = pickle.loads(row["payload"])  # written by our own workers
             if isinstance(one, list):
-                yield from (each if each.file else replace(each, file=row["path"]) for each in one)
+                placed = (each if each.file else replace(each, file=row["path"]) for each in one)
+                yield from (each for each in placed if each not in without)
             else:
                 yield one
 

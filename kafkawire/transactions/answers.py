@@ -123,6 +123,8 @@ class Breach(msgspec.Struct, frozen=True):
     Attributes:
         file: path of the file that disagrees, where it is not the log itself.
         transactional_id: whose record it is, or whose transaction, where that is known.
+        concerns: more producer ids whose data rests on what is broken.
+        since: what is broken may be due to another breach in the partition from this offset on; None: from `offset`.
     """
 
     check: str
@@ -131,6 +133,8 @@ class Breach(msgspec.Struct, frozen=True):
     what: str
     file: str | None = None
     transactional_id: str | None = None
+    concerns: tuple[int, ...] = ()
+    since: int | None = None
 
 
 def breach_order(breach: Breach) -> tuple[int, int]:
@@ -189,15 +193,22 @@ class Tally:
         self.most = None if _every_breach.get() else MAX_BREACHES
 
     def breach(
-        self, offset: int, producer_id: int, what: str, file: str | None = None, transactional_id: str | None = None
+        self,
+        offset: int,
+        producer_id: int,
+        what: str,
+        file: str | None = None,
+        transactional_id: str | None = None,
+        concerns: tuple[int, ...] = (),
+        since: int | None = None,
     ) -> None:
         """Count a violation.
 
         Args:
-            offset, producer_id, what, file, transactional_id: as in `Breach`; producer id -1 for none.
+            offset, producer_id, what, file, transactional_id, concerns, since: as in `Breach`; producer id -1: none.
         """
         self.violated += 1
-        self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id))
+        self.breaches.append(Breach(self.check, offset, producer_id, what, file, transactional_id, concerns, since))
         if self.most is not None and len(self.breaches) >= 2 * self.most:
             self._first_breaches()
 

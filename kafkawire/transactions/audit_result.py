@@ -6,13 +6,15 @@ Facts of all engines are judged here, so that all engines give the same answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.case import Case
-from kafkawire.transactions.checks.answer_rows import merged, summed, violations
+from kafkawire.transactions.checks.answer_rows import each_violation, merged, summed, violations
+from kafkawire.transactions.checks.causes import without_consequences
 from kafkawire.transactions.checks.cross_partition import joined_answers
 from kafkawire.transactions.checks.open_transactions import case_answers
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
@@ -25,21 +27,33 @@ from kafkawire.transactions.verdicts import judge
 _ORDER = ("hanging", "stuck_prepare", "unknown", "late", "two_phase_commit", "live", "young", "ghost")
 
 
+class Concluded(NamedTuple):
+    """What `conclude` adds to the answers of the facts, and takes from them.
+
+    Attributes:
+        own: the answers that are added. `explained`: the violations in those of the facts that rest on others.
+    """
+
+    own: list[Placed]
+    explained: set[rows.Violation]
+
+
 def conclude(
     facts: Facts,
     settings: Settings,
-    own: list[Placed] | None = None,
+    own: Concluded | None = None,
     judged: Sequence[tuple[Case, rows.Finding]] | None = None,
 ) -> rows.Audit:
     """Judge every open transaction, each in its own cluster: names, offsets and producer ids repeat over clusters.
 
     Args:
-        own: takes the answers that are added here to those of the facts.
+        own: takes what changes in the answers.
         judged: the open transactions of a live cluster, whose brokers know more of them than logs show; None: judge
             those of the facts.
     """
+    concluded = own or Concluded([], set())
     audits = [
-        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), [] if own is None else own, judged))
+        (cluster_id, _conclude(ClusterFacts(part, settings, cluster_id), concluded, judged))
         for cluster_id, part in by_cluster(facts)
     ]
     audit = _joined(audits)
@@ -52,7 +66,7 @@ def conclude(
 
 
 def _conclude(
-    cluster: ClusterFacts, own: list[Placed], judged: Sequence[tuple[Case, rows.Finding]] | None
+    cluster: ClusterFacts, concluded: Concluded, judged: Sequence[tuple[Case, rows.Finding]] | None
 ) -> rows.Audit:
     facts, context = cluster.facts, cluster.context
     if judged is None:
@@ -65,8 +79,11 @@ def _conclude(
             [*case_answers(cluster, judged), *joined_answers(cluster)],
         )
     )
-    own += added
-    placed += added
+    of_facts, placed = placed, list(without_consequences([*placed, *added]))
+    concluded.own.extend(placed[len(of_facts) :])
+    for before, after in zip(of_facts, placed, strict=False):
+        if before is not after:
+            concluded.explained.update(set(each_violation(before)) - set(each_violation(after)))
     answers = summed(placed)
     damage = *(d for partition in facts.partitions for d in partition.damage), *facts.damage
     return rows.Audit(

@@ -36,7 +36,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     Attributes:
         open: the transaction.
-        first_start: first offset of the earliest open transaction in the partition.
+        first_start: first offset of the earliest transaction in the partition that holds the last stable offset.
         as_of: the clock, epoch milliseconds. `max_timeout_ms`: transaction.max.timeout.ms.
         cluster_id: where it is known.
         lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.

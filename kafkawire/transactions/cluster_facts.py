@@ -39,7 +39,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         opens: of all replicas, where this process judges them.
-        first_starts: of each replica with open transactions, where the earliest begins.
+        first_starts: of each replica with transactions that hold the last stable offset, where the earliest begins.
         metadata: from the `__cluster_metadata` of each log directory that has one, by directory.
         histories: the content of each copy of a partition of `__transaction_state` that has records.
         endings, producers: of all replicas.

@@ -26,6 +26,8 @@ STATES = {
 IDLE = frozenset({"Empty", "CompleteCommit", "CompleteAbort"})
 #: Decided, and markers are being written.
 PREPARED = frozenset({"PrepareCommit", "PrepareAbort"})
+#: All its partitions have the marker.
+COMPLETE = frozenset({"CompleteCommit", "CompleteAbort"})
 #: A coordinator passes through them; in its log there is a tombstone, or PrepareAbort with a raised epoch, instead.
 NEVER_WRITTEN = frozenset({"Dead", "PrepareEpochFence"})
 
@@ -43,6 +45,8 @@ PREVIOUS = {
 
 #: The first transaction version that raises the epoch at every end, and aborts where none has begun (KIP-890).
 EPOCH_BUMP = 2
+#: The newest one (`TransactionVersion` of Kafka 4.4); a coordinator does not load a record with another.
+NEWEST_VERSION = 2
 #: The highest epoch there is; producers never get it, so that a producer with the one below can still be fenced.
 MAX_EPOCH = 2**15 - 1
 

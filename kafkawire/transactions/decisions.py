@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.coordinator_rules import MAX_EPOCH, partitions_of, raises_epoch, state_name
+from kafkawire.transactions.coordinator_rules import COMPLETE, MAX_EPOCH, partitions_of, raises_epoch, state_name
 from kafkawire.transactions.facts import Place, Registration
 
 _OUTCOMES = {
@@ -14,7 +14,6 @@ _OUTCOMES = {
     "PrepareAbort": "ABORT",
     "CompleteAbort": "ABORT",
 }
-_COMPLETE = frozenset({"CompleteCommit", "CompleteAbort"})
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -94,7 +93,7 @@ def decision_of(before: TransactionLogValue | None, record: Registration) -> Dec
     if outcome is None:
         return None
     producer_id, epoch = value.producer_id, value.producer_epoch
-    complete = state in _COMPLETE
+    complete = state in COMPLETE
     if complete and epoch == 0 and value.previous_producer_id not in (-1, producer_id):
         producer_id, epoch = value.previous_producer_id, MAX_EPOCH  # its Prepare used the epochs up
     lowest, highest = _data_epochs(before, producer_id, epoch, outcome, value.client_transaction_version)

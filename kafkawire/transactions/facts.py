@@ -138,12 +138,14 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProducerIdUse(msgspec.Struct, frozen=True):
-    """That a transactional id has had a producer id as its own, first in the record at `offset`."""
+    """That a transactional id has had a producer id as its own, first in the record at `offset`, written at `timestamp`
+    (the broker's clock)."""
 
     place: Place
     producer_id: int
     transactional_id: str
     offset: int
+    timestamp: int = -1
 
 
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +156,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
         segments_start: first offset of its segments, those in a tier included.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
+        unreplicated: first offset of the earliest transaction that has ended with a marker at or above the high
+            watermark, None for none: it holds the last stable offset as an open one does.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
             it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
     """
@@ -172,6 +176,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     damaged: bool
     damage: tuple[rows.DamageRow, ...]
     segments_start: int = 0
+    unreplicated: int | None = None
 
 
 def partition_of(

@@ -35,7 +35,7 @@ class IdHistory:
             if found.value is not None:
                 key = found.value.producer_id, found.transactional_id
                 if key not in self._uses:
-                    self._uses[key] = ProducerIdUse(found.place, *key, found.offset)
+                    self._uses[key] = ProducerIdUse(found.place, *key, found.offset, found.timestamp)
         self._log.add(found)
 
     def decided(self, *, last: bool = False) -> list[Decision]:

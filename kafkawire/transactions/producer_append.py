@@ -105,8 +105,10 @@ def _shape_problem(batch: Batch, marker: Control) -> str | None:
         return f"a control record of type {marker.name}, which has no producer"
     if not batch.transactional:
         return "a marker without the transactional bit"
-    if batch.base_sequence >= 0:
+    if batch.base_sequence != -1:
         return f"a marker with the sequence number {batch.base_sequence}"
     if batch.record_count > 1:
         return f"a marker of {batch.record_count} records"
+    if batch.last_offset_delta > 0 and marker.name != EMPTY:
+        return f"a marker that ends {batch.last_offset_delta} offsets behind its own"
     return None

@@ -44,6 +44,7 @@ class ProducerReplayState(msgspec.Struct, frozen=True, array_like=True):
     rewritten: bool
     open: bool
     batches: tuple[Retained, ...]
+    doubted: tuple[tuple[int, int], ...] = ()
 
 
 class Producer:
@@ -60,12 +61,15 @@ class Producer:
         written_after: the newest timestamp (the broker's clock) of the markers of all producers before the last batch
             of its transaction.
         rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
+        doubted: where its last batch does not follow the one before: epochs and last sequence numbers that the next
+            batch may follow as well, as if that batch were not there, or had followed.
     """
 
     __slots__ = (
         "batches",
         "coordinator_epoch",
         "data_known_from",
+        "doubted",
         "epoch",
         "first_offset",
         "first_timestamp",
@@ -89,6 +93,7 @@ class Producer:
         self.data_known_from = 0
         self.written_after: int | None = None
         self.rewritten = False
+        self.doubted: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, entry: ProducerEntry) -> Producer:
@@ -138,13 +143,14 @@ class Producer:
             self.rewritten,
             self.first_offset >= 0,
             tuple(self.batches),
+            self.doubted,
         )
 
     def become(self, state: ProducerReplayState) -> None:
         """Take a later state, but for the offset at which an open transaction begins."""
         self.epoch, self.timestamp, self.last_append = state.epoch, state.timestamp, state.last_append
         self.data_known_from, self.rewritten = state.data_known_from, state.rewritten
-        self.batches = deque(state.batches, BATCHES_TO_RETAIN)
+        self.batches, self.doubted = deque(state.batches, BATCHES_TO_RETAIN), state.doubted
         if not state.open:
             self.first_offset = -1
 
@@ -162,8 +168,10 @@ class Producer:
                 if self.first_offset < 0:
                     self.begin(append.base_offset, append.timestamp, 0)
                 self.count(1)
-            elif self.first_offset < 0:  # otherwise it is refused, even when a log is recovered
+            elif self.first_offset < 0:
                 self.data(append)
+            else:  # it is refused, even when a log is recovered
+                self.doubted = ((append.producer_epoch, append.last_sequence),)
             return False
         if control == MALFORMED:
             return False
@@ -197,7 +205,13 @@ class Producer:
 
     def data(self, append: Append) -> None:
         """Take a batch of data."""
-        if append.producer_epoch != self.epoch:
+        epoch, last = self.epoch, self.last_sequence
+        if epoch < 0 or self._in_order(append) or self.may_follow(append):
+            self.doubted = ()
+        else:
+            count = append.last_offset - append.base_offset + 1
+            self.doubted = ((epoch, last), (epoch, (last + count) % _SEQUENCES))
+        if append.producer_epoch != epoch:
             self.batches.clear()
             self.epoch = append.producer_epoch
         base_offset, last_offset, timestamp = append.base_offset, append.last_offset, append.timestamp
@@ -210,6 +224,7 @@ class Producer:
         """Take a COMMIT or ABORT: no transaction is open after it. One that raises the epoch forgets the batches."""
         if append.producer_epoch != self.epoch:
             self.batches.clear()
+            self.doubted = tuple(one for one in self.doubted if one[0] == append.producer_epoch)
             self.epoch = append.producer_epoch
             self.data_known_from = max(self.last_append, 0)
         if append.coordinator_epoch is not None:
@@ -231,8 +246,26 @@ class Producer:
 
     def follows(self, sequence: int) -> bool:
         """Whether a batch that begins with this sequence number comes next."""
-        last = self.last_sequence
-        return sequence == last + 1 or (sequence == 0 and last == _SEQUENCES - 1)
+        return sequence == (self.last_sequence + 1) % _SEQUENCES
+
+    def may_follow(self, append: Append) -> bool:
+        """Whether a batch or marker comes next if its last batch, which did not, does not count."""
+        sequence, marker = append.base_sequence, append.control is not None
+        return any(
+            append.producer_epoch >= epoch
+            if marker
+            else append.producer_epoch == epoch and sequence == (last + 1) % _SEQUENCES
+            for epoch, last in self.doubted
+        )
+
+    def _in_order(self, append: Append) -> bool:
+        """Whether a batch comes next."""
+        if append.producer_epoch < self.epoch:
+            return False
+        if append.base_sequence < 0:
+            return self.last_sequence < 0
+        begins = append.producer_epoch > self.epoch or not self.batches
+        return append.base_sequence == 0 if begins else self.follows(append.base_sequence)
 
     def duplicate(self, append: Append) -> Retained | None:
         """Among its last five, the batch with the range of sequence numbers of this one, which is of the same epoch."""

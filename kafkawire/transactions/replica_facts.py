@@ -19,7 +19,7 @@ from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Endings, packed
+from kafkawire.transactions.endings import Endings, Packed, packed
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
@@ -92,8 +92,10 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def first_start(self) -> int | None:
-        """Where the earliest open transaction begins; None where none is open."""
-        return min((open_.start_offset for open_ in self.opens), default=None)
+        """Where the earliest transaction begins that holds the last stable offset; None where none does."""
+        unreplicated = self.partition.unreplicated
+        held = [] if unreplicated is None else [unreplicated]
+        return min([*held, *(open_.start_offset for open_ in self.opens)], default=None)
 
 
 def replica_facts(replica: Replica) -> ReplicaFacts:
@@ -169,6 +171,7 @@ class ReplicaMerge:
         self._state: SegmentState | None = None
         self._last_marker: tuple[int, int] | None = None
         self._digests: list[Digests] = []
+        self._unreplicated: list[int] = []
         self.read_again = 0
 
     def take(self, segment: int, summary: PartSummary) -> None:
@@ -191,7 +194,7 @@ class ReplicaMerge:
             if ended is None:
                 self._replay(summary, done)
                 return
-            self.endings.add(ended)
+            self._end(ended)
             self._last_marker = span.last_marker or self._last_marker
             done += span.rows
         for record in summary.records:
@@ -220,11 +223,19 @@ class ReplicaMerge:
                     ended = self._checks.add(append)
                     if ended is not None:
                         rows.append(ended.packed)
-                self.endings.add(packed(rows))
+                self._end(packed(rows))
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
                 self._register(fact)
+
+    def _end(self, ended: Packed) -> None:
+        """Transactions have ended; a marker at or above the high watermark may still be undone."""
+        self.endings.add(ended)
+        high_watermark = self._replica.partition.high_watermark
+        if high_watermark is not None:
+            undone = ended["first_offset"][ended["offset"] >= high_watermark]
+            self._unreplicated += [int(undone.min())] if len(undone) else []
 
     def _end_segment(self) -> None:
         state = self._begun()
@@ -268,14 +279,14 @@ class ReplicaMerge:
             opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
-            partition=found,
+            partition=msgspec.structs.replace(found, unreplicated=min(self._unreplicated, default=None)),
             path=partition.path,
             opens=opens,
             answers=tuple(Placed(place, answer, partition.path) for answer in answers),
             endings=self.endings,
             producers=ReplicaProducers(place, len(producers), tuple(beyond)),
             ids=id_facts,
-            damage=tuple(self._damage),
+            damage=tuple(dict.fromkeys([*self._damage, *self._checks.damage])),
             digests=joined(self._digests).tobytes(),
         )
 

@@ -379,7 +379,7 @@ def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[s
     if of_control.any():
         plain = markers(found)
         # Only markers in which `append_of` finds no problem.
-        right = (found.transactional & asked & (found.base_sequence < 0))[plain.at]
+        right = (found.transactional & asked & (found.base_sequence == -1) & (found.last_offset_delta == 0))[plain.at]
         index = plain.at[right]
         control[index] = plain.type[right]
         coordinator_epoch[index] = plain.coordinator_epoch[right]

@@ -110,13 +110,14 @@ class _Columns:
         )
         self.from_zero = numbered & ~follows & (sequence == 0)
         self.numbered = numbered
+        unnumbered = (sequence == -1) & ((data < first) | (self.last_sequence[data] < 0))
         monotonic = (marked >= first) & (self.coordinator_epoch >= self.coordinator_epoch[marked])
         self.plain = (
             ~new
             & ~(self.epoch < epoch_before)
             & (epoch_before >= 0)
             & (self.data | (self.marker & monotonic))
-            & (~numbered | self.contiguous | self.from_zero)
+            & (~self.data | self.contiguous | self.from_zero | unnumbered)
             & ~(self.data & ~self.transactional & self.open)
         )
         if int(clock[-1]) - int(appends.timestamp.min()) >= expiration_ms:
@@ -129,7 +130,7 @@ class _Columns:
 
     def goes_on(self, producer: Producer | None, start: int, at: int) -> bool:
         """Whether the state of the producer is that of its elements from `start` to `at`."""
-        if producer is None:
+        if producer is None or producer.doubted:
             return False
         data, marker = int(self.data_before[at - 1]), int(self.marker_before[at - 1])
         has_data = data >= start and bool(self.epoch[data] == self.epoch[at - 1])

@@ -239,7 +239,7 @@ def _unmarked(case: Case, decision: _Verdict) -> list[str]:
 def _holds(case: Case) -> list[str]:
     start = max(case.first_start, case.log_start)
     if case.open.start_offset != case.first_start:
-        return [f"An earlier open transaction holds the last stable offset, at {start}."]
+        return [f"An earlier transaction holds the last stable offset, at {start}."]
     if not case.blocked:
         return []
     high = case.high_watermark

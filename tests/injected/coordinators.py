@@ -44,6 +44,7 @@ INJECTIONS += [
     Injection("marker_epoch", "not-raised", early=_ended(2, True, commit=True, ahead=0)),
     Injection("marker_epoch", "raised-twice", early=_ended(2, True, commit=True, ahead=2)),
     Injection("marker_epoch", "raised-below-2", early=_ended(0, True, commit=True, ahead=1)),
+    Injection("marker_epoch", "abort-not-raised", early=_ended(2, False, commit=False, ahead=0)),
     Injection("marker_epoch", "abort-raised-twice", early=_ended(2, False, commit=False, ahead=2)),
 ]
 
@@ -168,6 +169,18 @@ def _(world: World) -> None:
 @early("producer_id_unique", "handed-out-twice")
 def _(world: World) -> None:
     world.hand_out(world.next_producer_id // 1000 * 1000 + 1000)
+
+
+@early("producer_id_unique", "half-a-block")
+def _(world: World) -> None:
+    world.hand_out(world.next_producer_id // 1000 * 1000 + 1500)
+
+
+@early("producer_id_unique", "invented-by-a-coordinator")
+def _(world: World) -> None:
+    producer = world.producer("invented", init=False)
+    producer.producer_id = 5_000_000
+    world.write(producer, "Empty")
 
 
 @early("producer_id_unique", "invented")

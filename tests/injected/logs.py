@@ -22,7 +22,7 @@ from tests.worlds import TOPIC, World
 
 
 def _batches(check: str, name: str, *steps: tuple[int, int, int]) -> None:
-    """An idempotent producer's batches: (epoch, sequence, records); the last one breaks the rule."""
+    """An idempotent producer's batches: (epoch, sequence, records); one of them breaks the rule."""
 
     def step(world: World) -> None:
         producer_id = world.producer_id()
@@ -42,6 +42,10 @@ _batches("new_epoch_from_zero", "goes-on", (0, 0, 3), (1, 3, 1))
 _batches("duplicate_batch", "the-last", (0, 0, 2), (0, 0, 2))
 _batches("duplicate_batch", "one-of-five", (0, 0, 1), (0, 1, 2), (0, 3, 1), (0, 1, 2))
 _batches("epoch_not_backwards", "data", (3, 0, 1), (2, 0, 1))
+# What follows goes on as if the batch that breaks the rule were not there, or were right.
+_batches("sequence_contiguous", "gap-of-one-batch", (0, 0, 2), (0, 5, 1), (0, 3, 1))
+_batches("duplicate_batch", "goes-on", (0, 0, 1), (0, 1, 2), (0, 0, 1), (0, 3, 1))
+_batches("epoch_not_backwards", "goes-on", (3, 0, 2), (2, 7, 1), (3, 2, 1))
 
 
 @early("epoch_not_backwards", "marker")
@@ -94,17 +98,24 @@ def _odd_marker(world: World, *, records: int = 1, sequence: int = -1, key: byte
     log.end += records
 
 
-def _mixed(version: int) -> Early:
+def _mixed(version: int, sequence: int | None, *, more: bool) -> Early:
     def step(world: World) -> None:
         producer = world.producer("mixed", version)
         world.begin(producer, 1)
-        world.orders[1].data(producer.producer_id, producer.epoch, at=world.tick(), transactional=False)
+        log = world.orders[1]
+        log.data(producer.producer_id, producer.epoch, at=world.tick(), transactional=False, sequence=sequence)
+        if more:
+            log.data(producer.producer_id, producer.epoch, at=world.tick(), sequence=2 if sequence is None else 1)
         world.end(producer, True)
 
     return step
 
 
-INJECTIONS += [Injection("mixed_batches", f"version-{version}", early=_mixed(version)) for version in (0, 2)]
+INJECTIONS += [
+    Injection("mixed_batches", f"version-{version}{name}", early=_mixed(version, sequence, more=more))
+    for version in (0, 2)
+    for name, sequence, more in (("", None, False), ("-counted", None, True), ("-not-counted", -1, True))
+]
 
 
 # Files that are derived from the log ---------------------------------------------------------------------------------
@@ -131,6 +142,10 @@ for _name, _change in (
     ("another-producer", lambda last: [replace(last, producer_id=last.producer_id + 1)]),
     ("first-offset", lambda last: [replace(last, first_offset=last.first_offset + 1)]),
     ("stable-offset", lambda last: [replace(last, last_stable_offset=last.last_stable_offset - 1)]),
+    ("stable-behind-what-follows", lambda last: [replace(last, last_stable_offset=last.last_stable_offset + 1)]),
+    ("twice", lambda last: [last, last]),
+    ("before-its-segment", lambda last: [replace(last, last_offset=-1, first_offset=-2), last]),
+    ("behind-its-segment", lambda last: [last, replace(last, last_offset=last.last_offset + 100)]),
     ("invented", lambda last: [replace(last, first_offset=0, last_offset=last.first_offset), last]),
 ):
     INJECTIONS.append(Injection("txnindex_equals_log", _name, *_indexed(_change)))
@@ -179,6 +194,12 @@ def _(world: World) -> None:
 @late("lso", "above-the-end")
 def _(world: World) -> None:
     _checkpoint(world, 40)
+
+
+@late("lso", "negative")
+def _(world: World) -> None:
+    (world.logs.root / ".kafka_cleanshutdown").unlink()
+    _checkpoint(world, -world.orders[0].end - 1)
 
 
 @late("lso", "below-the-start")
@@ -291,6 +312,19 @@ def _two_for_one(world: World) -> None:
     path.write_bytes(data[:at] + b"".join(batches) + data[end:])
 
 
+def _between(world: World) -> None:
+    _plain(world)
+    world.orders[0].plain(at=world.tick())
+
+
+def _lacking(world: World) -> None:
+    """Neither broker has compacted the partition."""
+    for root in (world.logs.root, world.root / "broker-1"):
+        (root / "cleaner-offset-checkpoint").write_text("0\n1\n__consumer_offsets 0 9\n")
+    path, data, at, end = _replica(world)
+    path.write_bytes(data[:at] + data[end:])
+
+
 def _replica(world: World) -> tuple[Path, bytearray, int, int]:
     """The segment on the other broker that holds the batch of `_plain`: its path and bytes, and where the batch is."""
     segment, at = world.spot
@@ -303,4 +337,5 @@ INJECTIONS += [
     Injection("replicas_agree", "another-batch", _plain, _another_batch),
     Injection("replicas_agree", "another-value", _plain, _another_value),
     Injection("replicas_agree", "two-for-one", _plain, _two_for_one),
+    Injection("replicas_agree", "lacking", _between, _lacking),
 ]

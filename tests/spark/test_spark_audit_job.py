@@ -17,6 +17,10 @@ from kafkawire.transactions.part_scan import PART_BYTES
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import CASES, SEEDS
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tools.audit_faults.faults import sample
+from tools.audit_faults.judging import outcomes
+from tools.audit_faults.sound import sound
+from tools.audit_faults.spark import rules_by_spark
 from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
@@ -142,6 +146,15 @@ def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> N
         assert violation.file is not None
         named[Path(violation.file).relative_to(tmp_path).parts[0]].add(violation.check)
     assert named == {name: {case.check} for name, case in cases.items()}
+
+
+def test_faults_of_one_field_are_named_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    made = {0: sound(0)}
+    chosen = sample(1, 40, 22, made.__getitem__)
+    local = {str(fault): found.rules for fault, found in outcomes(tmp_path / "local", made, chosen)}
+    assert {str(fault): rules for fault, rules in rules_by_spark(spark, tmp_path, made, chosen)} == local
+    assert len(local) == 40
+    assert any(local.values())
 
 
 def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ COMMITTED = [
 def test_reduces_the_records_of_a_transaction() -> None:
     found = history(*COMMITTED)
     assert (found.settled, found.intact, found.unreadable) == (1, True, None)
-    assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0),)
+    assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0, 1000),)
     assert found.prepared == ()
     assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
     owner = found.owner(7)

@@ -73,9 +73,9 @@ def test_replicas_with_the_same_batches_are_not_read_again(tmp_path: Path, monke
     one, other = (write(tmp_path / name, 1, 10_000) for name in ("one", "other"))
     read = []
 
-    def counted(partition: logdir.Partition, start: int, end: int) -> replica_agreement._Batches:
+    def counted(partition: logdir.Partition, start: int, end: int, kept_from: int) -> replica_agreement._Batches:
         read.append((partition.topic, start, end))
-        return original(partition, start, end)
+        return original(partition, start, end, kept_from)
 
     original = replica_agreement._read
     monkeypatch.setattr(replica_agreement, "_read", counted)

@@ -398,7 +398,7 @@ def test_only_the_earliest_open_transaction_blocks(tmp_path: Path) -> None:
     first, second = audit(directory).findings
     assert (first.blocked, second.blocked) == (True, False)
     assert first.last_stable_offset == second.last_stable_offset == 0
-    assert "An earlier open transaction holds the last stable offset, at 0." in second.evidence
+    assert "An earlier transaction holds the last stable offset, at 0." in second.evidence
 
 
 @pytest.mark.parametrize(("high_watermark", "stable"), [(None, None), (1, 0), (0, 0)])

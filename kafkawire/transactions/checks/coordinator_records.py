@@ -18,10 +18,13 @@ from kafkawire.transactions.answers import (
     Answer,
     Tally,
 )
+from kafkawire.transactions.coordinator_log import producer_ids
 from kafkawire.transactions.coordinator_rules import (
+    COMPLETE,
     EPOCH_STEPS,
     MAX_EPOCH,
     NEVER,
+    NEWEST_VERSION,
     PREPARED,
     follows,
     is_exhausted,
@@ -37,7 +40,7 @@ _Value = TransactionLogValue
 
 _GAP = "compaction removed records between the id's record and the one before"
 _CLOCKS = "two coordinators wrote the two records, and their clocks differ"
-_ILLEGAL = "the step itself is not legal"
+_ILLEGAL = "the step, or the one before, violates a rule already"
 _OLD = "the record is of a version that does not carry previous producer ids"
 
 
@@ -65,12 +68,26 @@ def fields_problem(before: _Value | None, after: _Value) -> str | None:
         return f"the timeout goes from {before.transaction_timeout_ms} to {after.transaction_timeout_ms} ms at {state}"
     if start < 0:
         return f"{state} without a start"
+    if state in COMPLETE and after.client_transaction_version != before.client_transaction_version:
+        was = before.client_transaction_version
+        return f"the transaction version goes from {was} to {after.client_transaction_version} at {state}"
     begun = state_name(before.transaction_status) in ("Ongoing", *PREPARED)
     if begun and start != before.transaction_start_timestamp_ms:
         return f"the start goes from {before.transaction_start_timestamp_ms} to {start} at {state}"
     if state in PREPARED and begun and after.transaction_partitions == before.transaction_partitions:
         return None  # as nearly always
     return _partitions_problem(state, partitions_of(before) if begun else frozenset(), partitions_of(after))
+
+
+def impossible_field(value: _Value) -> str | None:
+    """transition_fields, of a record by itself."""
+    if value.transaction_last_update_timestamp_ms < 0:
+        return f"the last update is {value.transaction_last_update_timestamp_ms}"
+    if value.transaction_timeout_ms <= 0:
+        return f"the timeout is {value.transaction_timeout_ms} ms"
+    if not 0 <= value.client_transaction_version <= NEWEST_VERSION:
+        return f"the transaction version is {value.client_transaction_version}"
+    return None
 
 
 def _partitions_problem(
@@ -102,6 +119,8 @@ def epoch_problem(before: _Value | None, after: _Value) -> str | None:
     bumped = raises_epoch(after.client_transaction_version)
     if after.producer_id != before.producer_id:
         return _new_producer_id(before, after, state)
+    if epoch < 0:
+        return f"the epoch is {epoch}"
     steps = EPOCH_STEPS[state, bumped]
     step = epoch - before.producer_epoch
     if before.producer_epoch == MAX_EPOCH and step == 0:
@@ -124,7 +143,7 @@ def _new_producer_id(before: _Value, after: _Value, state: str) -> str | None:
         if is_exhausted(before.producer_epoch):
             return None
         return f"{change}, and the epoch {before.producer_epoch} was not used up"
-    if state in ("CompleteCommit", "CompleteAbort") and raises_epoch(after.client_transaction_version):
+    if state in COMPLETE and raises_epoch(after.client_transaction_version):
         if before.next_producer_id == after.producer_id:
             return None
         return f"{change}, and {before.next_producer_id} was announced"
@@ -148,7 +167,7 @@ def previous_problem(before: _Value | None, after: _Value) -> str | None:
     state = state_name(after.transaction_status)
     if after.transaction_timeout_ms == NEVER:
         return None  # two-phase commit (KIP-939) announces producer ids at other times
-    if after.next_producer_id >= 0 and not (state in PREPARED and after.producer_epoch == MAX_EPOCH):
+    if after.next_producer_id != -1 and not (state in PREPARED and after.producer_epoch == MAX_EPOCH):
         return f"the next producer id {after.next_producer_id} is set at {state}, epoch {after.producer_epoch}"
     if before is not None and before.next_producer_id >= 0 and after.producer_id == before.producer_id:
         return f"the next producer id {before.next_producer_id} was announced, and {state} has {after.producer_id}"
@@ -157,7 +176,7 @@ def previous_problem(before: _Value | None, after: _Value) -> str | None:
 
 def carries_previous(value: TransactionLogValue) -> bool:
     """Whether a record has the producer id that the id had before (tag 0 of version 1)."""
-    return value.previous_producer_id >= 0
+    return value.previous_producer_id != -1
 
 
 class IdChecks:
@@ -175,6 +194,7 @@ class IdChecks:
     def __init__(self, expiration_ms: int | None = None) -> None:
         self._expiration_ms = expiration_ms
         self._tallies = {check: Tally(check) for check in ID_CHECKS}
+        self._doubted: dict[str, int] = {}  # the offset of an id's newest record, where it violates a rule
         self._next = -1
         self.intact_from = 0
 
@@ -195,27 +215,33 @@ class IdChecks:
             for tally in self._tallies.values():
                 tally.lack(_GAP)
             return
-        was = None if before is None else before.value
-        problem = transition_problem(was, found.value)
-        if found.value is None:
-            self._judge(LEGAL_TRANSITION, found, problem or self._too_soon(before, found))
-            return
-        self._judge(LEGAL_TRANSITION, found, problem)
-        if problem is not None:
+        was, value = None if before is None else before.value, found.value
+        problems = {LEGAL_TRANSITION: transition_problem(was, value) or self._too_soon(before, found)}
+        if value is not None and problems[LEGAL_TRANSITION] is None:
+            problems[EPOCH_STEP] = epoch_problem(was, value)
+            problems[TRANSITION_FIELDS] = self._fields(before, found, value)
+            if carries_previous(value):
+                problems[PREVIOUS_PRODUCER_ID] = previous_problem(was, value)
+            else:
+                self._tallies[PREVIOUS_PRODUCER_ID].lack(_OLD)
+        elif value is not None:
             for tally in list(self._tallies.values())[1:]:
                 tally.lack(_ILLEGAL)
-            return
-        self._judge(TRANSITION_FIELDS, found, self._fields(before, found, found.value))
-        self._judge(EPOCH_STEP, found, epoch_problem(was, found.value))
-        if carries_previous(found.value):
-            self._judge(PREVIOUS_PRODUCER_ID, found, previous_problem(was, found.value))
-        else:
-            self._tallies[PREVIOUS_PRODUCER_ID].lack(_OLD)
+        doubted = before is not None and self._doubted.pop(found.transactional_id, -1) == before.offset
+        for check, problem in problems.items():
+            if problem is None:
+                self._tallies[check].held += 1
+            elif doubted:
+                self._tallies[check].lack(_ILLEGAL)
+            else:
+                self._doubted[found.transactional_id] = found.offset
+                doubted = True
+                self._breach(check, before, found, problem)
 
     def _too_soon(self, before: Registration | None, found: Registration) -> str | None:
         """legal_transition, of a tombstone: the id was idle for as long as brokers remember one."""
         expiration = self._expiration_ms
-        if before is None or before.value is None or expiration is None:
+        if found.value is not None or before is None or before.value is None or expiration is None:
             return None
         updated = before.value.transaction_last_update_timestamp_ms
         if may_expire(state_name(before.value.transaction_status), updated, found.timestamp, expiration):
@@ -228,7 +254,7 @@ class IdChecks:
 
     def _fields(self, before: Registration | None, found: Registration, value: TransactionLogValue) -> str | None:
         was = None if before is None else before.value
-        problem = fields_problem(was, value)
+        problem = fields_problem(was, value) or impossible_field(value)
         clock = clock_problem(was, value)
         if problem is None and clock is not None:
             if before is not None and before.leader_epoch == found.leader_epoch:
@@ -236,10 +262,13 @@ class IdChecks:
             self._tallies[TRANSITION_FIELDS].lack(_CLOCKS)
         return problem
 
-    def _judge(self, check: str, found: Registration, problem: str | None) -> None:
-        tally = self._tallies[check]
-        if problem is None:
-            tally.held += 1
-            return
-        producer_id = -1 if found.value is None else found.value.producer_id
-        tally.breach(found.offset, producer_id, problem, transactional_id=found.transactional_id)
+    def _breach(self, check: str, before: Registration | None, found: Registration, problem: str) -> None:
+        """What a record names wrongly is in doubt for all its producer ids."""
+        values = [one.value for one in (before, found) if one is not None and one.value is not None]
+        self._tallies[check].breach(
+            found.offset,
+            -1 if found.value is None else found.value.producer_id,
+            problem,
+            transactional_id=found.transactional_id,
+            concerns=tuple(producer_id for value in values for producer_id in producer_ids(value)),
+        )

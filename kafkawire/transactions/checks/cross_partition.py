@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from kafkawire import rows
 from kafkawire.transactions.answers import (
@@ -17,7 +18,7 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
-from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator_rules import partition_of_id
@@ -36,10 +37,14 @@ from kafkawire.transactions.facts import (
 )
 from kafkawire.transactions.formatting import when
 
+#: Producer ids in a block (Kafka's `ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
+BLOCK_SIZE = 1000
+
 _NO_METADATA = "no __cluster_metadata with producer ids was read: it is not known which were handed out"
 _OLD_METADATA = "__cluster_metadata may have been copied before the producer id was handed out"
 _LATER_METADATA = "a later __cluster_metadata has the producer id: no marker shows whether it was in use before"
 _DAMAGED_METADATA = "__cluster_metadata is damaged or has gaps: a record that hands out producer ids may be missing"
+_NEVER = "it was never handed out: the first free producer id is {}"
 _COUNT_ASSUMED = "the number of partitions of __transaction_state is assumed"
 
 
@@ -147,7 +152,7 @@ def _unassigned(cluster: ClusterFacts, place: Place, beyond: UnassignedProducerI
 
 
 def _never(cluster: ClusterFacts) -> str:
-    return f"it was never handed out: the first free producer id is {cluster.handed_out}"
+    return _NEVER.format(cluster.handed_out)
 
 
 def _first_free(copies: Iterable[AssignedProducerIds], time: int) -> int | None:
@@ -170,14 +175,29 @@ def _blocks(metadata: Iterable[ClusterMetadata]) -> Iterator[Placed]:
         for block in copy.handed_out.blocks:
             found.setdefault(block.offset, (block, copy))
     tallies = {copy.place: Tally(PRODUCER_ID_UNIQUE) for copy in copies}
-    newest = -1
-    for _, (block, copy) in sorted(found.items()):
-        if block.next_producer_id > newest:
-            tallies[copy.place].held += 1
+    neighbours = {
+        (before.offset, after.offset)
+        for copy in copies
+        if copy.handed_out.newest is not None
+        for before, after in pairwise(copy.handed_out.blocks)
+    }
+    known: ProducerIdsBlock | None = None
+    in_doubt = False
+    for offset, (block, copy) in sorted(found.items()):
+        tally, number = tallies[copy.place], block.next_producer_id
+        before = -1 if known is None else known.next_producer_id
+        what = None
+        if number <= before:
+            what = f"the next producer id is {number}, after {before}: it was handed out before"
+        elif known is not None and (known.offset, offset) in neighbours and (number - before) % BLOCK_SIZE:
+            what = f"the next producer id is {number}, after {before}: blocks are of {BLOCK_SIZE}"
+        if what is None or in_doubt:  # one of two neighbours is wrong
+            tally.held += what is None
+            in_doubt = False
         else:
-            what = f"the next producer id is {block.next_producer_id}, after {newest}: it was handed out before"
-            tallies[copy.place].breach(block.offset, block.next_producer_id, what)
-        newest = max(newest, block.next_producer_id)
+            tally.breach(offset, number, what)
+            in_doubt = True
+        known = block
     for copy in copies:
         tally = tallies[copy.place]
         if tally.held or tally.violated:
@@ -192,16 +212,26 @@ def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
             uses[use.producer_id].append((place in cluster.histories, use))
     tallies: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
     for of_producer in uses.values():
-        judge_owner(of_producer, tallies)
+        judge_owner(of_producer, tallies, handed_out_until(cluster))
     for place, tally in tallies.items():
         yield Placed(place, tally.answer())
 
 
-def judge_owner(uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, Tally]) -> None:
+def handed_out_until(cluster: ClusterFacts) -> tuple[int, int] | None:
+    """The first producer id that was not handed out, and up to when that is known (the controller's clock); None: it is
+    not."""
+    times = [copy.newest for copy in cluster.assignments if copy.newest is not None]
+    return None if cluster.handed_out is None or not times else (cluster.handed_out, max(times))
+
+
+def judge_owner(
+    uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place, Tally], handed_out: tuple[int, int] | None
+) -> None:
     """Judge the uses of one producer id, of all replicas: compaction may have removed what another still has.
 
     Args:
         uses: each with whether its replica counts.
+        handed_out: as `handed_out_until` gives it.
     """
     owner: ProducerIdUse | None = None
     seen: set[tuple[int, int]] = set()
@@ -211,7 +241,14 @@ def judge_owner(uses: Iterable[tuple[bool, ProducerIdUse]], tallies: dict[Place,
             continue
         seen.add(same)
         owner = owner or use
-        if owner.transactional_id == use.transactional_id:
+        if (
+            handed_out is not None
+            and handed_out[0] <= use.producer_id
+            and use.timestamp + CLOCK_SKEW_MS < handed_out[1]
+        ):
+            what = _NEVER.format(handed_out[0])
+            tallies[use.place].breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
+        elif owner.transactional_id == use.transactional_id:
             tallies[use.place].held += 1
         else:
             what = (

@@ -23,6 +23,7 @@ from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 
 _GAP = "offsets are missing since the producer's batch before"
+_DOUBT = "the producer's batch before broke a rule"
 EXPIRED = "the producer's state may have expired since its batch before"
 
 
@@ -90,20 +91,37 @@ class LogChecks:
         if clock is None:
             clock = self.clock = max(self.clock, append.timestamp)
         clock = max(clock, self.clock)
-        if producer is None or producer.epoch < 0 or control in (MALFORMED, EMPTY):
+        if control in (MALFORMED, EMPTY) or self._impossible(append) or producer is None or producer.epoch < 0:
             return
         if self.may_be_forgotten(producer, clock):
             self._forgotten(append)
             return
-        if append.producer_epoch < producer.epoch:
+        in_doubt = producer.may_follow(append)
+        if in_doubt:
+            self._in_doubt(append)
+        elif append.producer_epoch < producer.epoch:
             what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
             self.epoch.breach(append.base_offset, append.producer_id, what)
+            return
         else:
             self.epoch.held += 1
         if control is not None:
             self._marker(producer, append)
-        else:
+        elif not in_doubt:
             self._data(producer, append)
+
+    def _impossible(self, append: Append) -> bool:
+        """Whether a number is one that no producer and no coordinator has; whatever was before it."""
+        if append.producer_epoch < 0:
+            self.epoch.breach(append.base_offset, append.producer_id, f"epoch {append.producer_epoch}")
+        elif append.coordinator_epoch is not None and append.coordinator_epoch < -1:
+            what = f"a marker of coordinator epoch {append.coordinator_epoch}"
+            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
+        elif append.control is None and append.base_sequence < -1:
+            self.sequence.breach(append.base_offset, append.producer_id, f"sequence number {append.base_sequence}")
+        else:
+            return False
+        return True
 
     def _marker(self, producer: Producer, append: Append) -> None:
         if append.coordinator_epoch is None or producer.coordinator_epoch < 0:
@@ -123,26 +141,29 @@ class LogChecks:
             else:
                 what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
                 self.mixed.breach(append.base_offset, append.producer_id, what)
-        if append.base_sequence < 0 or append.producer_epoch < producer.epoch:
-            return
-        if append.producer_epoch > producer.epoch:
+                return
+        if append.base_sequence < 0:
+            if producer.last_sequence >= 0 and append.producer_epoch == producer.epoch:
+                what = f"no sequence number after {producer.last_sequence}"
+                self.sequence.breach(append.base_offset, append.producer_id, what)
+        elif append.producer_epoch > producer.epoch:
             if producer.last_append < append.intact_from:
                 self.from_zero.lack(_GAP)
             else:
-                self._first(append)
+                self._first(append, producer.last_append + 1)
         elif producer.data_known_from < append.intact_from:
             self.sequence.lack(_GAP)
             self.duplicate.lack(_GAP)
         elif producer.batches:
             self._next(producer, append)
         else:
-            self._first(append)
+            self._first(append, producer.last_append + 1)
 
-    def _first(self, append: Append) -> None:
-        """The first batch of an epoch."""
+    def _first(self, append: Append, since: int) -> None:
+        """The first batch of an epoch. `since`: offset behind the producer's batch before."""
         if append.base_sequence:
             what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
-            self.from_zero.breach(append.base_offset, append.producer_id, what)
+            self.from_zero.breach(append.base_offset, append.producer_id, what, since=since)
         else:
             self.from_zero.held += 1
 
@@ -161,7 +182,13 @@ class LogChecks:
         else:
             self.duplicate.held += 1
             what = f"sequence number {sequence} after {producer.last_sequence}"
-            self.sequence.breach(append.base_offset, append.producer_id, what)
+            since = producer.last_append + 1
+            self.sequence.breach(append.base_offset, append.producer_id, what, since=since)
+
+    def _in_doubt(self, append: Append) -> None:
+        """A batch that goes on as if the producer's batch before, which broke a rule, did not count."""
+        for tally in (self.epoch,) if append.control is not None else (self.epoch, self.sequence, self.duplicate):
+            tally.lack(_DOUBT)
 
     def _forgotten(self, append: Append) -> None:
         """The step from a state that the broker may have dropped."""

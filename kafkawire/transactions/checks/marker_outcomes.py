@@ -73,8 +73,12 @@ def judge(
                 _lack(ending, tallies, _NOT_LISTED)
             else:
                 orphans[ending.data_epoch, ending.marker_epoch].append(ending)
+    raised: dict[int, list[Decision]] = defaultdict(list)
+    for decision in decisions if orphans else ():
+        if raises_epoch(decision.version):
+            raised[decision.marker_epoch].append(decision)
     for group in orphans.values():
-        _undecided(group, tallies, decided_until)
+        _undecided(group, raised[group[0].marker_epoch], tallies, decided_until)
 
 
 class _DecisionIndex:
@@ -194,7 +198,9 @@ def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Ta
         _lack(ending, tallies, _SEVERAL)
         return False
     decision = candidates.decisions[window.start]
-    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
+    alone = bool(agreeing) and len(window) == 1 and decision.partitions is not None
+    own = alone and raises_epoch(decision.version) and _is_during(decision, ending)
+    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
     if agreeing:
         outcome.held += 1
     elif by_hand and decision.partitions is None:
@@ -217,14 +223,25 @@ def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Ta
     return True
 
 
-def _undecided(group: list[Ending], tallies: Tallies, decided_until: int | None) -> None:
+def _undecided(group: list[Ending], raised: Sequence[Decision], tallies: Tallies, decided_until: int | None) -> None:
     """Markers of one pair of epochs, and no decision. Where the marker raised the epoch they are of one transaction:
-    they can be compared with each other."""
+    they can be compared with each other. `raised`: decisions whose markers carry that epoch, above that of the data."""
     first = group[0]
     committed = next((ending for ending in group if ending.outcome == "COMMIT"), None)
     aborted = any(ending.outcome == "ABORT" for ending in group)
     several = any(ending.place != first.place for ending in group)
     for ending in group:
+        own = _own_of_later_epoch(ending, raised)
+        if own is not None:
+            what = (
+                f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator "
+                f"prepared it for data of epoch {own.highest_epoch} at transaction version {own.version}"
+            )
+            tallies.epoch[ending.place].breach(
+                ending.offset, ending.producer_id, what, transactional_id=own.transactional_id
+            )
+            tallies.outcome[ending.place].lack(_UNKNOWN)
+            continue
         tallies.epoch[ending.place].lack(_UNKNOWN)
         tally = tallies.outcome[ending.place]
         if ending.outcome == "COMMIT" and decided_until is not None and ending.timestamp < decided_until:
@@ -245,6 +262,19 @@ def _undecided(group: list[Ending], tallies: Tallies, decided_until: int | None)
             tally.held += 1
         else:
             tally.lack(_UNKNOWN)
+
+
+def _own_of_later_epoch(ending: Ending, decisions: Iterable[Decision]) -> Decision | None:
+    """The decision whose marker this is, though the data before it has the marker's epoch: from version 2 on it has a
+    lower one."""
+    if ending.marker_epoch != ending.data_epoch:
+        return None
+    where = ending.place.topic, ending.place.partition
+    for decision in decisions:
+        listed = decision.partitions is not None and where in decision.partitions
+        if listed and decision.outcome == ending.outcome and _is_during(decision, ending):
+            return decision
+    return None
 
 
 def _lack(ending: Ending, tallies: Tallies, why: str) -> None:

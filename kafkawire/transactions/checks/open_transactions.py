@@ -157,15 +157,16 @@ def _stable(cluster: ClusterFacts, tallies: OpenTallies) -> None:
             tally.lack(_NO_CHECKPOINT)
             continue
         stable = last_stable_offset(high, cluster.facts.first_starts.get(place, high), start)
-        if start <= stable <= high <= partition.log_end:
+        if 0 <= start <= stable <= high <= partition.log_end:
             tally.held += 1
         elif partition.gap is not None and partition.gap.end is None:
             tally.lack(_NO_END)
-        elif place.copy not in cluster.facts.stopped:
+        elif high >= 0 and start >= 0 and place.copy not in cluster.facts.stopped:
             tally.lack(_RUNNING)
         else:
             what = (
                 f"log start {start}, last stable offset {stable}, high watermark {high} and log end "
-                f"{partition.log_end} are out of order, and the broker was stopped cleanly"
+                f"{partition.log_end} are out of order"
             )
-            tally.breach(stable, -1, what)
+            stopped = ", and the broker was stopped cleanly" if place.copy in cluster.facts.stopped else ""
+            tally.breach(min(stable, high, partition.log_end), -1, what + stopped)

@@ -9,7 +9,8 @@ digests differ, and at the ends of what is compared.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
+from kafkawire.records.header import HIGHEST_OFFSET
 from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
 from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS
 from kafkawire.transactions.replica_files import place_of
@@ -90,6 +92,40 @@ class _Batches(NamedTuple):
         return _Batches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
 
 
+class _Kept(NamedTuple):
+    """What a replica certainly has of what was appended.
+
+    Attributes:
+        start: from this offset on compaction has removed nothing.
+        bases: of its segments, ascending.
+        whole: every segment could be read.
+    """
+
+    start: int
+    bases: Int64
+    whole: bool
+
+    @classmethod
+    def of(cls, replica: ReplicaDigests) -> _Kept:
+        partition, broker = replica.partition, replica.partition.broker
+        bases = np.array(sorted(file.offset or 0 for file in partition.segments), np.int64)
+        start = broker.cleaned.get((partition.topic, partition.partition), 0) if broker.cleans else HIGHEST_OFFSET
+        return cls(start, bases, not any(damage.reason != _MISMATCH for damage in replica.damage))
+
+    def lacks(self, offset: Int64, present: Int64) -> Bools:
+        """Which offsets were certainly here and are not: the batch that follows is in the segment where they belong, so
+        that no segment is missing.
+
+        Args:
+            offset: of batches of the other replica. `present`: of the batches here, ascending.
+        """
+        after = np.searchsorted(present, offset)
+        following = np.append(present, -1)[after]
+        same = np.searchsorted(self.bases, following, "right") == np.searchsorted(self.bases, offset, "right")
+        found: Bools = (offset >= self.start) & (following >= 0) & same & self.whole
+        return found
+
+
 def _compared(group: Sequence[ReplicaDigests]) -> Iterator[tuple[Partition, Tally]]:
     first, *others = group
     for other in others:
@@ -121,17 +157,23 @@ def _compare(first: ReplicaDigests, other: ReplicaDigests, start: int, end: int,
     same &= one["batches"][at_one] == two["batches"][at_two]
     tally.held += int(one["batches"][at_one[same]].sum())
     different = np.setdiff1d(np.union1d(one["number"], two["number"]), one["number"][at_one[same]])
+    kept = _Kept.of(first), _Kept.of(other)
     for run in np.split(different, np.flatnonzero(np.diff(different) != 1) + 1):
         for begin in range(0, len(run), _RANGES_AT_ONCE):
             numbers = run[begin : begin + _RANGES_AT_ONCE].tolist()
             lowest, behind = numbers[0] * RANGE_OFFSETS, (numbers[-1] + 1) * RANGE_OFFSETS
-            batches = [_within(_read(replica.partition, lowest, behind), start, end) for replica in (first, other)]
+            found = [
+                _read(replica.partition, lowest, behind, of.start)
+                for replica, of in zip((first, other), kept, strict=True)
+            ]
+            near, near_other = (_within(batches, start, end) for batches in found)
+            lacks = [partial(of.lacks, present=np.sort(batches.base)) for of, batches in zip(kept, found, strict=True)]
             for number in numbers:
-                _compare_range(batches[0], batches[1], number, first.partition, tally)
+                _compare_range(near, near_other, lacks, number, first.partition, tally)
 
 
-def _read(partition: Partition, start: int, end: int) -> _Batches:
-    """The batches with offsets in a range, and some beside it."""
+def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Batches:
+    """The batches with offsets in a range, and some beside it. `kept_from`: where compaction has not been."""
     empty = np.empty(0, np.int64)
     parts = [_Batches(empty, empty, empty, empty, empty.astype(bool))]
     selection = Selection(offsets=(max(start - 1, 0), end))
@@ -145,6 +187,7 @@ def _read(partition: Partition, start: int, end: int) -> _Batches:
                 parts.append(_Batches(base, last, crc, producer_id, np.ones(1, bool)))
             else:
                 intact = (item.record_count == item.last_offset_delta + 1) & ~item.delete_horizon
+                intact |= item.base_offset >= kept_from
                 crc = item.crc.astype(np.int64)
                 parts.append(_Batches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
             if parts[-1].base[0] > end:
@@ -155,27 +198,47 @@ def _read(partition: Partition, start: int, end: int) -> _Batches:
 
 def _within(batches: _Batches, start: int, end: int) -> _Batches:
     """Those that lie whole in the range of offsets."""
+    _, first = np.unique(batches.base, return_index=True)  # offsets go back in a damaged log
+    batches = _Batches(*(column[first] for column in batches))
     return batches.where((batches.base >= start) & (batches.last < end))
 
 
-def _compare_range(near: _Batches, other: _Batches, number: int, first: Partition, tally: Tally) -> None:
-    """Compare the batches that begin in a range of offsets. `near`: of the first replica, some beside it as well."""
-    one, other = (batches.where(batches.base // RANGE_OFFSETS == number) for batches in (near, other))
+def _compare_range(
+    near: _Batches,
+    near_other: _Batches,
+    lacks: Sequence[Callable[[Int64], Bools]],
+    number: int,
+    first: Partition,
+    tally: Tally,
+) -> None:
+    """Compare the batches that begin in a range of offsets. `near`: of the first replica, some beside it as well.
+    `lacks`: which offsets of batches each replica certainly had and lacks."""
+    one, other = (batches.where(batches.base // RANGE_OFFSETS == number) for batches in (near, near_other))
     _, at_one, at_other = np.intersect1d(one.base, other.base, return_indices=True)
     same = (one.crc[at_one] == other.crc[at_other]) & (one.last[at_one] == other.last[at_other])
     intact = one.intact[at_one] & other.intact[at_other]
     tally.held += int(same.sum())
     tally.lack(_COMPACTED, int((~same & ~intact).sum()))
-    for index in at_other[~same & intact].tolist():
-        what = f"another batch than in the replica of {first.broker.root}, and both are below the high watermark"
-        tally.breach(int(other.base[index]), int(other.producer_id[index]), what)
+    root = first.broker.root
+    for index, of_first in zip(at_other[~same & intact].tolist(), at_one[~same & intact].tolist(), strict=True):
+        what = f"another batch than in the replica of {root}, and both are below the high watermark"
+        tally.breach(
+            int(other.base[index]), int(other.producer_id[index]), what, concerns=(int(one.producer_id[of_first]),)
+        )
     lone = np.setdiff1d(np.arange(len(other.base)), at_other)
+    alone = np.setdiff1d(np.arange(len(one.base)), at_one)
     crossing = _crossing(near, other, lone)
-    for index in lone[crossing].tolist():
-        what = f"a batch that lies across others in the replica of {first.broker.root}"
-        tally.breach(int(other.base[index]), int(other.producer_id[index]), what)
-    missing = len(one.base) - len(at_one)
-    tally.lack(_COMPACTED, len(lone) - int(crossing.sum()) + (0 if crossing.any() else missing))
+    surplus = ~crossing & lacks[0](other.base[lone])
+    missing = np.zeros(len(alone), bool) if crossing.any() else lacks[1](one.base[alone])
+    for what, batches, chosen in (
+        (f"a batch that lies across others in the replica of {root}", other, lone[crossing]),
+        (f"a batch that the replica of {root} lacks, and both are below the high watermark", other, lone[surplus]),
+        (f"lacks a batch of the replica of {root}, and both are below the high watermark", one, alone[missing]),
+    ):
+        for index in chosen.tolist():
+            tally.breach(int(batches.base[index]), int(batches.producer_id[index]), what)
+    judged = int(crossing.sum() + surplus.sum() + missing.sum())
+    tally.lack(_COMPACTED, len(lone) + (0 if crossing.any() else len(alone)) - judged)
 
 
 def _crossing(one: _Batches, other: _Batches, lone: Int64) -> Bools:

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kafkawire import rows
 from kafkawire.logdir import Partition
 from kafkawire.transactions.answers import LOG_CHECKS, Answer
-from kafkawire.transactions.checks.derived_files import SnapshotCheck, TransactionIndexCheck
+from kafkawire.transactions.checks.aborted_index import TransactionIndexCheck
+from kafkawire.transactions.checks.derived_files import SnapshotCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
 from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
 from kafkawire.transactions.facts import Segment
@@ -40,7 +42,7 @@ class PartitionChecks:
         self.replay = Replay()
         self._others = others
         self._log = LogChecks(expiration_ms)
-        self._index = TransactionIndexCheck(partition.txn_indexes)
+        self._index = TransactionIndexCheck(partition)
         self._snapshots = SnapshotCheck(partition.snapshots)
 
     def add(self, append: Append) -> Ended | None:
@@ -56,8 +58,8 @@ class PartitionChecks:
 
     @property
     def _following(self) -> list[Replay]:
-        of_snapshot = self._snapshots.replay
-        return [*self._others] if of_snapshot is None else [*self._others, of_snapshot]
+        of_snapshots = self._snapshots.replay, self._snapshots.doubted
+        return [*self._others, *(replay for replay in of_snapshots if replay is not None)]
 
     def take(self, span: Span, intact_from: int) -> Packed | None:
         """Take the next span. Returns the transactions that it ends, in the order of their markers; None, and nothing
@@ -113,6 +115,7 @@ class PartitionChecks:
             order = np.argsort(ended["offset"][:mixed], kind="stable")
             ended[:mixed], intact[:mixed] = ended[:mixed][order], intact[:mixed][order]
         self.replay.take(span, followed)
+        self._index.begun(ended["first_offset"], ended["producer_id"])
         aborted = ended["outcome"] == ABORT_CODE
         if aborted.any():
             stable = self._stable_offsets(ended, aborted)
@@ -144,10 +147,15 @@ class PartitionChecks:
         """A segment has been read to its end."""
         # A broker that is shut down cleanly leaves a snapshot at the end of each log.
         written = not last or self._snapshots.last_offset >= segment.end_offset
-        self._index.end_segment(segment.base_offset, segment.end_offset, segment.intact_from, written=written)
+        self._index.end_segment(segment, self.replay.ongoing, last=last, written=written)
         if last:
             self._snapshots.reach(segment.end_offset, segment.intact_from, self.replay)
             self._snapshots.finish()
+
+    @property
+    def damage(self) -> list[rows.DamageRow]:
+        """Of snapshots."""
+        return self._snapshots.damage
 
     def answers(self) -> list[Answer]:
         """The answer of each of `LOG_CHECKS`, in that order, once the last segment has ended."""

@@ -212,7 +212,10 @@ def compared(ending: Ending, candidates: list[Decision]) -> tuple[int | None, in
     if agreeing and len(agreeing) < len(candidates):
         exact = [one for one in candidates if one.since <= ending.timestamp <= (one.until or math.inf)]
         return compared(ending, exact) if len(exact) == 1 and exact[0] in agreeing else (2, 2)
-    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch
+    first = candidates[0]
+    own = bool(agreeing) and len(candidates) == 1 and first.version >= 2 and first.partitions is not None
+    own = own and first.since <= ending.timestamp <= (math.inf if first.until is None else first.until)
+    by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
     if not agreeing and by_hand and candidates[0].partitions is None:
         return 2, 2
     named = any(one.marker_epoch == ending.marker_epoch for one in candidates)

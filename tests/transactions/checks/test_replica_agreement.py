@@ -63,7 +63,13 @@ def test_a_batch_across_others_is_a_violation(both: list[LogDirectory]) -> None:
     assert "lies across others in the replica of" in found.breaches[1].what
 
 
-def test_a_batch_that_compaction_may_have_removed_is_not_checkable(both: list[LogDirectory]) -> None:
+@pytest.mark.parametrize(
+    ("compacted", "violated"), [(None, 0), ("__consumer_offsets 0 9", 1), ("orders 0 1", 1), ("orders 0 3", 0)]
+)
+def test_a_lacking_batch_is_a_violation_where_compaction_has_not_been(
+    both: list[LogDirectory], compacted: str | None, violated: int
+) -> None:
+    """As the checkpoint of the broker's cleaner says."""
     one, other = orders(both)
     for log in (one, other):
         log.plain()
@@ -71,8 +77,12 @@ def test_a_batch_that_compaction_may_have_removed_is_not_checkable(both: list[Lo
     other.skip(2)
     for log in (one, other):
         log.plain()
+    for directory in both if compacted else ():
+        directory.root.mkdir()
+        (directory.root / "cleaner-offset-checkpoint").write_text(f"0\n1\n{compacted}\n")
     found = answer(*both)
-    assert (found.held, found.violated, found.not_checkable) == (2, 0, 1)
+    assert (found.held, found.violated, found.not_checkable) == (2, violated, 1 - violated)
+    assert [breach.offset for breach in found.breaches] == [1] * violated
 
 
 def test_damaged_batches_are_passed_over(both: list[LogDirectory]) -> None:

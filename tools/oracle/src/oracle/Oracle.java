@@ -80,7 +80,8 @@ public final class Oracle {
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);
             case "producers.replay" -> Producers.answer(question, out);
-            case "transactions.states", "transactions.partition", "transactions.step" ->
+            case "judge.log", "judge.txnindex", "judge.snapshot" -> Judges.answer(op, question, out);
+            case "transactions.states", "transactions.partition", "transactions.step", "transactions.follow" ->
                 Transactions.answer(op, question, out);
             default -> {
                 Message message = release.messages.get(question.get("name").asText());

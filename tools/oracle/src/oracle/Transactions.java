@@ -30,6 +30,7 @@ final class Transactions {
             case "transactions.partition" -> out.writeNumberField(
                 "partition", Utils.abs(question.get("id").asText().hashCode()) % question.get("count").asInt());
             case "transactions.step" -> step(question, out);
+            case "transactions.follow" -> follow(question);
             default -> throw new IllegalArgumentException("no such question: " + op);
         }
     }
@@ -61,13 +62,42 @@ final class Transactions {
         out.writeNumberField("lastEpoch", ((Short) call(metadata, "lastProducerEpoch")).intValue());
     }
 
+    /** Whether one record can follow another: fails as completeTransitionTo does. The first may be missing. */
+    private static void follow(JsonNode question) throws Throwable {
+        Object next = loaded(question.get("after").asText());
+        if (!question.path("before").isTextual()) {
+            return;
+        }
+        Object metadata = loaded(question.get("before").asText());
+        Object state = call(next, "state");
+        if (!((Set<?>) call(state, "validPreviousStates")).contains(call(metadata, "state"))) {
+            throw new IllegalStateException(call(metadata, "state") + " to " + state);
+        }
+        Object transit = type("TxnTransitMetadata").getDeclaredConstructors()[0].newInstance(
+            call(next, "producerId"), call(next, "prevProducerId"), field(next, "nextProducerId"), call(next, "producerEpoch"),
+            call(metadata, "producerEpoch"), call(next, "txnTimeoutMs"), state, call(next, "topicPartitions"),
+            call(next, "txnStartTimestamp"), call(next, "txnLastUpdateTimestamp"), call(next, "clientTransactionVersion"));
+        call(metadata, "pendingState", Optional.of(state));
+        call(metadata, "completeTransitionTo", transit);
+    }
+
+    private static Object field(Object target, String name) throws ReflectiveOperationException {
+        java.lang.reflect.Field field = target.getClass().getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(target);
+    }
+
     private static Object loaded(JsonNode question) throws Throwable {
-        Object key = callStatic(type("TransactionLog"), "keyToBytes", "id");
-        byte[] value = HEX.parseHex(question.get("value").asText());
-        Object read = callStatic(type("TransactionLog"), "read", ByteBuffer.wrap((byte[]) key), ByteBuffer.wrap(value));
-        Object metadata = call(read, "metadata");
+        Object metadata = loaded(question.get("value").asText());
         call(metadata, "setLastProducerEpoch", (short) question.path("lastEpoch").asInt(NO_EPOCH));
         return metadata;
+    }
+
+    private static Object loaded(String hex) throws Throwable {
+        Object key = callStatic(type("TransactionLog"), "keyToBytes", "id");
+        byte[] value = HEX.parseHex(hex);
+        Object read = callStatic(type("TransactionLog"), "read", ByteBuffer.wrap((byte[]) key), ByteBuffer.wrap(value));
+        return call(read, "metadata");
     }
 
     private static Object prepared(Object metadata, JsonNode question) throws Throwable {

@@ -1,0 +1,224 @@
+"""Whether a partition's `.txnindex` files agree with its log (KIP-98; Kafka's `TransactionIndex`).
+
+An index is derived from the log, and a broker believes it: a wrong one makes it return aborted records. Each entry is
+judged as far as the log still shows what it rests on: where offsets are missing before the marker, a transaction may
+have begun among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.entries import AbortedEntry
+from kafkawire.logdir.indexes import aborted_transactions
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.selection import Selection
+from kafkawire.messages import AbortedTxn
+from kafkawire.records import CONTROL_TYPES, Batch, Damage
+from kafkawire.records.array_types import Int64
+from kafkawire.records.control import ABORT, EMPTY
+from kafkawire.records.header import HIGHEST_OFFSET
+from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG, Tally
+from kafkawire.transactions.facts import TORN, Segment
+from kafkawire.transactions.replay import Ended
+
+_HOLE = "offsets are missing between the transaction's beginning and its marker"
+
+
+class _AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
+    """An aborted transaction as replayed. `intact_from`: from where on no offset is missing before its marker."""
+
+    ended: Ended
+    intact_from: int
+
+
+class _Begun(NamedTuple):
+    """The transactions that begin in a segment, by their first offsets; from `intact_from` on none is missing."""
+
+    offset: Int64
+    producer_id: Int64
+    intact_from: int
+
+    def first_after(self, marker: int, producer_id: int) -> int | None:
+        """The first that another producer begins behind a marker."""
+        others = self.offset[(self.offset > marker) & (self.producer_id != producer_id)]
+        return int(others.min()) if len(others) else None
+
+
+class TransactionIndexCheck:
+    """`.txnindex` files against the aborted transactions of the log, segment by segment."""
+
+    def __init__(self, partition: Partition) -> None:
+        self.tally = Tally(TXNINDEX_EQUALS_LOG)
+        self._files = {file.offset or 0: file for file in partition.txn_indexes}
+        self._segments = {file.offset or 0: file for file in partition.segments}
+        #: The segments beside which another index was copied.
+        self._copied = {file.offset or 0 for file in partition.files if file.kind in ("index", "timeindex")}
+        self._aborts: list[_AbortedTransaction] = []
+        self._begun: list[tuple[Int64, Int64]] = []
+
+    def add(self, ended: Ended, intact_from: int) -> None:
+        """Take the next transaction that ended."""
+        self.begun(np.array([ended.first_offset]), np.array([ended.producer_id]))
+        if ended.aborted is not None:
+            self._aborts.append(_AbortedTransaction(ended, intact_from))
+
+    def begun(self, first_offset: Int64, producer_id: Int64) -> None:
+        """Take where transactions began that have ended."""
+        if self._files:
+            self._begun.append((first_offset.copy(), producer_id.copy()))
+
+    def end_segment(self, segment: Segment, ongoing: Mapping[int, int], *, last: bool, written: bool) -> None:
+        """The segment has ended: compare its index.
+
+        Args:
+            ongoing: producer id of each transaction that is open then -> its first offset.
+            last: of the log.
+            written: the index was complete when it was copied. It may lag behind the last segment of a running broker.
+        """
+        aborts, self._aborts = self._aborts, []
+        begun = self._begun_in(segment, ongoing)
+        file = self._files.get(segment.base_offset)
+        path = None if file is None else file.path
+        entries: list[AbortedTxn] = []
+        try:
+            for item in [] if file is None else _index_entries(file):
+                if isinstance(item, AbortedEntry):
+                    entries.append(item.aborted)
+                elif item.reason != TORN:  # a torn entry is one that is lacking
+                    what = f"cannot be read at byte {item.position}: {item.detail}"
+                    self.tally.breach(segment.base_offset, -1, what, path)
+                    return
+        except OSError:
+            self.tally.lack("the file cannot be read", max(1, len(aborts)))
+            return
+        ordered = self._ascending(entries, path)
+        stored = {entry.last_offset: entry for entry in entries}
+        reached = max(stored, default=-1)
+        for abort in aborts:
+            entry = stored.pop(abort.ended.last_offset, None)
+            if entry is not None:
+                self._judge(entry, abort, begun, path)
+            elif abort.intact_from > abort.ended.first_offset:
+                self.tally.lack(_HOLE)
+            elif not self._files and segment.base_offset not in self._copied:
+                self.tally.lack("the partition has no .txnindex: it was not copied")
+            elif not written and abort.ended.last_offset > reached:
+                self.tally.lack("the index may have been copied before its entry was written")
+            elif ordered:
+                what = f"lacks the transaction from offset {abort.ended.first_offset} on, aborted at this offset"
+                first = abort.ended.first_offset
+                self.tally.breach(abort.ended.last_offset, abort.ended.producer_id, what, path, since=first)
+        bases = [base for base in self._segments if stored and base > segment.base_offset]
+        end = segment.end_offset if last and written else min(bases, default=HIGHEST_OFFSET)
+        for entry in stored.values() if ordered else ():
+            self._judge_alone(entry, segment, path, end)
+
+    def _begun_in(self, segment: Segment, ongoing: Mapping[int, int]) -> _Begun:
+        chunks = [*self._begun, (np.array([*ongoing.values()], np.int64), np.array([*ongoing], np.int64))]
+        self._begun = []
+        offset, producer_id = (np.concatenate([chunk[i] for chunk in chunks]) for i in (0, 1))
+        return _Begun(offset, producer_id, segment.intact_from)
+
+    def _ascending(self, entries: list[AbortedTxn], path: str | None) -> bool:
+        """Whether the entries are in order; if not, that alone is the violation."""
+        for before, entry in pairwise(entries):
+            if entry.last_offset <= before.last_offset:
+                what = f"entries are out of order: last offset {entry.last_offset} after {before.last_offset}"
+                self.tally.breach(entry.last_offset, entry.producer_id, what, path)
+                return False
+        return True
+
+    def _judge(self, entry: AbortedTxn, abort: _AbortedTransaction, begun: _Begun, path: str | None) -> None:
+        ended, intact_from = abort.ended, abort.intact_from
+        different: list[str] = []
+        since = min(entry.first_offset, entry.last_stable_offset, ended.first_offset, ended.last_stable_offset)
+        if entry.producer_id != ended.producer_id:
+            different.append(f"producer id {entry.producer_id}, the marker's is {ended.producer_id}")
+        first, stable = entry.first_offset, entry.last_stable_offset
+        whole = intact_from <= ended.first_offset
+        if whole and first != ended.first_offset and not 0 <= first < intact_from:
+            different.append(f"first offset {first}, the log has {ended.first_offset}")
+        if whole and not _stable_is_right(stable, abort, begun):
+            different.append(f"last stable offset {stable}, the log has {ended.last_stable_offset}")
+        if different:
+            self.tally.breach(
+                ended.last_offset,
+                ended.producer_id,
+                "; ".join(different),
+                path,
+                concerns=(entry.producer_id,),
+                since=since,
+            )
+        elif not whole:
+            self.tally.lack(_HOLE)
+        else:
+            self.tally.held += 1
+
+    def _judge_alone(self, entry: AbortedTxn, segment: Segment, path: str | None, end: int) -> None:
+        """An entry for which the log, as far as it shows, aborts no transaction with data.
+
+        Args:
+            end: the segment's markers are before this offset.
+        """
+        what = None
+        if entry.last_offset < segment.base_offset:
+            what = "has an entry that ends before its segment begins"
+        elif segment.damage:
+            self.tally.lack("the segment is damaged")
+        elif entry.last_offset >= end:
+            what = f"has an entry, and the segment ends at {end}"
+        elif entry.last_offset >= segment.end_offset:
+            self.tally.lack("the log ends below the entry")
+        elif segment.intact_from <= 0:
+            what = "has an entry, and the log aborts no transaction with data there"
+        elif not self._is_abort(entry, segment):
+            what = "has an entry, and no ABORT marker of its producer is there"
+        elif entry.first_offset >= segment.intact_from or entry.first_offset < 0:
+            what = "has an entry, and the log aborts no transaction with data there"
+        else:
+            self.tally.lack("offsets are missing below the entry")
+        if what is not None:
+            self.tally.breach(entry.last_offset, entry.producer_id, what, path, since=entry.first_offset)
+
+    def _is_abort(self, entry: AbortedTxn, segment: Segment) -> bool:
+        """Whether an ABORT marker of the entry's producer may be where it ends."""
+        file = self._segments[segment.base_offset]
+        selection = Selection(offsets=(entry.last_offset, None))
+        try:
+            for item in file.batches(start=start_position(file, selection), check_crc=False):
+                if not isinstance(item, Batch) or item.last_offset < entry.last_offset:
+                    continue
+                if item.base_offset > entry.last_offset:
+                    return True  # compaction removed it
+                marker = item.control if item.is_control else None
+                names = (CONTROL_TYPES[ABORT], EMPTY)
+                return marker is not None and marker.name in names and item.producer_id == entry.producer_id
+        except (OSError, ValueError):
+            return True  # reading the segment reports the damage
+        return True
+
+
+def _stable_is_right(stable: int, abort: _AbortedTransaction, begun: _Begun) -> bool:
+    """A follower appends several batches at once, and takes what begins behind the marker in them for open already: of
+    that the first, where nothing else is open."""
+    ended = abort.ended
+    after = ended.last_offset + 1
+    if stable == ended.last_stable_offset:
+        return True
+    if ended.last_stable_offset == after and stable > after:
+        return begun.intact_from > after or stable == begun.first_after(ended.last_offset, ended.producer_id)
+    if ended.last_stable_offset < abort.intact_from:
+        return stable <= after  # the marker of what holds it there may be missing
+    return 0 <= stable < min(abort.intact_from, after)
+
+
+def _index_entries(file: LogFile) -> list[AbortedEntry | Damage]:
+    with file.source() as source:
+        return list(aborted_transactions(source))

@@ -1,0 +1,104 @@
+"""Faults of one field each in sound log directories: each is named by one rule, or is harmless for a listed reason."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkawire import logdir
+from kafkawire.transactions import last_stable_offset
+from kafkawire.transactions.replica_facts import Replica, replica_facts
+from tools.audit_faults.faults import sample
+from tools.audit_faults.judging import audit_of, outcomes, write
+from tools.audit_faults.kafka import oracle, refused
+from tools.audit_faults.layouts import LAYOUTS
+from tools.audit_faults.report import Judged, failures, figures, markdown
+from tools.audit_faults.sound import sound
+from tools.broker import BrokerUnavailableError
+from tools.oracle import Oracle, OracleUnavailableError
+
+SEEDS = 3
+
+
+@pytest.mark.slow
+def test_each_fault_is_named_by_one_rule_or_harmless(tmp_path: Path) -> None:
+    made = {seed: sound(seed) for seed in range(SEEDS)}
+    chosen = sample(SEEDS, 200, 22, made.__getitem__)
+    judged = [Judged(*one) for one in outcomes(tmp_path, made, chosen)]
+    assert len(judged) == 200
+    assert failures(judged) == []
+    text = markdown(figures(judged, sound=SEEDS, alarms=0, by_spark=None, command="a test"))
+    assert "| **all** | **200** |" in text
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_sound_directories_violate_no_rule(tmp_path: Path, seed: int) -> None:
+    write(tmp_path, sound(seed))
+    audit = audit_of(tmp_path)
+    assert (audit.violations, audit.damage, audit.read.gaps) == ((), (), ())
+    assert [finding.reason for finding in audit.findings] == ["two_phase_commit"]
+
+
+@pytest.mark.parametrize("structure", LAYOUTS)
+def test_layouts_write_what_they_read(structure: str) -> None:
+    """A fault changes nothing but what it names."""
+    suffixes = {
+        "batch": "orders-0/*.log", "marker": "orders-1/*.log", "TransactionLogValue": "__transaction_state-*/*.log",
+        "ProducerIdsRecord": "__cluster_metadata-0/*.log", ".txnindex": "*.txnindex", ".snapshot": "*.snapshot",
+        ".snapshot header": "*.snapshot", "checkpoint": "replication-offset-checkpoint",
+    }  # fmt: skip
+    layout = LAYOUTS[structure]
+    found = [data for path, data in sound(0).items() if Path(path).match(suffixes[structure])]
+    assert found
+    assert [layout.write(layout.read(data)) for data in found] == found
+
+
+@pytest.fixture(scope="module")
+def java() -> Iterator[Oracle]:
+    try:
+        with oracle() as found:
+            yield found
+    except (OracleUnavailableError, BrokerUnavailableError) as error:
+        if os.environ.get("KAFKAWIRE_REQUIRE_BROKER"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_kafka_refuses_nothing_that_the_audit_does_not_name(java: Oracle, tmp_path: Path) -> None:
+    made = {0: sound(0)}
+    chosen = sample(1, 60, 22, made.__getitem__)
+    why = {str(fault): found for fault, found in refused(java, made[0], chosen)}
+    judged = [Judged(fault, found, why[str(fault)]) for fault, found in outcomes(tmp_path, made, chosen)]
+    assert sum(bool(one.refused) for one in judged) > 10
+    assert [str(one.fault) for one in judged if one.refused and not (one.outcome.rules or one.outcome.damage)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+def test_last_stable_offsets_are_those_of_a_broker(java: Oracle, tmp_path: Path) -> None:
+    """With a high watermark below the end: a transaction whose marker is not below it holds the offset, too."""
+    write(tmp_path, sound(0))
+    root = tmp_path / "broker-2"
+    held = 0
+    for number in range(3):
+        log = b"".join(path.read_bytes() for path in sorted((root / f"orders-{number}").glob("*.log")))
+        for high in range(0, 40, 3):
+            (root / "replication-offset-checkpoint").write_text(f"0\n1\norders {number} {high}\n")
+            partition = next(
+                one for one in logdir.open(root).partitions if (one.topic, one.partition) == ("orders", number)
+            )
+            found = replica_facts(Replica(partition))
+            if high > found.partition.log_end:
+                break
+            starts = [one.start_offset for one in found.opens]
+            unreplicated = found.partition.unreplicated
+            held += unreplicated is not None
+            first = min([*starts, *([] if unreplicated is None else [unreplicated]), high])
+            expected = java.one(op="judge.log", bytes=log.hex(), highWatermark=high)["lastStableOffset"]
+            assert last_stable_offset(high, first, found.partition.log_start) == expected
+    assert held > 5

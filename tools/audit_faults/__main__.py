@@ -1,0 +1,97 @@
+"""`make audit-faults`, or `python -m tools.audit_faults`: thousands of faults of one field, audited one by one.
+
+The audit of one machine, Spark's, and Kafka's own classes judge each. Prints what is missed; `--write` puts the numbers
+into docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these
+out. Exit code 3: a fault is missed, or a sound directory is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools.audit_faults.faults import Fault, sample
+from tools.audit_faults.judging import audit_of, outcomes, write
+from tools.audit_faults.report import MISSED, Judged, failures, figures, markdown
+from tools.audit_faults.sound import Files, sound
+from tools.pages import write_section
+from tools.recordings.archive import ROOT
+
+_PAGE = ROOT / "docs" / "audit.md"
+_FOUND = 3
+
+
+def _arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.audit_faults", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--count", type=int, default=5600, help="faults (default %(default)s)")
+    parser.add_argument("--seeds", type=int, default=12, help="sound directories (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="draws the faults (default %(default)s)")
+    parser.add_argument("--no-kafka", action="store_true", help="without Kafka's own classes")
+    parser.add_argument("--no-spark", action="store_true", help="without Spark")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/audit.md")
+    return parser.parse_args(words)
+
+
+def _alarms(root: Path, made: dict[int, Files]) -> int:
+    """The violations in sound directories."""
+    found = 0
+    for number, files in made.items():
+        write(root / f"sound-{number}", files)
+        found += len(audit_of(root / f"sound-{number}").violations)
+    return found
+
+
+def _refusals(made: dict[int, Files], chosen: list[Fault]) -> dict[str, tuple[str, ...]]:
+    from tools.audit_faults.kafka import oracle, refused
+
+    with oracle() as java:
+        return {
+            str(fault): why
+            for number, files in made.items()
+            for fault, why in refused(java, files, [one for one in chosen if one.seed == number])
+        }
+
+
+def _differing(root: Path, made: dict[int, Files], judged: list[Judged]) -> list[Fault]:
+    """The faults for which Spark names other rules."""
+    from kafkawire.spark.session import session_on
+    from tools.audit_faults.spark import rules_by_spark
+
+    named = {str(one.fault): one.outcome.rules for one in judged}
+    with session_on(None) as session:
+        by_spark = rules_by_spark(session, root, made, [one.fault for one in judged])
+        return [fault for fault, rules in by_spark if rules != named[str(fault)]]
+
+
+def main(words: Sequence[str]) -> int:
+    arguments = _arguments(words)
+    made = {number: sound(number) for number in range(arguments.seeds)}
+    chosen = sample(arguments.seeds, arguments.count, arguments.seed, made.__getitem__)
+    refusals = {} if arguments.no_kafka else _refusals(made, chosen)
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        root = Path(folder)
+        alarms = _alarms(root, made)
+        judged = [Judged(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
+        other = [] if arguments.no_spark else _differing(root, made, judged)
+    found = figures(
+        judged,
+        sound=len(made),
+        alarms=alarms,
+        by_spark=None if arguments.no_spark else (len(judged), len(other)),
+        command=" ".join(["python -m tools.audit_faults", *words]),
+    )
+    text = markdown(found)
+    for line in [*failures(judged), *(f"on Spark: {fault}" for fault in other)]:
+        print(line)
+    print(text)
+    if arguments.write:
+        write_section(_PAGE, "faults", text)
+    return _FOUND if found.total[MISSED] or alarms or other else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
