@@ -1,4 +1,4 @@
-"""The faults that the audit need not name, as data: structure, field, change, and why nobody is misled."""
+"""The faults that the audit need not name, as data: structure, field, change, and and why it misleads no reader."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Harmless(NamedTuple):
     when: Callable[[Fault], bool] | None = None
 
 
-_UNSAID = "offsets are missing: what rests on them is not checkable, and the audit says so"
+_UNSAID = "offsets are missing: what rests on them is reported as not checkable"
 _CLOCK = "a time that no other record contradicts"
-_NOT_COPIED = "a file that may not have been copied: what needs it is not checkable, and the audit says so"
+_NOT_COPIED = "a file that may not have been copied: what needs it is reported as not checkable"
 _FIRST = "the log does not show what was before: the producer's first batch may have any number and epoch"
 _DELETED = "the log below is deleted: the file alone knows"
 

@@ -158,7 +158,7 @@ def _range(breach: Breach, reach: _Reach) -> tuple[float, float]:
 
 
 def _subjects(place: Place, breach: Breach, reach: _Reach) -> Iterator[object]:
-    """What a violation is about, as far as it matters."""
+    """What a violation is about, for a reach."""
     if reach is _Reach.BEHIND:
         yield place
         return

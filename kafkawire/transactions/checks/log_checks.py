@@ -186,7 +186,7 @@ class LogChecks:
             self.sequence.breach(append.base_offset, append.producer_id, what, since=since)
 
     def _in_doubt(self, append: Append) -> None:
-        """A batch that goes on as if the producer's batch before, which broke a rule, did not count."""
+        """A batch that continues as if the producer's batch before, which broke a rule, did not count."""
         for tally in (self.epoch,) if append.control is not None else (self.epoch, self.sequence, self.duplicate):
             tally.lack(_DOUBT)
 

@@ -87,7 +87,7 @@ class _Batches(NamedTuple):
     producer_id: Int64
     intact: Bools
 
-    def where(self, chosen: Bools) -> _Batches:
+    def where(self, chosen: Bools | Int64) -> _Batches:
         base, last, crc, producer_id, intact = self
         return _Batches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
 
@@ -199,7 +199,7 @@ def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Batche
 def _within(batches: _Batches, start: int, end: int) -> _Batches:
     """Those that lie whole in the range of offsets."""
     _, first = np.unique(batches.base, return_index=True)  # offsets go back in a damaged log
-    batches = _Batches(*(column[first] for column in batches))
+    batches = batches.where(first)
     return batches.where((batches.base >= start) & (batches.last < end))
 
 
