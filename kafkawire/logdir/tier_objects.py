@@ -1,8 +1,8 @@
 """Segments in the objects of Aiven's plugin for tiered storage, read at random positions.
 
 A segment is three objects: `.log`, cut into chunks, each compressed (zstd) and encrypted by itself; `.indexes`, its
-indexes one behind the other; `.rsm-manifest`, which says where chunks and indexes are. A file of such a tier has the
-path that it would have in `LocalTieredStorage`; an index there is a part of the object `.indexes`.
+indexes one behind the other; `.rsm-manifest`, the places of chunks and indexes. Here a file has the path that it would
+have in `LocalTieredStorage`; an index is a part of the object `.indexes`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kafkawire.logdir.tier_keys import NONCE, TAG, decrypted, unwrapped
 from kafkawire.records.compression import CompressionError, decompress
 
 MANIFEST, INDEXES, LOG = "rsm-manifest", "indexes", "log"
-#: Suffix of an index in `LocalTieredStorage` -> the attribute of `SegmentIndexesV1` that says where it is.
+#: Suffix of an index in `LocalTieredStorage` -> the attribute of `SegmentIndexesV1` with its place.
 SLICES = {
     "index": "offset",
     "timeindex": "timestamp",
@@ -332,7 +332,7 @@ def _layout(file: StoredFile) -> _Layout:
     """The manifest of a file's segment.
 
     Raises:
-        OSError: it is missing, cannot be read, or says what cannot be.
+        OSError: it is missing, cannot be read, or is not valid.
     """
     path = f"{_named(file.path)[0]}.{MANIFEST}"
     try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rows = Iterator[dict[str, Any]]
-#: Columns of a row that say where a folder is and what is in it.
+#: Columns of a row with the place and the content of a folder.
 _FOLDER = ("store", "path", "names", "sizes")
 _PARTITIONS_A_TASK = 1000
 

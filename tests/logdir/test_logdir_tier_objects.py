@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire import logdir, transactions
+from kafkawire.errors import RecordError
 from kafkawire.logdir import tier_objects
 from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.log_files import log_file, partition_of
@@ -292,3 +293,45 @@ def test_files_of_other_names_in_a_tier_are_no_part_of_it(tmp_path: Path, archiv
     audit = transactions.audit(directory)
     assert (audit.violations, audit.damage) == ((), ())
     assert audit.read.gaps == (f"{place / f'{0:020}.log'} was not read: its name is no segment's in a tier",)
+
+
+ODD = [
+    0,
+    -1,
+    1,
+    199,
+    201,
+    2**31 - 1,
+    2**31,
+    2**64,
+    "x",
+    "",
+    None,
+    [],
+    {},
+    True,
+    1.5,
+    "pair-1:AAAA",
+    ":",
+    "AAAA",
+    "fixed",
+]
+
+
+@pytest.mark.parametrize("name", TIERS)
+def test_any_value_in_a_manifest_is_read_or_refused(tmp_path: Path, name: str) -> None:
+    manifest = copied(name, tmp_path)
+    whole = json.loads(manifest.read_text())
+    files = [one for one in logdir.open(manifest.parent, tier_keys=[key()]).files if one.name[:43] == manifest.stem]
+    places = [(part, field) for part, value in whole.items() if isinstance(value, dict) for field in value]
+    outcomes = set()
+    for part, field in [*places, *((part, None) for part in whole)]:
+        for value in ODD:
+            changed = {**whole, part: value if field is None else {**whole[part], field: value}}
+            manifest.write_text(json.dumps(changed))
+            for file in files:
+                try:
+                    outcomes.add(len(file.read_bytes()) == file.size)
+                except (OSError, RecordError):
+                    outcomes.add(None)
+    assert outcomes == {True, None}
