@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,8 @@ from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, wh
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.logdir.tiers import (
     Joined,
-    TieredSegment,
+    TierEvents,
+    by_partition,
     epoch_lines,
     join,
     lineage_of,
@@ -155,7 +156,7 @@ class Partition:
     def __init__(self, files: Iterable[LogFile], broker: BrokerDirectory) -> None:
         self.files = tuple(files)
         self.copies: tuple[Partition, ...] = ()
-        self.tier_metadata: Callable[[], Mapping[UUID, TieredSegment]] = dict
+        self.tier_metadata: Callable[[], TierEvents] = TierEvents
         first = self.files[0]
         assert first.topic is not None
         assert first.partition is not None
@@ -311,21 +312,18 @@ class LogDirectory:
         self.partitions = tuple(sorted(found, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
 
     @cached_property
-    def tier_metadata(self) -> dict[UUID, TieredSegment]:
+    def tier_metadata(self) -> TierEvents:
         """What `__remote_log_metadata` has of the segments in tiers, by id; empty where no copy of it was given."""
         return tier_metadata(
             one.segments for one in self.partitions if one.topic == REMOTE_LOG_METADATA and not one.state
         )
 
-    def _events_of(self, topic: str, partition: int) -> dict[UUID, TieredSegment]:
-        return self._events.get((topic, partition), {})
+    def _events_of(self, topic: str, partition: int) -> TierEvents:
+        return self._events.get((topic, partition), TierEvents())
 
     @cached_property
-    def _events(self) -> dict[tuple[str, int], dict[UUID, TieredSegment]]:
-        found: dict[tuple[str, int], dict[UUID, TieredSegment]] = {}
-        for id, one in self.tier_metadata.items():
-            found.setdefault((one.topic, one.partition), {})[id] = one
-        return found
+    def _events(self) -> dict[tuple[str, int], TierEvents]:
+        return by_partition(self.tier_metadata)
 
 
 def open(*paths: str | os.PathLike[str], tier_keys: Iterable[str | os.PathLike[str]] = ()) -> LogDirectory:

@@ -19,6 +19,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from kafkawire.errors import RecordError
 from kafkawire.logdir.entries import EpochLine
 from kafkawire.logdir.file_names import TIERED
 from kafkawire.logdir.seek import start_position
@@ -51,25 +52,51 @@ class TieredSegment(NamedTuple):
     end: int = -1
 
 
-def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> dict[UUID, TieredSegment]:
+class TierEvents(dict[UUID, TieredSegment]):
+    """What `__remote_log_metadata` has of segments, by id.
+
+    Attributes:
+        partial: events may be missing: the copy is damaged, cannot be read, or does not begin at offset 0.
+    """
+
+    partial = False
+
+
+def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> TierEvents:
     """The segments that `__remote_log_metadata` names, by id, each in the state that was written last.
 
     Args:
         copies: the segments of each replica of its partitions. Of each partition the longest copy is read.
-
-    Raises:
-        OSError: a segment cannot be read.
     """
     longest: dict[int | None, Sequence[LogFile]] = {}
     for segments in copies:
         number = segments[0].partition if segments else None
         longest[number] = max(longest.get(number, ()), segments, key=lambda files: sum(map(_bytes, files)))
-    found: dict[UUID, TieredSegment] = {}
+    found = TierEvents()
+    found.partial = any(segments and segments[0].offset for segments in longest.values())
     for file in (file for segments in longest.values() for file in segments):
-        for batch in file.batches():
-            if isinstance(batch, Batch) and not batch.control:
-                for record in batch.records:
-                    _take(found, getattr(decode_value(REMOTE_LOG_METADATA, record.key, record.value), "message", None))
+        try:
+            _read(found, file)
+        except (OSError, RecordError):  # reading the partition reports it
+            found.partial = True
+    return found
+
+
+def _read(found: TierEvents, file: LogFile) -> None:
+    for batch in file.batches():
+        if isinstance(batch, Damage):
+            found.partial = found.partial or not batch.harmless
+        elif not batch.control:
+            for record in batch.records:
+                _take(found, getattr(decode_value(REMOTE_LOG_METADATA, record.key, record.value), "message", None))
+
+
+def by_partition(events: TierEvents) -> dict[tuple[str, int], TierEvents]:
+    """The events of each partition."""
+    found: dict[tuple[str, int], TierEvents] = {}
+    for id, one in events.items():
+        of_partition = found.setdefault((one.topic, one.partition), TierEvents())
+        of_partition[id], of_partition.partial = one, events.partial
     return found
 
 

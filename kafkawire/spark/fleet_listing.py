@@ -12,7 +12,6 @@ import posixpath
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from kafkawire.logdir.directory import BrokerDirectory, Unreadable
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of, segment_names
-from kafkawire.logdir.tiers import TieredSegment, tier_metadata
+from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
 from kafkawire.transactions.cluster_metadata import read_metadata
@@ -231,16 +230,12 @@ def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tu
         metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
         yield _other(METADATA, folder, sort, metadata, real)
     elif first.topic == REMOTE_LOG_METADATA and kind == REPLICA:
-        yield from _event_rows(Partition(files, BrokerDirectory(first.root, first)), folder, sort, real)
+        yield from _event_rows(Partition(files, BrokerDirectory(first.root, first)), size, folder, sort, real)
 
 
-def _event_rows(replica: Partition, folder: Folder, sort: bytes, real: bytes) -> Iterator[tuple[Any, ...]]:
+def _event_rows(replica: Partition, size: int, folder: Folder, sort: bytes, real: bytes) -> Iterator[tuple[Any, ...]]:
     """What a copy of `__remote_log_metadata` has: a row for each partition that it names."""
-    by_partition: dict[tuple[str, int], dict[UUID, TieredSegment]] = {}
-    for id, one in tier_metadata([replica.segments]).items():
-        by_partition.setdefault((one.topic, one.partition), {})[id] = one
-    size = sum(file.size for file in replica.segments)
-    for place, events in by_partition.items():
+    for place, events in by_partition(tier_metadata([replica.segments])).items():
         payload = pickle.dumps((replica.partition, size, events))
         yield (TIER_EVENTS, folder.argument, sort, payload, real, partition_key(*place), *[None] * 6)
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
-from uuid import UUID
 
 from kafkawire.logdir import Partition
 from kafkawire.logdir.directory import BrokerDirectory
-from kafkawire.logdir.tiers import TieredSegment
+from kafkawire.logdir.tiers import TierEvents
 from kafkawire.spark.fleet_listing import (
     LISTED,
     LISTING,
@@ -45,7 +44,7 @@ class Tiers(NamedTuple):
     """
 
     folders: tuple[dict[str, Any], ...]
-    events: dict[UUID, TieredSegment]
+    events: TierEvents
     keys: tuple[str, ...]
 
 
@@ -115,14 +114,16 @@ def _replicas(rows: Sequence[dict[str, Any]], keys: tuple[str, ...]) -> list[dic
     return [{**row, "kind": REPLICA, "tiers": alone} for row in of_kind[TIER]]
 
 
-def _events(rows: Sequence[dict[str, Any]]) -> dict[UUID, TieredSegment]:
+def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
     """Of each partition of the metadata the longest copy."""
-    copies: dict[int, tuple[int, dict[UUID, TieredSegment]]] = {}
+    copies: dict[int, tuple[int, TierEvents]] = {}
     for row in sorted(rows, key=itemgetter("sort")):
         number, size, events = pickle.loads(row["payload"])  # written by our own workers
         if number not in copies or size > copies[number][0]:
             copies[number] = size, events
-    return {id: one for _, events in copies.values() for id, one in events.items()}
+    found = TierEvents({id: one for _, events in copies.values() for id, one in events.items()})
+    found.partial = any(events.partial for _, events in copies.values())
+    return found
 
 
 def replica_at(row: dict[str, Any]) -> Partition:
@@ -135,7 +136,9 @@ def replica_at(row: dict[str, Any]) -> Partition:
 
 
 def _tiers(row: dict[str, Any]) -> Tiers:
-    found: Tiers = pickle.loads(row["tiers"]) if row["tiers"] else Tiers((), {}, ())  # written by our own workers
+    if not row["tiers"]:
+        return Tiers((), TierEvents(), ())
+    found: Tiers = pickle.loads(row["tiers"])  # written by our own workers
     return found
 
 

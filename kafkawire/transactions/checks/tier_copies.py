@@ -26,6 +26,7 @@ from kafkawire.transactions.replica_files import place_of
 
 _NO_METADATA = "no copy of __remote_log_metadata has an event of the partition"
 _NO_OBJECTS = "no objects of the partition were given"
+_PARTIAL = "__remote_log_metadata is damaged, or does not begin at offset 0"
 _MAY_RUN = "the newest copy may have been running"
 _MAY_BE_NEWER = "the newest objects and the metadata may be copies of different moments"
 _DELETED = "without __remote_log_metadata: the segments below may have been deleted"
@@ -55,6 +56,11 @@ def tier_answers(replicas: Sequence[Partition], *, given: bool = False) -> Itera
             tallies += _objects(copies, known)
         if replica.tiers or replica.state == TIERED:
             tallies.append(_covered(replica, known))
+        if known.partial:  # what would be missing may only not have been read
+            for tally in tallies:
+                tally.lack(_PARTIAL, tally.violated)
+                tally.violated = 0
+                tally.breaches.clear()
         yield from (Placed(place_of(replica), tally.answer(), replica.path) for tally in tallies)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogDirectory, LogFile, tiers
+from kafkawire.records import Batch
 from kafkawire.transactions.answers import (
     TIER_COPY_FINISHED,
     TIER_COVERS_LOG,
@@ -167,3 +168,19 @@ def test_copies_of_different_moments_violate_nothing(
     lacked = {one.check: one.not_checkable for one in audit.answers if one.check in RULES}
     assert lacked[TIER_COVERS_LOG] + lacked[TIER_OBJECT_PRESENT] > 0
     assert [one.what for one in audit.violations] == []
+
+
+def test_damaged_metadata_proves_nothing(tmp_path: Path) -> None:
+    """What its lost events named is not taken for objects that no event names."""
+    broker = shutil.copytree(unpacked("tiered-storage") / "node-2", tmp_path / "broker")
+    (metadata,) = broker.glob("__remote_log_metadata-0/*.log")
+    batches = [one for one in logdir.open(metadata).files[0].batches() if isinstance(one, Batch) and not one.control]
+    data = bytearray(metadata.read_bytes())
+    data[batches[1].position + 40] ^= 0xFF  # the end of the first copy
+    metadata.write_bytes(data)
+    directory = logdir.open(broker, unpacked("tiered-storage") / "tier")
+    assert answers(directory)[1] == []
+    audit = transactions.audit(directory)
+    lacked = {reason for one in audit.answers if one.check in RULES for reason in one.lacked}
+    assert "__remote_log_metadata is damaged, or does not begin at offset 0" in lacked
+    assert [one.reason for one in audit.damage] == ["crc_mismatch"]
