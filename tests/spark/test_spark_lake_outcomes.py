@@ -23,6 +23,7 @@ from kafkawire.records.columns import Batches, records
 from kafkawire.spark.lake_outcomes import Decided, decide, scan_part
 from kafkawire.transactions import outcome_of, read_committed
 from tests.audit_logs import PartitionLog
+from tests.consumed import REPLICAS, Replicas
 from tests.spark.lake_jobs import undecodable
 from tools.recordings.archive import unpacked
 
@@ -78,6 +79,18 @@ def test_committed_records_are_those_that_a_consumer_got(name: str, size: int) -
     assert {topic: one.end for topic, one in found.items()} == truth["last_stable_offset"]
     got = {topic: committed(one, found[topic], one.local_start_offset or 0) for topic, one in partitions(name).items()}
     assert got == truth["records"]
+
+
+@pytest.mark.parametrize("replicas", REPLICAS, ids=str)
+def test_committed_records_are_those_of_a_java_consumer(replicas: Replicas) -> None:
+    truth = replicas.consumed("read_committed")
+    for one in logdir.open(replicas.path).partitions:
+        start = one.local_start_offset or 0
+        compacted = (one.topic, one.partition) in one.broker.cleaned
+        found = decided(one, 1 << 10, start, one.high_watermark, compacted=compacted)
+        expected = truth[one.topic or ""]
+        assert (found.held, found.end) == ("", expected["end"]), one
+        assert committed(one, found, start) == expected["records"]
 
 
 @pytest.mark.parametrize("topic", sorted(CONSUMED["stopped"]["records"]))
