@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import sys
 import sysconfig
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -145,6 +146,15 @@ def test_wheel_is_kept_only_when_every_step_succeeds(tmp_path: Path, capsys: pyt
 
 def test_pinned_crates_name_no_registry() -> None:
     assert "://" not in crates.PINS.read_text("utf-8")
+
+
+def test_pins_are_those_of_the_manifest() -> None:
+    """Otherwise builds end with Cargo's "--locked was passed": `python -m tools.wheels.crates --update`."""
+    manifest = tomllib.loads(crates.MANIFEST.read_text("utf-8"))
+    pinned = {(package["name"], package["version"]) for package in tomllib.loads(crates.PINS.read_text())["package"]}
+    for name, wanted in (manifest["dependencies"] | manifest["build-dependencies"]).items():
+        version = wanted if isinstance(wanted, str) else wanted["version"]
+        assert (name, version.removeprefix("=")) in pinned
 
 
 def test_lock_file_and_pins_are_the_same_but_for_the_registry() -> None:
