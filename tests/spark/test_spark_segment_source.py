@@ -16,6 +16,8 @@ from kafkawire import logdir
 from kafkawire.records import Batch, Header, Record
 from kafkawire.spark import register
 from tests.audit_logs import NOON, LogDirectory
+from tests.consumed import LEVELS, REPLICAS
+from tools.recordings.archive import unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,6 +130,40 @@ def test_isolation_levels_and_the_states_of_transactions(spark: SparkSession, lo
         PySparkException, match="isolationLevel is read_uncommitted or read_committed, not serializable"
     ):
         load(spark, path, isolationLevel="serializable").count()
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_table_and_a_stream_have_the_records_of_a_java_consumer(
+    spark: SparkSession, tmp_path: Path, level: str
+) -> None:
+    """Of all recorded clusters at once."""
+    register(spark)
+    folder = str(unpacked("isolation-levels"))
+    columns = ("file", "topic", "offset", "cast(key as string)", "cast(value as string)", "error")
+    query = (
+        spark.readStream.format("kafka_segment")
+        .option("isolationLevel", level)
+        .load(folder)
+        .selectExpr(*columns)
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    query.awaitTermination()
+    expected = [
+        (str(replicas), topic, *record)
+        for replicas in REPLICAS
+        for topic, records in replicas.records(level).items()
+        for record in records
+    ]
+    for table in (load(spark, folder, isolationLevel=level), spark.read.parquet(str(tmp_path / "out"))):
+        found = []
+        for file, topic, offset, key, value, error in table.selectExpr(*columns).collect():
+            assert error is None
+            release, node = Path(file).parts[-4:-2]
+            found.append((f"{release}-{node.removeprefix('node-')}", topic, offset, key, value))
+        assert sorted(found) == sorted(expected)
 
 
 def test_unknown_options_are_refused(spark: SparkSession, logs: LogDirectory) -> None:
