@@ -31,6 +31,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="draws the faults (default %(default)s)")
     parser.add_argument("--no-kafka", action="store_true", help="without Kafka's own classes")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
+    parser.add_argument("--on-spark", type=int, metavar="COUNT", help="faults that Spark judges as well (default: all)")
     parser.add_argument("--write", action="store_true", help="write the section of docs/audit.md")
     return parser.parse_args(words)
 
@@ -76,12 +77,13 @@ def main(words: Sequence[str]) -> int:
         root = Path(folder)
         alarms = _alarms(root, made)
         judged = [Judged(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
-        other = [] if arguments.no_spark else _differing(root, made, judged)
+        on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
+        other = _differing(root, made, on_spark) if on_spark else []
     found = figures(
         judged,
         sound=len(made),
         alarms=alarms,
-        by_spark=None if arguments.no_spark else (len(judged), len(other)),
+        by_spark=(len(on_spark), len(other)) if on_spark else None,
         command=" ".join(["python -m tools.audit_faults", *words]),
     )
     text = markdown(found)

@@ -60,6 +60,10 @@ HARMLESS: tuple[Harmless, ...] = (
     Harmless("TransactionLogValue", "partitions", "one repeated", "a set: Kafka counts a partition once"),
     Harmless("TransactionLogValue", "partitions", "one added", "a transaction may list a partition without data"),
     Harmless("TransactionLogValue", "", "removed", _UNSAID),
+    Harmless("TransactionLogValue", "", "repeated*", "a retry is answered by the same record (KIP-360)"),
+    Harmless("TransactionLogValue", "", "swapped*", "records of different ids are in no order"),
+    Harmless("* of one replica", "*", "*", "not below both high watermarks, or the last of a segment: what follows it "
+             "may not have been copied"),
     Harmless("ProducerIdsRecord", "timestamp", "*", _CLOCK),
     Harmless("ProducerIdsRecord", "broker_*", "*", "who asked for the block; nothing follows from it"),
     Harmless("ProducerIdsRecord", "", "removed", _UNSAID),

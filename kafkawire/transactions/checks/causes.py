@@ -6,10 +6,11 @@ coordinator's records disagree with it. What rests on a violation proves nothing
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from itertools import accumulate
 from math import inf
 
 from msgspec.structs import replace
@@ -62,9 +63,9 @@ class _Reach(Enum):
 
     REPLICA = "the replica and the producer id, from the cause on"
     PARTITION = "the partition and the producer id"
-    LATER = "the partition and the producer id, from the cause on"
+    LATER = "the partition and the producer id; the cause is before, among the batches that are compared"
     PRODUCER = "the producer id or the transactional id"
-    BEHIND = "the replica, from the cause on"
+    WHOLE = "the replica"
     WITHIN = "the partition; the cause is among the batches that are compared"
 
 
@@ -75,6 +76,7 @@ _BY_BATCH: tuple[_Explained, ...] = (
 )
 _BY_STRAY: _Explained = (_NUMBERS, _Reach.WITHIN)
 _BY_EPOCH: _Explained = (_OUTCOMES, _Reach.PARTITION)
+_IN_TURN: _Explained = (_NUMBERS | {DUPLICATE_BATCH, EPOCH_NOT_BACKWARDS}, _Reach.LATER)
 _BY_OUTCOME: tuple[_Explained, ...] = ((_FILES, _Reach.PARTITION), (_FILES, _Reach.WITHIN))
 
 #: A rule -> the rules that a violation of it explains, and how far.
@@ -90,15 +92,17 @@ _EXPLAINS: dict[str, tuple[_Explained, ...]] = {
         (_OUTCOMES, _Reach.PRODUCER),
         _BY_STRAY,
     ),
-    LSO: ((_FILES, _Reach.BEHIND),),
+    LSO: ((_FILES, _Reach.WHOLE),),
     TXNINDEX_EQUALS_LOG: ((frozenset({SNAPSHOT_EQUALS_REPLAY}), _Reach.REPLICA),),
     TRANSACTION_UNKNOWN_TO_COORDINATOR: ((_FILES | _NUMBERS, _Reach.WITHIN),),
-    **dict.fromkeys((SEQUENCE_CONTIGUOUS, COORDINATOR_EPOCH_MONOTONIC), _BY_BATCH),
-    NEW_EPOCH_FROM_ZERO: (*_BY_BATCH, _BY_EPOCH),
-    **dict.fromkeys((DUPLICATE_BATCH, MIXED_BATCHES), (*_BY_BATCH, _BY_STRAY)),
-    EPOCH_NOT_BACKWARDS: (*_BY_BATCH, _BY_STRAY, _BY_EPOCH),
+    SEQUENCE_CONTIGUOUS: _BY_BATCH,
+    COORDINATOR_EPOCH_MONOTONIC: (*_BY_BATCH, (frozenset({SNAPSHOT_EQUALS_REPLAY}), _Reach.PARTITION)),
+    NEW_EPOCH_FROM_ZERO: (*_BY_BATCH, _BY_EPOCH, _IN_TURN),
+    DUPLICATE_BATCH: (*_BY_BATCH, _BY_STRAY, _IN_TURN),
+    MIXED_BATCHES: (*_BY_BATCH, _BY_STRAY),
+    EPOCH_NOT_BACKWARDS: (*_BY_BATCH, _BY_STRAY, _BY_EPOCH, _IN_TURN),
     MARKER_SHAPE: (*_BY_BATCH, _BY_STRAY, _BY_EPOCH, (_NUMBERS, _Reach.REPLICA), (_OPEN, _Reach.PRODUCER)),
-    MARKER_EPOCH: (*_BY_OUTCOME, (_NUMBERS | {DUPLICATE_BATCH, ONE_OUTCOME}, _Reach.LATER)),
+    MARKER_EPOCH: (*_BY_OUTCOME, _IN_TURN, (frozenset({ONE_OUTCOME}), _Reach.LATER)),
     ONE_OUTCOME: _BY_OUTCOME,
     **dict.fromkeys(_RECORDS, ((_OUTCOMES | _OPEN | {PRODUCER_ID_UNIQUE}, _Reach.PRODUCER),)),
 }
@@ -121,36 +125,50 @@ def without_consequences(answers: Sequence[Placed]) -> Iterator[Placed]:
 
 
 class _Causes:
-    """The offsets of violations in order, by what they explain: a rule, how far, and what it is about."""
+    """The ranges of offsets where causes are, by what they explain: a rule, how far, and what it is about."""
 
     def __init__(self, answers: Iterable[Placed]) -> None:
-        found: dict[tuple[str, _Reach, object], list[int]] = defaultdict(list)
+        found: dict[tuple[str, _Reach, object], list[tuple[int, int]]] = defaultdict(list)
         for placed in answers:
             for breach in placed.answer.breaches:
                 for effects, reach in _EXPLAINS.get(breach.check, ()):
+                    where = _ranges(breach) if reach is _Reach.WITHIN else [(breach.offset, breach.offset)]
                     for subject in _subjects(placed.place, breach, reach):
                         for effect in effects:
-                            found[effect, reach, subject].append(breach.offset)
-        self._found = {key: sorted(offsets) for key, offsets in found.items()}
+                            found[effect, reach, subject] += where
+        #: The first offsets in order, and the highest last one of each and those before.
+        self._found = {
+            key: ([first for first, _ in sorted(ranges)], list(accumulate((last for _, last in sorted(ranges)), max)))
+            for key, ranges in found.items()
+        }
 
     def explain(self, place: Place, breach: Breach) -> bool:
         """Whether another violation explains this one."""
         for reach in _Reach:
             low, high = _range(breach, reach)
             for subject in _subjects(place, breach, reach):
-                offsets = self._found.get((breach.check, reach, subject))
-                if offsets is not None:
-                    at = bisect_left(offsets, low)
-                    if at < len(offsets) and offsets[at] <= high:
-                        return True
+                firsts, lasts = self._found.get((breach.check, reach, subject), ((), ()))
+                before = bisect_right(firsts, high)
+                if before and lasts[before - 1] >= low:
+                    return True
         return False
+
+
+def _ranges(breach: Breach) -> list[tuple[int, int]]:
+    """Where the batches are that a violation is about: anywhere in a gap of numbers, else one of two."""
+    since = breach.offset if breach.since is None else breach.since
+    if breach.check in _NUMBERS:
+        return [(since, breach.offset)]
+    return [(since, since), (breach.offset, breach.offset)]
 
 
 def _range(breach: Breach, reach: _Reach) -> tuple[float, float]:
     """Where the cause of a violation can be."""
     match reach:
-        case _Reach.REPLICA | _Reach.BEHIND | _Reach.LATER:
+        case _Reach.REPLICA:
             return -inf, breach.offset
+        case _Reach.LATER:
+            return -inf if breach.since is None else breach.since, breach.offset - 1
         case _Reach.WITHIN:
             return breach.offset if breach.since is None else breach.since, breach.offset
         case _:
@@ -159,7 +177,7 @@ def _range(breach: Breach, reach: _Reach) -> tuple[float, float]:
 
 def _subjects(place: Place, breach: Breach, reach: _Reach) -> Iterator[object]:
     """What a violation is about, for a reach."""
-    if reach is _Reach.BEHIND:
+    if reach is _Reach.WHOLE:
         yield place
         return
     where = (place.topic, place.partition)

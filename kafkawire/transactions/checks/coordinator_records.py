@@ -164,6 +164,8 @@ def previous_problem(before: _Value | None, after: _Value) -> str | None:
     expected = after.producer_id if before is None else before.producer_id
     if after.previous_producer_id != expected:
         return f"the previous producer id is {after.previous_producer_id}, and the id's record before has {expected}"
+    if after.next_producer_id < -1:
+        return f"the next producer id is {after.next_producer_id}"
     state = state_name(after.transaction_status)
     if after.transaction_timeout_ms == NEVER:
         return None  # two-phase commit (KIP-939) announces producer ids at other times
@@ -231,8 +233,9 @@ class IdChecks:
         for check, problem in problems.items():
             if problem is None:
                 self._tallies[check].held += 1
-            elif doubted:
+            elif doubted:  # until a step holds
                 self._tallies[check].lack(_ILLEGAL)
+                self._doubted[found.transactional_id] = found.offset
             else:
                 self._doubted[found.transactional_id] = found.offset
                 doubted = True

@@ -101,7 +101,7 @@ class LogChecks:
             self._in_doubt(append)
         elif append.producer_epoch < producer.epoch:
             what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
-            self.epoch.breach(append.base_offset, append.producer_id, what)
+            self.epoch.breach(append.base_offset, append.producer_id, what, since=producer.last_append)
             return
         else:
             self.epoch.held += 1
@@ -150,17 +150,17 @@ class LogChecks:
             if producer.last_append < append.intact_from:
                 self.from_zero.lack(_GAP)
             else:
-                self._first(append, producer.last_append + 1)
+                self._first(append, producer.data_known_from)
         elif producer.data_known_from < append.intact_from:
             self.sequence.lack(_GAP)
             self.duplicate.lack(_GAP)
         elif producer.batches:
             self._next(producer, append)
         else:
-            self._first(append, producer.last_append + 1)
+            self._first(append, producer.data_known_from)
 
     def _first(self, append: Append, since: int) -> None:
-        """The first batch of an epoch. `since`: offset behind the producer's batch before."""
+        """The first batch of an epoch. `since`: of the producer's data before, where that is known."""
         if append.base_sequence:
             what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
             self.from_zero.breach(append.base_offset, append.producer_id, what, since=since)
@@ -178,11 +178,12 @@ class LogChecks:
                 f"sequence numbers {sequence} to {append.last_sequence} again, "
                 f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
             )
-            self.duplicate.breach(append.base_offset, append.producer_id, what)
+            since = first.last_offset - first.offset_delta
+            self.duplicate.breach(append.base_offset, append.producer_id, what, since=since)
         else:
             self.duplicate.held += 1
             what = f"sequence number {sequence} after {producer.last_sequence}"
-            since = producer.last_append + 1
+            since = producer.data_known_from
             self.sequence.breach(append.base_offset, append.producer_id, what, since=since)
 
     def _in_doubt(self, append: Append) -> None:
