@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,8 +82,8 @@ def standalone(workers: int = 2, *, cores: int = 1) -> Iterator[Cluster]:
 
 
 @contextmanager
-def connect(master: str = "local[2]") -> Iterator[str]:
-    """A Spark Connect server that runs its jobs on `master`; gives its URL, `sc://...`.
+def connect(master: str = "local[2]", settings: Mapping[str, str] = {}) -> Iterator[str]:
+    """A Spark Connect server that runs its jobs on `master`; gives its URL, `sc://...`. `settings`: of its session.
 
     Raises:
         RuntimeError: it did not start. MissingExtraError: no Java that Spark accepts.
@@ -91,6 +91,7 @@ def connect(master: str = "local[2]") -> Iterator[str]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="spark-connect-", ignore_cleanup_errors=True)))
         settings = {
+            **settings,
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": "0",
             "spark.driver.host": "127.0.0.1",

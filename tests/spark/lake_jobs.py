@@ -23,7 +23,8 @@ from kafkawire.spark import lake
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.lake_parts import TABLE_SPARK
 from kafkawire.spark.lake_tables import Progress, lake_table
-from kafkawire.spark.session import QUICK_START, local_session
+from kafkawire.spark.session import QUICK_START, local_session, session_on
+from tests.spark.clusters import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +50,11 @@ def session(jars: str, folder: str) -> Iterator[SparkSession]:
         "spark.databricks.delta.snapshotPartitions": "1",
     }
     os.chdir(folder)
-    with local_session("local[2]", settings) as spark:
+    if "LAKE_CONNECT" not in os.environ:
+        with local_session("local[2]", settings) as spark:
+            yield spark
+        return
+    with connect("local[2]", settings) as url, session_on(url) as spark:
         yield spark
 
 

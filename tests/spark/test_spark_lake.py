@@ -35,8 +35,15 @@ STOPPED: dict[str, Any] = json.loads((DATA / "consumed.json").read_text("utf-8")
 CONSUMED = sorted([topic, 0, *record] for topic, found in STOPPED["records"].items() for record in found)
 
 FULL = bool(os.environ.get("LAKE_FULL"))
-#: Format and table.
-GROWING = [("iceberg", "ice.db.records"), *([("delta", "{}/lake/delta")] if FULL else [])]
+#: Format, table, and whether through Spark Connect.
+GROWING = [
+    ("iceberg", "ice.db.records", False),
+    *(
+        [("delta", "{}/lake/delta", False), ("iceberg", "ice.db.records", True), ("delta", "{}/lake/delta", True)]
+        if FULL
+        else []
+    ),
+]
 #: Format and moment: data files are written and nothing is committed ("data"), or all is committed ("commit").
 KILLS = [("delta", "data"), *([("delta", "commit"), ("iceberg", "data"), ("iceberg", "commit")] if FULL else [])]
 PATIENCE_S = 1800
@@ -94,9 +101,12 @@ def check_repeated_and_concurrent(none: dict[str, Any], conflict: list[Any]) -> 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "table"), GROWING)
-def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path: Path, name: str, table: str) -> None:
+@pytest.mark.parametrize(("name", "table", "remote"), GROWING)
+def test_tables_grow_to_what_a_consumer_got(
+    needed: tuple[Path, Path], tmp_path: Path, name: str, table: str, remote: bool
+) -> None:
     table = table.format(tmp_path)
+    more = {"LAKE_CONNECT": "1"} if remote else {}
     half, whole = copy_up_to(tmp_path / "half", 0.5), copy_up_to(tmp_path / "whole", 1)
     damaged = Path(copy_up_to(tmp_path / "damaged", 1))
     with max((damaged / "mixed-0").glob("*.log")).open("r+b") as file:
@@ -119,7 +129,9 @@ def test_tables_grow_to_what_a_consumer_got(needed: tuple[Path, Path], tmp_path:
     ]
     with stores.bucket({"whole": Path(whole)}) as uri:
         steps[2]["paths"] = [uri("whole/")]
-        first, stopped, second, none, rows, conflict = results(started(needed, "append", tmp_path, {"steps": steps}))
+        first, stopped, second, none, rows, conflict = results(
+            started(needed, "append", tmp_path, {"steps": steps}, **more)
+        )
     (fenced, *place), mixed = stopped["held"]
     assert (fenced, mixed[:2]) == ("fenced", ["mixed", 0])
     assert place[:2] == [0, undecoded.base_offset]
