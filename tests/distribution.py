@@ -41,6 +41,7 @@ SHARED = {
         "tests/cli/test_cli_txn_watch.py",
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
+        "tests/client/test_client_causes.py",
         "tests/client/test_client_impact_reading.py",
         "tests/client/test_client_wire_audit.py",
         "tests/tools/test_bench_transactions.py",

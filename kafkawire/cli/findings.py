@@ -102,10 +102,11 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
         where: text in front of its place, such as the cluster.
         action: whether to print the suggested action.
     """
+    from kafkawire.transactions.causes import described
     from kafkawire.transactions.impact_text import sentences, shown_records
 
     say(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
-    for sentence in (*finding.evidence, *sentences(finding), *shown_records(finding)):
+    for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
         say(f"  - {brief(sentence)}")
     if action:
         say(f"  => {finding.action}")

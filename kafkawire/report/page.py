@@ -41,6 +41,7 @@ from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
 from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
 from kafkawire.rows import Audit, Finding, Row
+from kafkawire.transactions.causes import described
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.impact_text import sentences
 
@@ -62,7 +63,7 @@ class Card(msgspec.Struct, frozen=True):
         waiting: number of offsets behind it that readers wait for.
         command: the command to run; None if there is none.
         advice: how to run the command, or why there is none.
-        impact: sentences on what it holds back, and what an abort would hide.
+        impact: sentences on what it holds back, and what an abort would hide. `cause`: on why it hangs.
     """
 
     anchor: str
@@ -75,6 +76,7 @@ class Card(msgspec.Struct, frozen=True):
     advice: str
     timeline: TransactionTimeline | None
     impact: list[str]
+    cause: list[str]
 
 
 def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
@@ -143,6 +145,7 @@ def _card(position: int, finding: Finding, as_of: int | None) -> Card:
         advice=advice,
         timeline=timeline(finding, as_of),
         impact=sentences(finding),
+        cause=described(finding.cause),
     )
 
 

@@ -8,6 +8,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
+from kafkawire.rows.causes import Cause
 from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
 from kafkawire.rows.explanations import (
     CoordinatorStep,
@@ -40,6 +41,7 @@ __all__ = [
     "LOG_ROWS",
     "Audit",
     "BatchRow",
+    "Cause",
     "Change",
     "Check",
     "CheckAnswer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from kafkawire.rows.base import Row
+from kafkawire.rows.causes import Cause
 from kafkawire.rows.impacts import Impact
 from kafkawire.rows.segments import DamageRow
 
@@ -29,6 +30,7 @@ class Finding(Row, frozen=True, kw_only=True):
         transaction_start_timestamp, transaction_last_update_timestamp, transaction_timeout_ms: from the newest state
             of the transactional id; None if the coordinator has none.
         impact: what it holds back, and what an abort would hide; None if it is not known.
+        cause: why it hangs, is stuck or is late; None for other reasons.
     """
 
     kind: str = "finding"
@@ -57,6 +59,7 @@ class Finding(Row, frozen=True, kw_only=True):
     transaction_last_update_timestamp: int | None = None
     transaction_timeout_ms: int | None = None
     impact: Impact | None = None
+    cause: Cause | None = None
 
 
 class Violation(Row, frozen=True, kw_only=True):

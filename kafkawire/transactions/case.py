@@ -10,6 +10,7 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions import coordinator_log
+from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.facts import Open, Place
 
@@ -40,6 +41,8 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         as_of: the clock, epoch milliseconds. `max_timeout_ms`: transaction.max.timeout.ms.
         cluster_id: where it is known.
         lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.
+        traits: of the cluster: what decides between causes.
+        diverged: a sentence on another replica that has its marker; None where none is known.
         address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
     """
 
@@ -50,6 +53,8 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     cluster_id: str | None = None
     address: str = "HOST:PORT"
     lasting_ms: int | None = None
+    traits: ClusterTraits = ClusterTraits()
+    diverged: str | None = None
 
     # What each kind of case knows in its own way ----------------------------------------------------------------------
 
@@ -85,6 +90,16 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @abstractmethod
     def writer_epoch(self) -> int:
         """The epoch of the id's coordinator, which its markers carry; -1 where it is not known."""
+
+    @property
+    @abstractmethod
+    def decided_epoch(self) -> int | None:
+        """The epoch of the coordinator that wrote the newest state of the id; None where it is not known."""
+
+    @property
+    @abstractmethod
+    def expired(self) -> bool:
+        """Whether its transactional id has expired: the coordinator's log has a tombstone."""
 
     @property
     @abstractmethod

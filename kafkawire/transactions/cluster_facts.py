@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
+from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog
+from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog, OtherReplica
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
@@ -132,6 +133,37 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
+    def traits(self) -> ClusterTraits:
+        """What decides between causes."""
+        newest = self.metadata
+        return copied_traits(
+            {} if newest is None else newest.features,
+            {} if newest is None else newest.configs,
+            first_free_producer_id=self.handed_out,
+            id_expiration_ms=self.resolved.transactional_id_expiration.value,
+        )
+
+    @cached_property
+    def without_open(self) -> dict[tuple[str, int], list[OtherReplica]]:
+        """By partition the other replicas in which the earliest open transaction of the one that counts is not open."""
+        starts = {
+            (place.topic, place.partition): start
+            for place, start in self.facts.first_starts.items()
+            if place in self.chosen
+        }
+        found: dict[tuple[str, int], list[OtherReplica]] = {}
+        for one in self.facts.partitions if starts else ():
+            key = one.place.topic, one.place.partition
+            if key not in starts or one.place in self.chosen or one.gap is not None or one.damaged:
+                continue
+            first = self.facts.first_starts.get(one.place)
+            if one.log_start <= starts[key] < one.log_end and (first is None or first > starts[key]):
+                found.setdefault(key, []).append(
+                    OtherReplica(one.place.copy, one.leader_epoch, one.log_start, one.log_end, first)
+                )
+        return found
+
+    @cached_property
     def clock(self) -> tuple[int | None, str | None]:
         """The time as of which ages count, epoch milliseconds, and where it comes from."""
         if self.settings.as_of is not None:
@@ -167,6 +199,8 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             given=self.settings.as_of is not None,
             covered=self.covered,
             max_timeout_ms=self.resolved.max_timeout.value,
+            traits=self.traits,
+            without_open=self.without_open,
         )
 
     @cached_property

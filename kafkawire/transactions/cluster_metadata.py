@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.messages import ConfigRecord, PartitionRecord, ProducerIdsRecord, SnapshotHeaderRecord, TopicRecord
+from kafkawire.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    SnapshotHeaderRecord,
+    TopicRecord,
+)
 from kafkawire.records import CONTROL_TYPES, Batch, Damage, decode_value
 from kafkawire.transactions.facts import (
     CLUSTER_METADATA,
@@ -28,7 +35,10 @@ _HEADER: str = CONTROL_TYPES[3]
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
 
-_WANTED = frozenset(message.spec.api_key for message in (ConfigRecord, PartitionRecord, ProducerIdsRecord, TopicRecord))
+_WANTED = frozenset(
+    message.spec.api_key
+    for message in (ConfigRecord, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, TopicRecord)
+)
 
 
 def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]:
@@ -80,6 +90,7 @@ def _read(partition: Partition) -> ClusterMetadata:
     numbers: set[int] = set()
     configs: dict[tuple[str, str], str] = {}
     of_topics: dict[str, dict[str, str]] = {}
+    features: dict[str, int] = {}
     blocks: list[ProducerIdsBlock] = []
     checkpointed: int | None = None
     newest: int | None = None
@@ -103,6 +114,8 @@ def _read(partition: Partition) -> ClusterMetadata:
                     settings.pop(config.name, None)
                 else:
                     settings[config.name] = config.value
+            case FeatureLevelRecord() as feature:
+                features[feature.name] = feature.feature_level
             case ProducerIdsRecord() as ids:
                 if entry.snapshot:
                     checkpointed = max(checkpointed or 0, ids.next_producer_id)
@@ -115,6 +128,7 @@ def _read(partition: Partition) -> ClusterMetadata:
         path=partition.path,
         transaction_state_partitions=max(numbers) + 1 if numbers else None,
         configs=configs,
+        features=features,
         topic_configs=of_topics,
         handed_out=AssignedProducerIds(blocks=tuple(blocks), checkpointed=checkpointed, newest=until),
         next_producer_id=max(known, default=None),

@@ -8,6 +8,7 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.case import EXPIRED, Case
+from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
 from kafkawire.transactions.formatting import count, numbers, when
@@ -86,6 +87,14 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     @property
     def writer_epoch(self) -> int:
         return self.log.leader_epochs.get(self.owner.newest.place.partition, -1) if self.owner else -1
+
+    @property
+    def decided_epoch(self) -> int | None:
+        return self.owner.newest.leader_epoch if self.owner else None
+
+    @property
+    def expired(self) -> bool:
+        return self.owner is not None and self.owner.newest.value is None
 
     @property
     def coordinator_place(self) -> str:
@@ -187,6 +196,16 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         return doubts
 
 
+class OtherReplica(msgspec.Struct, frozen=True):
+    """A replica of a partition that is not the one that counts. `first_start`: of its earliest open transaction."""
+
+    copy: str
+    leader_epoch: int
+    log_start: int
+    log_end: int
+    first_start: int | None
+
+
 class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the open transactions of a cluster are judged with. It grows with log directories, not with what is in them.
 
@@ -194,6 +213,8 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: None where the log directories do not have it.
         as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
+        traits: what decides between causes.
+        without_open: by partition the replicas in which its earliest open transaction has ended.
     """
 
     cluster_id: str | None
@@ -202,6 +223,8 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     given: bool
     covered: dict[str, int]
     max_timeout_ms: int
+    traits: ClusterTraits = ClusterTraits()
+    without_open: dict[tuple[str, int], list[OtherReplica]] = {}
 
     def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
         """An open transaction of a replica, in which the earliest open one begins at `first_start`."""
@@ -215,7 +238,24 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             as_of=self.as_of,
             max_timeout_ms=self.max_timeout_ms,
             cluster_id=self.cluster_id,
+            traits=self.traits,
+            diverged=self._diverged(open_, partition),
         )
+
+    def _diverged(self, open_: Open, mine: PartitionFacts) -> str | None:
+        """A sentence on another replica in which an open transaction has ended; None where there is none.
+
+        Replicas are equal up to the shorter one's end, unless one that was not in sync became leader: then the marker
+        was truncated in the others.
+        """
+        for other in self.without_open.get((open_.place.topic, open_.place.partition), ()):
+            ended = other.first_start is None or other.first_start > open_.start_offset
+            if ended and other.log_start <= open_.start_offset and other.log_end > open_.last_offset + 1:
+                return (
+                    f"The replica in {other.copy} (leader epoch {other.leader_epoch}) has the transaction ended; that "
+                    f"in {mine.place.copy} (leader epoch {mine.leader_epoch}) lacks the marker."
+                )
+        return None
 
     def clock_of(self, place: Place) -> int | None:
         """The clock for what should have happened since: a copy shows nothing that came after it was made, however

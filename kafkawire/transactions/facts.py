@@ -273,6 +273,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         transaction_state_partitions: of the topic; None where it has none yet.
         configs: (broker's id or "" for all, name) -> value; only those that were set while brokers ran.
+        features: name -> level, of those that are finalised.
         topic_configs: topic -> name -> value, of those in `impact.TOPIC_SETTINGS`.
         handed_out: the producer ids that were handed out. `next_producer_id`: the first free one; None where none was
             ever handed out.
@@ -284,6 +285,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     transaction_state_partitions: int | None = None
     configs: dict[tuple[str, str], str] = {}
+    features: dict[str, int] = {}
     topic_configs: dict[str, dict[str, str]] = {}
     handed_out: AssignedProducerIds = AssignedProducerIds()
     next_producer_id: int | None = None

@@ -110,6 +110,14 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         return self.id_state.epoch if self.id_state else -1
 
     @property
+    def decided_epoch(self) -> int | None:
+        return None  # a description does not have it
+
+    @property
+    def expired(self) -> bool:
+        return self.id_state is not None and self.id_state.value is None and self.id_state.problem is None
+
+    @property
     def data(self) -> str:
         open_ = self.open
         return (

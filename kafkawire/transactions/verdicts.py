@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kafkawire.rows import Finding
 from kafkawire.transactions.case import GRACE_MS, Case
+from kafkawire.transactions.causes import cause_of
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
@@ -71,6 +72,7 @@ def judge(case: Case) -> Finding:
         transaction_start_timestamp=_known(value.transaction_start_timestamp_ms) if value else None,
         transaction_last_update_timestamp=_known(value.transaction_last_update_timestamp_ms) if value else None,
         transaction_timeout_ms=value.transaction_timeout_ms if value else None,
+        cause=cause_of(case, decision.reason),
         impact=open_.impact,
     )
 

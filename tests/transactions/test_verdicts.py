@@ -329,7 +329,9 @@ def test_a_finding_has_all_fields(tmp_path: Path) -> None:
     orders.plain(records=4)
     directory.high_watermark("orders", 2, 9)
     directory.id("pay", "CompleteCommit", PID, 5, at=NOON - HOUR)
-    assert audit(directory).findings == (
+    (found,) = audit(directory).findings
+    assert found.cause is not None
+    assert (replace(found, cause=None), found.cause.name) == (
         Finding(
             verdict="hanging",
             reason="transaction_ended",
@@ -369,6 +371,7 @@ def test_a_finding_has_all_fields(tmp_path: Path) -> None:
                 unknown=("the topic's settings: no __cluster_metadata was read",),
             ),
         ),
+        "partition_never_added",
     )
 
 
@@ -386,7 +389,7 @@ def test_times_of_what_its_coordinator_holds(tmp_path: Path) -> None:
 def test_every_kind_of_case_defines_all_abstract_properties() -> None:
     assert Case.__abstractmethods__ == {
         "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
-        "writer_epoch", "coordinator_place", "leader_place",
+        "writer_epoch", "decided_epoch", "expired", "coordinator_place", "leader_place",
         "state_partition", "data", "coordinator_view", "unread", "apart", "unsure", "too_old", "certainty",
     }  # fmt: skip
 

@@ -29,8 +29,10 @@ from kafkawire.client.diagnosis.search import Observation, Search
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
 from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, Results, TopicPartition
+from kafkawire.client.rpc.broker_traits import read_traits
 from kafkawire.client.rpc.hidden_resources import hidden_topics
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
+from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.live_case import Absence, IdState, LiveCase
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
@@ -93,6 +95,7 @@ class _Finder:
     _pause: Callable[[float], Awaitable[None]]
     _logged: Mapping[OpenKey, Open]
     _settings: tuple[rows.Setting, ...] = ()
+    _traits: ClusterTraits = field(default_factory=ClusterTraits)
     _cases: dict[OpenKey, LiveCase] = field(default_factory=dict)
     _gaps: list[UnreadGap] = field(default_factory=list)
     _cluster_id: str | None = None
@@ -113,6 +116,8 @@ class _Finder:
         suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
         last, errors = reading, reading.errors
         if suspects:
+            if self._search.impact:
+                self._traits = await read_traits(self._cluster, metadata.brokers, self._deadline())
             confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
             errors = {place: error for place, error in errors.items() if place not in returned}
@@ -277,6 +282,7 @@ class _Finder:
             absence=absence,
             moved=moved,
             address=self._search.reach,
+            traits=self._traits,
         )
 
     def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
@@ -289,7 +295,7 @@ class _Finder:
                 finding = replace(finding, reason=old.reason, evidence=evidence, action=old.action)
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
             return None
-        return replace(finding, evidence=(*finding.evidence, _CONFIRMED))
+        return replace(finding, evidence=(*finding.evidence, _CONFIRMED), cause=old.cause)
 
     async def _confirm(
         self, suspects: set[OpenKey], before: ClusterReading, earlier: dict[OpenKey, rows.Finding], metadata: Metadata

@@ -23,8 +23,9 @@ from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.committed_offsets import committed_offsets
+from kafkawire.client.rpc.configs import Configs, topic_configs
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
-from kafkawire.client.rpc.partition_figures import log_sizes, topic_settings
+from kafkawire.client.rpc.partition_figures import log_sizes
 from kafkawire.transactions.impact import (
     TOPIC_SETTINGS,
     HeldLog,
@@ -90,16 +91,16 @@ async def _facts(
         opens.setdefault(_place(one), []).append(one)
     places = sorted(dict.fromkeys(map(_place, wanted)))
     # One after the other: a broker that closes the connection on one request would end the others, too.
-    settings = await topic_settings(cluster, {place.topic for place in places}, TOPIC_SETTINGS, deadline)
+    settings = await topic_configs(cluster, {place.topic for place in places}, sorted(TOPIC_SETTINGS), deadline)
     sizes = await log_sizes(cluster, places, deadline)
     groups = await committed_offsets(cluster, brokers, places, deadline)
     largest = sorted(places, key=lambda place: -_held(opens[place]))[:MOST_FETCHES]
     found = {}
     for place in places:
         unknown = list(groups.unread)
-        of_topic = settings.get(place.topic, ClientError("the broker's answer does not contain it"))
-        if isinstance(of_topic, ClientError):
-            unknown.append(f"the topic's settings: {of_topic}")
+        of_topic = settings.values.get(place.topic)
+        if of_topic is None:
+            unknown.append(f"the topic's settings: {settings.errors[place.topic]}")
         held = None
         if place in largest and search.fetch_bytes:
             try:
@@ -111,12 +112,16 @@ async def _facts(
         found[place] = PartitionImpact(
             held=held,
             log_bytes=sizes.values.get(place),
-            policy=None if isinstance(of_topic, ClientError) else TopicPolicy.of(place.topic, of_topic),
+            policy=None if of_topic is None else TopicPolicy.of(place.topic, _texts(of_topic)),
             committed=groups.offsets[place],
             measured_at=int(time.time() * 1000),
             unknown=tuple(unknown),
         )
     return found
+
+
+def _texts(settings: Configs) -> dict[str, str]:
+    return {name: one.value for name, one in settings.items() if one.value is not None}
 
 
 def _held(opens: Iterable[rows.Finding]) -> int:

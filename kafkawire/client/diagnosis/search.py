@@ -30,7 +30,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         confirm_after_s: seconds before a suspect is read again; `session_s` if a broker is missing or a coordinator
             moves.
         confirm_young: confirm transactions, too, that are only too young to be called hanging.
-        impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets.
+        impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets, and what
+            decides between their causes (`broker_traits`).
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
         show_records: number of records of each transaction in its impact.
         as_of: the clock, epoch milliseconds; None: this machine's.

@@ -1,8 +1,8 @@
-"""Sizes and settings of partitions: bytes on disk (DescribeLogDirs) and settings of topics (DescribeConfigs)."""
+"""Sizes of partitions: bytes of their logs on disk (DescribeLogDirs)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
@@ -10,11 +10,9 @@ from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import Results, TopicPartition, by_topic
-from kafkawire.messages import DescribeConfigsRequest, DescribeLogDirsRequest
-from kafkawire.messages.describe_configs_request import DescribeConfigsResource
+from kafkawire.messages import DescribeLogDirsRequest
 from kafkawire.messages.describe_log_dirs_request import DescribableLogDirTopic
 
-_TOPIC = 2  # ConfigResource.Type
 _NO_SIZE = "its size is not in the broker's answer (DescribeLogDirs needs Describe on the cluster)"
 
 
@@ -41,31 +39,3 @@ async def log_sizes(
         return found
 
     return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
-
-
-async def topic_settings(
-    cluster: Cluster, topics: Collection[str], names: Collection[str], deadline: Deadline
-) -> dict[str, dict[str, str] | ClientError]:
-    """Settings of topics as they are in force, by topic and name (DescribeConfigs on each topic).
-
-    Args:
-        names: of the settings.
-        deadline: of all attempts together.
-    """
-    resources = tuple(
-        DescribeConfigsResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=tuple(sorted(names)))
-        for topic in topics
-    )
-    try:
-        answer = await cluster.ask_any(DescribeConfigsRequest(resources=resources), deadline)
-    except ClientError as error:
-        return dict.fromkeys(topics, error)
-    found: dict[str, dict[str, str] | ClientError] = {}
-    for result in answer.results:
-        topic = result.resource_name
-        if result.error_code:
-            what = f"settings of topic {topic}"
-            found[topic] = BrokerError.answering("DescribeConfigs", result.error_code, what, topic)
-        else:
-            found[topic] = {one.name: one.value for one in result.configs if one.value is not None}
-    return found

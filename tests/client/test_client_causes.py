@@ -1,0 +1,165 @@
+"""Causes on a real broker: a delayed request makes a transaction hang only where partitions are not verified."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from kafkawire import versions
+from kafkawire.client import Admin, Search
+from kafkawire.client.rpc.broker_traits import read_traits, releases_like
+from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, DescribeConfigsRequest, ProduceRequest
+from kafkawire.rows import Cause
+from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
+from tests.client import live
+from tests.client.answers import admin, scenario
+from tests.client.scripted import ScriptedBroker
+from tests.client.setups import until
+from tools.broker import RunningCluster
+from tools.fault_proxy import FaultProxy
+from tools.recordings.errors import RecordingError
+from tools.recordings.raw_client import RawCluster
+
+TOPIC = "causes"
+SEARCH = Search(topics=(TOPIC,), confirm_after_s=0.1, impact=True)
+HOUR_MS = 3_600_000
+
+
+def late_batch(bootstrap: str, partition: int, name: str) -> str:
+    """A Produce request is delivered after its transaction has ended (KIP-890); returns what the broker answers."""
+    answered: list[str] = []
+    at = int(time.time() * 1000) - 3 * HOUR_MS
+    with (
+        FaultProxy(bootstrap, ProduceRequest) as proxy,
+        RawCluster(bootstrap) as direct,
+        RawCluster(proxy.address) as slow,
+    ):
+        producer = direct.init_producer(name)
+        direct.add_partitions(producer, {TOPIC: [partition]})
+        direct.produce(TOPIC, partition, [b"in time"], producer, timestamp=at)
+
+        def produce() -> None:
+            try:
+                slow.produce(TOPIC, partition, [b"late"], producer, timestamp=at, sequence=1)
+                answered.append("written")
+            except RecordingError as error:
+                answered.append(str(error))
+
+        writing = threading.Thread(target=produce)
+        writing.start()
+        assert proxy.caught.wait(20)
+        assert direct.end(producer, committed=True) == 0
+        until(direct, name, "CompleteCommit")
+        proxy.release()
+        writing.join(30)
+    (answer,) = answered
+    return answer
+
+
+@contextmanager
+def verifying(bootstrap: str) -> Iterator[None]:
+    """All brokers verify partitions meanwhile."""
+
+    async def set_to(value: str) -> None:
+        async with Admin.connect(bootstrap) as client:
+            await live.set_broker_config(client, VERIFICATION, value)
+            deadline = client.cluster.deadline()
+            while (await traits(client)).verified is not (value == "true"):
+                assert await deadline.sleep(0.05)
+
+    asyncio.run(set_to("true"))
+    try:
+        yield
+    finally:
+        asyncio.run(set_to("false"))
+
+
+async def traits(client: Admin) -> ClusterTraits:
+    deadline = client.cluster.deadline()
+    return await read_traits(client.cluster, await client.cluster.known_brokers(deadline), deadline)
+
+
+def causes(bootstrap: str) -> dict[int, Cause | None]:
+    async def find() -> dict[int, Cause | None]:
+        async with Admin.connect(bootstrap) as client:
+            found = (await client.find_hanging_transactions(SEARCH)).findings
+            return {one.partition: one.cause for one in found}
+
+    return asyncio.run(asyncio.wait_for(find(), 90))
+
+
+def create(bootstrap: str) -> None:
+    async def topics() -> None:
+        async with Admin.connect(bootstrap) as client:
+            await live.create_topics(client, {TOPIC: 4})
+
+    asyncio.run(topics())
+
+
+def test_a_delayed_batch_hangs_only_where_partitions_are_not_verified(broker: RunningCluster) -> None:
+    create(broker.bootstrap)
+    assert late_batch(broker.bootstrap, 0, "causes-late") == "written"
+    with verifying(broker.bootstrap):
+        assert "Produce to causes-1" in late_batch(broker.bootstrap, 1, "causes-refused")
+        after = causes(broker.bootstrap)
+    found = causes(broker.bootstrap)
+    assert list(found) == list(after) == [0]
+    made, unexplained = found[0], after[0]
+    assert made is not None
+    assert (made.name, made.certainty) == ("late_data_after_marker", "proven")
+    assert made.evidence[1] == f"{VERIFICATION} is false on broker 1."
+    assert unexplained is not None
+    assert (unexplained.name, unexplained.certainty) == ("unknown", "unknown")
+
+
+def test_a_marker_of_an_invented_epoch_is_the_cause_of_a_stuck_prepare(broker: RunningCluster) -> None:
+    create(broker.bootstrap)
+    at = int(time.time() * 1000) - 3 * HOUR_MS
+    with RawCluster(broker.bootstrap) as wire:
+        stuck = wire.init_producer("causes-stuck")
+        wire.add_partitions(stuck, {TOPIC: [2]})
+        wire.write_marker(TOPIC, 2, stuck, coordinator_epoch=1_000_000)
+        wire.produce(TOPIC, 2, [b"x"], stuck, timestamp=at)
+        assert wire.end(stuck, committed=True) == 0
+    made = causes(broker.bootstrap)[2]
+    assert made is not None
+    assert (made.name, made.certainty) == ("coordinator_epoch_from_the_future", "proven")
+
+
+def test_reads_the_release_and_features_of_a_real_broker(broker: RunningCluster) -> None:
+    async def read() -> ClusterTraits:
+        async with Admin.connect(broker.bootstrap) as client:
+            return await traits(client)
+
+    found = asyncio.run(read())
+    assert (found.oldest, found.newest) == ((4, 4), (4, 4))
+    assert (found.transaction_version, found.verified, found.id_expiration_ms) == (2, False, 604_800_000)
+
+
+# Scripted -------------------------------------------------------------------------------------------------------------
+
+
+def test_each_release_is_recognized_by_its_versions() -> None:
+    for release in versions.releases():
+        assert release in releases_like(versions.to_response(versions.of(release)))
+    assert releases_like(ApiVersionsResponse()) == ()
+    lenient = {**versions.of("4.4"), 0: range(14)}  # as a broker of 4.4.0 offers Produce
+    assert releases_like(versions.to_response(lenient)) == ("4.4.0",)
+    odd = versions.of("4.0") | {1: range(99)}
+    assert releases_like(versions.to_response(odd)) == ()
+
+
+@scenario
+async def test_a_broker_that_refuses_its_settings_leaves_them_unknown() -> None:
+    made = ScriptedBroker({"orders": {0: 1}})
+    made.versions[32] = (1, 4)
+    made.on[DescribeConfigsRequest] = lambda _: None
+    async with made.running(), admin(made.address) as client:
+        found = await read_traits(client.cluster, [1], client.cluster.deadline(2))
+    assert found == replace(ClusterTraits(), oldest=found.oldest, newest=found.newest)
+    assert made.count(ApiVersionsRequest) >= 1
