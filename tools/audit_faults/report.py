@@ -32,8 +32,9 @@ class Judged(NamedTuple):
 
     @property
     def end(self) -> str:
-        if self.rules:
-            return NAMED if len(self.rules) == 1 else SEVERAL
+        if self.rules:  # what is swapped is wrong at two places
+            most = 2 if self.fault.change.startswith("swapped") else 1
+            return NAMED if len(self.rules) <= most else SEVERAL
         if self.outcome.damage:
             return DAMAGE
         return MISSED if reason_of(self.fault) is None else HARMLESS
@@ -43,7 +44,7 @@ class Figures(NamedTuple):
     """What the template needs.
 
     Attributes:
-        ends: by structure, number of faults by their end. `rules`: number of faults that a rule names alone.
+        ends: by structure, number of faults by their end. `rules`: number of faults that a rule names.
         harmless: reasons, with the number of faults. `refused`: how many Kafka's classes refuse, and how many of these
             are neither named nor damage.
         sound: number of sound directories. `alarms`: violations in them.
