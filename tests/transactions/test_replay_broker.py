@@ -41,7 +41,8 @@ BROKERS = [pytest.param("4.4.0", True, id="4.4.0"), pytest.param("3.9.1", False,
 def test_replay_equals_the_state_of_brokers(start_cluster: StartCluster, release: str, java: bool) -> None:
     with start_cluster(1, config=dict(workload.CONFIG), version=release) as running:
         load = workload.Workload(running.bootstrap, running.log_dirs[1], java=java)
-        load.run()
+        load.create()
+        load.act()
         clients.create_topics(running.bootstrap, dict.fromkeys(MADE_UP, 1), replicas=1, config={})
         topics = [topic for topic in workload.TOPICS if java or topic != "java"]
         directory = running.log_dirs[1]

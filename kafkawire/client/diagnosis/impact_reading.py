@@ -25,7 +25,7 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.committed_offsets import committed_offsets
 from kafkawire.client.rpc.configs import Configs, topic_configs
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
-from kafkawire.client.rpc.partition_figures import log_sizes
+from kafkawire.client.rpc.log_dirs import log_sizes
 from kafkawire.transactions.impact import (
     TOPIC_SETTINGS,
     HeldLog,

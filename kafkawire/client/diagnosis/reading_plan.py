@@ -11,13 +11,11 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.log_reading import Load, Stretch
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, ProducerState, TopicPartition
-from kafkawire.client.rpc.log_dirs import describe_log_dirs
+from kafkawire.client.rpc.log_dirs import log_sizes
 from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
 from kafkawire.client.rpc.producer_states import describe_producers
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, duration
-
-_UNNAMED = "brokers do not name all of their logs"
 
 
 class ReadingPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,15 +80,16 @@ async def plan_reading(
         timed = await offsets_at(cluster, readable, since_ms, cluster.deadline(timeout_s))
         starts |= timed.values
         errors |= timed.errors
-    logs = await describe_log_dirs(cluster, metadata.brokers, cluster.deadline(timeout_s))
-    sizes = {(broker, place): size for broker, one in logs.values.items() for place, size in one.sizes.items()}
+    sizes = await log_sizes(
+        cluster, [place for place in offsets.values if place not in errors], cluster.deadline(timeout_s)
+    )
 
     def stretch(place: TopicPartition, first: int | None, states: tuple[ProducerState, ...] = ()) -> Stretch:
         known, leader = offsets.values[place], metadata.partitions[place].leader
         end = known.high_watermark
         open_ = [state.transaction_start_offset for state in states if state.transaction_start_offset is not None]
         start = max(known.log_start, min([end if first is None else first, *open_, end]))
-        size = None if leader is None else sizes.get((leader, place))
+        size = sizes.values.get(place)
         share = (end - start) / max(1, end - known.log_start)
         return Stretch(
             place=place,
@@ -110,7 +109,7 @@ async def plan_reading(
         of_ids=tuple(stretch(place, 0) for place in of_ids if place not in errors),
         errors=errors,
         load=load,
-        unsized=next((str(error) for error in logs.errors.values()), _UNNAMED),
+        unsized=next((str(error) for error in sizes.errors.values()), ""),
     )
 
 

@@ -29,7 +29,7 @@ Configs = dict[str, ConfigValue]
 
 
 async def broker_configs(
-    cluster: Cluster, brokers: Collection[int], names: Sequence[str], deadline: Deadline
+    cluster: Cluster, brokers: Collection[int], names: Collection[str], deadline: Deadline
 ) -> Results[int, Configs]:
     """Settings of each broker, which only the broker itself returns (DescribeConfigs on the cluster).
 
@@ -50,7 +50,7 @@ async def broker_configs(
 
 
 async def topic_configs(
-    cluster: Cluster, topics: Collection[str], names: Sequence[str], deadline: Deadline
+    cluster: Cluster, topics: Collection[str], names: Collection[str], deadline: Deadline
 ) -> Results[str, Configs]:
     """Settings of each topic (DescribeConfigs on the topic).
 
@@ -58,22 +58,22 @@ async def topic_configs(
         topics: names. Each has its settings or an error.
         names: of settings. `deadline`: of the whole call.
     """
-    brokers = sorted(await cluster.known_brokers(deadline))
 
     async def route(keys: Sequence[str]) -> dict[str, int | ClientError]:
-        return dict.fromkeys(keys, brokers[0])
+        broker_id = min(await cluster.known_brokers(deadline), default=None)  # any broker knows them
+        return dict.fromkeys(keys, ClientError("the cluster has no broker") if broker_id is None else broker_id)
 
     async def ask(broker_id: int, keys: Sequence[str]) -> dict[str, Configs | ClientError]:
         return await _ask(cluster, broker_id, _TOPIC, keys, names, deadline)
 
-    return await drive(cluster, topics, route, ask, deadline)
+    return await drive(cluster, sorted(topics), route, ask, deadline)
 
 
 async def _ask(
-    cluster: Cluster, broker_id: int, kind: int, resources: Sequence[str], names: Sequence[str], deadline: Deadline
+    cluster: Cluster, broker_id: int, kind: int, resources: Sequence[str], names: Collection[str], deadline: Deadline
 ) -> dict[str, Configs | ClientError]:
     wanted = tuple(
-        DescribeConfigsResource(resource_type=kind, resource_name=one, configuration_keys=tuple(names))
+        DescribeConfigsResource(resource_type=kind, resource_name=one, configuration_keys=tuple(sorted(names)))
         for one in resources
     )
     answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=wanted), deadline, at_least=1)
