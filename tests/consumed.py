@@ -1,4 +1,4 @@
-"""Recorded logs of 3.9 and 4.4 with what Kafka's Java consumer got (`tools.recordings.isolation_levels`)."""
+"""Recorded logs of 2.8, 3.9 and 4.4 with what Kafka's Java consumer got (`tools.recordings.isolation_levels`)."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def _consumed(release: str) -> Any:
     return json.loads((unpacked("isolation-levels") / release / "consumed.json").read_text("utf-8"))
 
 
-RELEASES = ("3.9.1", "4.4.0")
+RELEASES = ("2.8.2", "3.9.1", "4.4.0")
 #: Node 1 has all topics; node 2 those that an unclean election cut, of which it became the leader.
 REPLICAS = [Replicas(release, node) for release in RELEASES for node in (1, 2)]

@@ -1,4 +1,4 @@
-"""Log directories of 3.9 and 4.4, and what Kafka's Java consumer got of them at both isolation levels.
+"""Log directories of 2.8, 3.9 and 4.4, and what Kafka's Java consumer got of them at both isolation levels.
 
 Of each release, `<release>/node-1/` and `node-2/` are log directories of brokers that were stopped, and
 `<release>/consumed.json` holds, by isolation level and topic, where the consumer began, the end that the broker named,
@@ -20,7 +20,7 @@ from .isolation_workload import REPLICATED, SINGLE, IsolationWorkload
 from .read_committed import CHECKPOINTS, copy_partitions
 from .read_committed_workload import CONFIG
 
-RELEASES = ("3.9.1", "4.4.0")
+RELEASES = ("2.8.2", "3.9.1", "4.4.0")
 LEVELS = ("read_committed", "read_uncommitted")
 #: Of the consumer.
 _CLIENT = "4.4.0"
