@@ -24,8 +24,11 @@ from kafkawire.messages import (
     ListGroupsRequest,
     ListGroupsResponse,
     OffsetFetchRequest,
+    OffsetFetchResponse,
 )
+from kafkawire.messages import offset_fetch_response as module
 from kafkawire.messages.describe_configs_response import DescribeConfigsResult
+from kafkawire.messages.list_groups_response import ListedGroup
 from kafkawire.records import Batch
 from kafkawire.rows import Finding, Impact
 from kafkawire.transactions import Settings
@@ -120,6 +123,33 @@ async def test_nothing_is_read_for_a_live_transaction() -> None:
         found = await read_impacts(client.cluster, [live_one], replace(SEARCH, impact=True), [1], {})
     assert only(found).held.end_offset == 90
     assert made.requests == []
+
+
+@pytest.mark.parametrize("versions", [(7, 7), (7, 9)])
+@scenario
+async def test_offsets_of_groups_are_read_one_by_one_from_old_brokers(versions: tuple[int, int]) -> None:
+    """Several groups in a request came with OffsetFetch 8. Share groups have no offsets there."""
+    made = guarded()
+    made.versions[9] = versions
+
+    def fetch(request: OffsetFetchRequest) -> OffsetFetchResponse:
+        if request.groups:
+            partition = module.OffsetFetchResponsePartitions(partition_index=0, committed_offset=40)
+            topic = module.OffsetFetchResponseTopics(name="orders", partitions=(partition,))
+            return OffsetFetchResponse(
+                groups=tuple(
+                    module.OffsetFetchResponseGroup(group_id=one.group_id, topics=(topic,)) for one in request.groups
+                )
+            )
+        of_group = module.OffsetFetchResponsePartition(partition_index=0, committed_offset=40)
+        return OffsetFetchResponse(topics=(module.OffsetFetchResponseTopic(name="orders", partitions=(of_group,)),))
+
+    listed = (ListedGroup(group_id="a"), ListedGroup(group_id="b"), ListedGroup(group_id="s", group_type="share"))
+    made.on |= {ListGroupsRequest: lambda _: ListGroupsResponse(groups=listed), OffsetFetchRequest: fetch}
+    impact = only((await find(made, replace(SEARCH, impact=True))).findings)
+    assert impact.groups is not None
+    assert [(one.group, one.waits, one.lag) for one in impact.groups] == [("a", True, 50), ("b", True, 50)]
+    assert made.count(OffsetFetchRequest) == (2 if versions[1] == 7 else 1)
 
 
 # A real broker --------------------------------------------------------------------------------------------------------
