@@ -121,21 +121,23 @@ def objects_partition_name(topic: str, partition: str) -> PartitionName | None:
 
 def is_tiered(name: str) -> bool:
     """Whether a file has the name that a tier gives to a file of a segment."""
-    return _TIERED_SEGMENT.fullmatch(name) is not None
+    return name[20:21] == "-" and _TIERED_SEGMENT.fullmatch(name) is not None
 
 
 def file_name(name: str) -> FileName | None:
     """The parts of a file's name; None for a name that Kafka does not give."""
-    plain = name.removesuffix(_TEMPORARY)
-    if plain in _NAMED:
-        return FileName(_NAMED[plain], None, "" if plain == name else "tmp")
-    for pattern in (_SEGMENT, _CACHED_INDEX, _KRAFT_SNAPSHOT, _TIERED_SEGMENT):
-        found = pattern.fullmatch(name)
-        if found:
-            offset, kind = int(found["offset"]), found["kind"]
-            known = FileName(_KINDS.get(kind, kind), offset, found["state"] or "")
-            return known if offset <= HIGHEST_OFFSET else None
-    return None
+    found = _SEGMENT.fullmatch(name)  # nearly all files of a broker
+    if found is None:
+        plain = name.removesuffix(_TEMPORARY)
+        if plain in _NAMED:
+            return FileName(_NAMED[plain], None, "" if plain == name else "tmp")
+        others = (pattern.fullmatch(name) for pattern in (_CACHED_INDEX, _KRAFT_SNAPSHOT, _TIERED_SEGMENT))
+        found = next(filter(None, others), None)
+    if found is None:
+        return None
+    offset, kind = int(found["offset"]), found["kind"]
+    known = FileName(_KINDS.get(kind, kind), offset, found["state"] or "")
+    return known if offset <= HIGHEST_OFFSET else None
 
 
 def is_uri(path: str) -> bool:

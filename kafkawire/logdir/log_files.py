@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kafkawire.logdir.file_names import (
@@ -60,13 +61,18 @@ def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple
     in_objects = in_tier and tiered_partition_name(os.path.basename(directory)) is None
     if in_objects:
         directory = os.path.dirname(directory)
-    named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
-    root = os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it
-    state = found.state or partition.state
+    root, state = _root(directory), found.state or partition.state
     if in_tier and not is_tiered(name):  # it is no part of the tier
         in_objects, state = False, found.state
     kind, keys = found.kind, tier_keys if in_objects else ()
     return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
+
+
+@lru_cache(maxsize=16)
+def _root(directory: str) -> str:
+    """The log directory that a partition's directory is in."""
+    named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
+    return os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it
 
 
 def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
@@ -78,15 +84,15 @@ def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
         partition = tiered_partition_name(name) or objects_partition_name(os.path.basename(topic), name)
     else:
         partition = partition_name(name)
-    kinds = {found.kind for found in map(file_name, segment_names(names)) if found}
-    return partition if kinds & PARTITION_KINDS else None
+    known = (found.kind in PARTITION_KINDS for found in map(file_name, segment_names(names)) if found)
+    return partition if partition is not None and any(known) else None
 
 
-def segment_names(names: Iterable[str]) -> list[str]:
+def segment_names(names: Iterable[str]) -> Iterator[str]:
     """The names of files, with those of the indexes that are in one object of a tier."""
-    found: list[str] = []
     for name in names:
         stem, _, suffix = name.rpartition(".")
-        single = suffix != INDEXES or not is_tiered(name)
-        found += [name] if single else [f"{stem}.{one}" for one in SLICES]
-    return found
+        if suffix != INDEXES or not is_tiered(name):
+            yield name
+        else:
+            yield from (f"{stem}.{one}" for one in SLICES)

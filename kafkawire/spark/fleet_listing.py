@@ -95,7 +95,7 @@ class FoundBroker(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A folder's files. `sizes`: their bytes, as listed."""
+    """A folder's files. `sizes`: the bytes of segments, as listed."""
 
     path: str
     names: list[str]
@@ -248,7 +248,7 @@ def partition_key(topic: str, partition: int) -> bytes:
 def files_of(store: str | None, path: str, names: Sequence[str], keys: tuple[str, ...] = ()) -> list[LogFile]:
     """The files of a folder. `keys`: paths of private keys for encrypted tiers."""
     partition = partition_of(path, names)
-    names = segment_names(names)
+    names = list(segment_names(names))
     if store is None:
         return [log_file(os.path.join(path, name), partition, keys) for name in names]
     from kafkawire.logdir.remote import remote_file
@@ -309,8 +309,9 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _size(entry: os.DirEntry[str]) -> int:
+    """Bytes of a segment; 0 of other files, whose size nothing asks for."""
     try:
-        return entry.stat().st_size
+        return entry.stat().st_size if entry.name.endswith(".log") else 0
     except OSError:
         return 0  # reading it reports that
 
