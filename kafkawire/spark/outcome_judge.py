@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kafkawire import rows
-from kafkawire.spark.outcome_rows import CASE, DECISION, ENDING, OWNER, PREPARED, SCHEMA, USE, packed, unpacked
+from kafkawire.spark.outcome_rows import (
+    CASE,
+    DECISION,
+    ENDING,
+    OWNER,
+    PREPARED,
+    SCHEMA,
+    USE,
+    one_a_row,
+    packed,
+    unpacked,
+)
 from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import judge_home, judge_owner
-from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.copied_case import CaseContext
@@ -80,10 +91,12 @@ def judged(
     counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
     tasks = max(FEWEST_TASKS, count // _ROWS_A_TASK)
     kinds = f"{DECISION}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
-    asked = facts.where(f"kind IN ({kinds}) OR kind = {ENDING} AND outcome <> {EMPTY_CODE}")
-    asked = asked.join(counting, "place", "left").where(f"kind = {USE} OR counts").select(*_JUDGED, "counts")
+    asked = facts.where(f"kind IN ({kinds})").join(counting, "place", "left").where(f"kind = {USE} OR counts")
+    ended = one_a_row(facts.join(counting, "place", "left_semi"), tasks, _JUDGED, whole=whole)
+    ended = ended.where(f"outcome <> {EMPTY_CODE}").selectExpr("*", "true AS counts")
+    asked = asked.select(*_JUDGED, "counts").union(ended)
     # By epoch, too: no ended transaction has several. What has none comes first.
-    order = ("cluster", "producer_id", "data_epoch", "kind")
+    order = ("cluster", "producer_id", "data_epoch", "timestamp", "kind", "place", "offset")
     grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*order)
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -114,8 +127,7 @@ def judgements(found: DataFrame) -> Iterator[Placed]:
 
 
 def _judge(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies, of_opens: OpenTallies) -> list[rows.Finding]:
-    """Judge the rows of one producer id; in memory are the ended transactions of one epoch. Returns the verdicts on
-    open ones."""
+    """Judge the rows of one producer id, without keeping its ended transactions. Returns the verdicts on open ones."""
     decided_until = using.default
     findings: list[rows.Finding] = []
     for epoch, of_epoch in groupby(listed, key=_epoch):
@@ -126,7 +138,7 @@ def _judge(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies, of_opens
             decided_until = _judge_uses(by_kind[USE], using, tallies)
             findings = _judge_opens(by_kind, using, of_opens)
         else:
-            _judge_epoch(of_epoch, using, decided_until, tallies)
+            judge_epoch(epoch, _of_epoch(of_epoch), tallies, decided_until=decided_until)
     return findings
 
 
@@ -157,15 +169,11 @@ def _judge_opens(listed: Mapping[int, list[_Row]], using: JudgedWith, tallies: O
     return found
 
 
-def _judge_epoch(listed: Iterable[_Row], using: JudgedWith, decided_until: int | None, tallies: Tallies) -> None:
-    decisions: list[tuple[int, int, Decision]] = []
-    endings: list[Ending] = []
+def _of_epoch(listed: Iterable[_Row]) -> Iterator[Decision | Ending]:
+    """The decisions and ended transactions of rows."""
     for kind, _, producer_id, place, offset, data_epoch, marker_epoch, outcome, timestamp, payload, _ in listed:
         if kind == ENDING:
             where, what = unpacked(place), OUTCOMES[outcome]
-            endings.append(Ending(where, offset, producer_id, data_epoch, marker_epoch, what, timestamp))
+            yield Ending(where, offset, producer_id, data_epoch, marker_epoch, what, timestamp)
         else:
-            decisions.append((using.by_place[unpacked(place)][0], offset, pickle.loads(payload)))
-    if endings:
-        decided = [decision for *_, decision in sorted(decisions, key=lambda one: one[:2])]
-        judge(endings, decided, tallies, decided_until=decided_until)
+            yield pickle.loads(payload)  # written by our own workers

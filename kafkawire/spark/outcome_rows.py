@@ -9,8 +9,9 @@ Those behind them are written (`worker_tables`).
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -18,18 +19,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark.fleet_listing import as_batches
+from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.spark.tier_listing import replica_at
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.cross_partition import first_uses
+from kafkawire.transactions.checks.marker_outcomes import begins, epochs
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
 from kafkawire.transactions.cluster_facts import reach
-from kafkawire.transactions.endings import Packed
+from kafkawire.transactions.endings import JUDGED, PACKED, Packed
 from kafkawire.transactions.facts import Open, Place
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from kafkawire.transactions.decisions import Decision
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
@@ -63,8 +69,9 @@ SPARK_SCHEMA = (
     "first_timestamp bigint, last_timestamp bigint, batches int, coordinator_epoch int, "
     "replica binary"
 )
-_CHUNK = 1 << 16
+_CHUNK = 1 << 12
 _DIGEST_CELL = 1 << 18
+_ENDINGS_CELL = 1 << 20
 
 
 def packed(place: Place) -> bytes:
@@ -126,17 +133,26 @@ def case_rows(cluster: int, facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
 def decision_rows(
     cluster: int, place: Place, decided: Iterable[Decision], numbers: Iterator[int]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of decisions: one for each epoch that the data or the marker may have.
+    """The rows of decisions: one for each epoch in which it is judged, with the time when it begins.
 
     Args:
         numbers: ascend in the order of the log.
     """
     same = {"kind": DECISION, "cluster": cluster, "place": packed(place)}
-    yield from rows_of(
-        {**same, "producer_id": one.producer_id, "offset": number, "data_epoch": epoch, "payload": pickle.dumps(one)}
-        for one, number in zip(decided, numbers, strict=False)
-        for epoch in sorted({*range(one.lowest_epoch, one.highest_epoch + 1), one.marker_epoch})
-    )
+
+    def each(one: Decision, number: int) -> Iterator[dict[str, Any]]:
+        time = begins(one)
+        begun = None if time == -math.inf else int(time)
+        of = {
+            **same,
+            "producer_id": one.producer_id,
+            "offset": number,
+            "timestamp": begun,
+            "payload": pickle.dumps(one),
+        }
+        yield from ({**of, "data_epoch": epoch} for epoch in epochs(one))
+
+    yield from rows_of(row for one, number in zip(decided, numbers, strict=False) for row in each(one, number))
 
 
 def digest_rows(listed: Mapping[str, Any], facts: ReplicaFacts) -> Iterator[pa.RecordBatch]:
@@ -190,18 +206,39 @@ def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:
 
 
 def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
-    """The rows of ended transactions."""
+    """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`."""
     same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
     for chunk in chunks:
-        for start in range(0, len(chunk), _CHUNK):
-            ended = chunk[start : start + _CHUNK]
-            arrays = [
-                pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
-                if field.name in (ended.dtype.names or ())
-                else pa.repeat(pa.scalar(same.get(field.name), field.type), len(ended))
-                for field in SCHEMA
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        size = max(1, _ENDINGS_CELL // chunk.dtype.itemsize)
+        for start in range(0, len(chunk), size):
+            yield from rows_of([{**same, "payload": chunk[start : start + size].tobytes()}])
+
+
+def one_a_row(facts: DataFrame, tasks: int, columns: Sequence[str], *, whole: bool) -> DataFrame:
+    """The ended transactions among rows of `SCHEMA`, one a row, made by as many tasks.
+
+    Args:
+        columns: of `SCHEMA`; `whole`: all fields were kept.
+    """
+    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    fields = PACKED if whole else JUDGED
+
+    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            ended = np.frombuffer(row["payload"], fields)
+            same = {**row, "payload": None}
+            yield pa.RecordBatch.from_arrays([_column(field, ended, same) for field in schema], schema=schema)
+
+    cells = facts.where(f"kind = {ENDING}").select("kind", "cluster", "place", "payload")
+    if tasks > FEWEST_TASKS:  # fewer are made where their cells are
+        cells = cells.repartition(tasks)
+    return cells.mapInArrow(unpack, from_arrow_schema(schema))
+
+
+def _column(field: pa.Field, ended: Packed, same: dict[str, Any]) -> pa.Array:
+    if field.name in (ended.dtype.names or ()):
+        return pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
+    return pa.repeat(pa.scalar(same.get(field.name), field.type), len(ended))
 
 
 def short(answers: Iterable[Placed]) -> Iterator[Placed]:

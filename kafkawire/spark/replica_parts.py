@@ -83,7 +83,16 @@ class PartSizing(NamedTuple):
     @property
     def tasks(self) -> int:
         """That merge the summaries of replicas."""
-        return max(1, min(self.replicas, max(FEWEST_TASKS, self.size // TASK_BYTES)))
+        return max(1, min(self.replicas, self._by_size))
+
+    @property
+    def part_tasks(self) -> int:
+        """That read parts, or make the rows of ended transactions."""
+        return max(1, min(self.replicas + self.size // self.part_bytes, self._by_size))
+
+    @property
+    def _by_size(self) -> int:
+        return max(FEWEST_TASKS, self.size // TASK_BYTES)
 
 
 class Tiered(NamedTuple):
@@ -189,9 +198,7 @@ def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots, *, whole: b
     planned = by_task(
         replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"), plan, _PARTS_SPARK
     )
-    parts = sizing.replicas + sizing.size // part_bytes
-    tasks = max(1, min(parts, max(FEWEST_TASKS, sizing.size // TASK_BYTES)))
-    return by_task(planned.repartition(tasks), read, _SUMMARIES_SPARK)
+    return by_task(planned.repartition(sizing.part_tasks), read, _SUMMARIES_SPARK)
 
 
 def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:

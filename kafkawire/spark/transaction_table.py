@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.logdir import LogDirectory
 from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.fleet_listing import listing
-from kafkawire.spark.outcome_rows import ENDING, OPEN, OWNER, unpacked
+from kafkawire.spark.outcome_rows import OPEN, OWNER, one_a_row, unpacked
 from kafkawire.spark.replica_parts import Fleet
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator_rules import state_name
@@ -102,7 +102,8 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
 def table_of(facts: DataFrame, fleet: Fleet) -> DataFrame:
     """The table. `facts`: of the fleet, whole."""
     clusters = _names(fleet)
-    found = facts.where(f"kind IN ({OWNER}, {OPEN}, {ENDING})")
+    ended = one_a_row(facts, fleet.sizing.part_tasks, facts.columns, whole=True)
+    found = facts.where(f"kind IN ({OWNER}, {OPEN})").union(ended)
     grouped = found.repartition("cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
 
     def project(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -32,8 +32,9 @@ PACKED = np.dtype(
         ("coordinator_epoch", "<i4"),
     ]
 )
-#: The fields that the rules need: 37 bytes.
+#: The fields that the rules need, and an ended transaction with these only: 37 bytes.
 _JUDGED = ["producer_id", "offset", "timestamp", "first_offset", "data_epoch", "marker_epoch", "outcome"]
+JUDGED = np.dtype([(name, PACKED[name]) for name in _JUDGED])
 
 Packed = npt.NDArray[np.void]
 

@@ -51,6 +51,18 @@ class Case:
         return [str(world.logs.root), str(other.root)]
 
 
+def write_clusters(folder: Path, seed: int) -> tuple[dict[str, Case], list[str]]:
+    """Every case of a seed, each in a cluster of its own. Returns the cases by cluster id, which names their folder,
+    and the paths of all log directories."""
+    cases = {f"cluster-{number}": case for number, case in enumerate(case for case in CASES if case.seed == seed)}
+    paths = [path for name, case in cases.items() for path in case.write(folder / name)]
+    for path in paths:
+        properties = Path(path, "meta.properties")
+        name = Path(path).relative_to(folder).parts[0]
+        properties.write_text(properties.read_text().replace("cluster.id=test", f"cluster.id={name}"))
+    return cases, paths
+
+
 CASES = [Case(injection, seed) for injection in INJECTIONS for seed in SEEDS]
 
 assert {case.check for case in CASES} | set(INFORMATION) == set(CHECKS)

@@ -3,7 +3,8 @@
 A transaction is one, over all its partitions: its markers have one type, and it is that of its Prepare and Complete
 records. What breaks that is lost or half visible data; an abort by hand of a decided transaction does. Markers are
 matched by the producer id and the epoch of the data before them, since versions below 2 give many transactions one
-epoch; among these the times decide. A pure function over the transactions of one producer id.
+epoch; among these the times decide. Decisions and markers are taken in the order of time, so that of an epoch only what
+lies within the difference of clocks is in memory.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import accumulate, groupby
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
 
 from kafkawire.transactions.answers import ID_IN_ITS_PARTITION, MARKER_EPOCH, ONE_OUTCOME, PRODUCER_ID_UNIQUE, Tally
 from kafkawire.transactions.coordinator_rules import raises_epoch
@@ -25,6 +27,8 @@ CLOCK_SKEW_MS = 5000
 
 #: Decisions whose times are compared with a marker's one by one.
 _MOST_LOOKED_AT = 100
+#: Decisions that are over are removed when there are as many of them.
+_OVER = 64
 
 _UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
 _SEVERAL = "several transactions of that epoch ended about that time, with different outcomes"
@@ -46,9 +50,14 @@ class Tallies:
         for tallies in (self.outcome, self.epoch, self.owner, self.home):
             yield from tallies.items()
 
+    def lack(self, place: Place, why: str, count: int = 1) -> None:
+        """Neither of the two checks can be made."""
+        self.outcome[place].lack(why, count)
+        self.epoch[place].lack(why, count)
+
 
 def judge(
-    endings: Iterable[Ending], decisions: Sequence[Decision], tallies: Tallies, *, decided_until: int | None = None
+    endings: Iterable[Ending], decisions: Iterable[Decision], tallies: Tallies, *, decided_until: int | None = None
 ) -> None:
     """Compare the transactions of one producer id with the decisions of its coordinator.
 
@@ -57,129 +66,73 @@ def judge(
         decisions: of that producer id, in the order in which they were decided.
         decided_until: up to this time (epoch milliseconds) no decision is missing; None: some may be.
     """
-    endings = sorted(endings)
-    decided = _DecisionIndex(decisions, {(ending.place.topic, ending.place.partition) for ending in endings})
-    orphans: dict[tuple[int, int], list[Ending]] = defaultdict(list)
-    for place, of_place in groupby(endings, key=lambda ending: ending.place):
-        past: dict[int, int] = {}  # of each epoch, how many candidates no later marker can be of
-        for ending in of_place:
-            candidates = decided.candidates(ending.data_epoch, place)
-            window = candidates.window(ending, past.get(ending.data_epoch, 0))
-            past[ending.data_epoch] = window.start
-            if window:
-                if _compare(ending, candidates, window, tallies) and len(window) == 1:
-                    past[ending.data_epoch] = window.stop  # a transaction ends once in a partition
-            elif ending.outcome == "ABORT" and len(candidates.decisions) < decided.of_epoch[ending.data_epoch]:
-                _lack(ending, tallies, _NOT_LISTED)
+    decided = [
+        ((epoch, begins(decision), 0, number), decision)
+        for number, decision in enumerate(decisions)
+        for epoch in epochs(decision)
+    ]
+    ended = [
+        ((ending.data_epoch, ending.timestamp, 1, number), ending) for number, ending in enumerate(sorted(endings))
+    ]
+    listed: list[tuple[tuple[int, float, int, int], Decision | Ending]] = sorted([*decided, *ended], key=itemgetter(0))
+    for epoch, of_epoch in groupby(listed, key=lambda one: one[0][0]):
+        judge_epoch(epoch, (one for _, one in of_epoch), tallies, decided_until=decided_until)
+
+
+def judge_epoch(
+    epoch: int, listed: Iterable[Decision | Ending], tallies: Tallies, *, decided_until: int | None = None
+) -> None:
+    """Compare the transactions of one producer id with data of one epoch with the decisions that have it (`epochs`).
+
+    Args:
+        listed: in the order of time, which is that of a marker, and of a decision when it `begins`. At equal times
+            decisions come first.
+        decided_until: as for `judge`.
+    """
+    decided = _Decisions()
+    orphans = _Orphans(tallies, decided_until)
+    for one in listed:
+        if isinstance(one, Decision):
+            if one.lowest_epoch <= epoch <= one.highest_epoch:
+                decided.take(one)
             else:
-                orphans[ending.data_epoch, ending.marker_epoch].append(ending)
-    raised: dict[int, list[Decision]] = defaultdict(list)
-    for decision in decisions if orphans else ():
-        if raises_epoch(decision.version):
-            raised[decision.marker_epoch].append(decision)
-    for group in orphans.values():
-        _undecided(group, raised[group[0].marker_epoch], tallies, decided_until)
+                orphans.later.append(one)
+            continue
+        candidates = decided.candidates(one)
+        if candidates:
+            if _compare(one, candidates, tallies) and len(candidates) == 1:
+                candidates.clear()  # a transaction ends once in a partition
+        else:
+            orphans.take(one)
+    orphans.judge(decided)
 
 
-class _DecisionIndex:
-    """The decisions of one producer id, by epoch and partition.
-
-    Attributes:
-        of_epoch: how many there are about data of an epoch.
-    """
-
-    def __init__(self, decisions: Sequence[Decision], partitions: Set[tuple[str, int]]) -> None:
-        self.of_epoch: Counter[int] = Counter()
-        self._decisions = decisions
-        self._listing: dict[tuple[int, tuple[str, int]], list[int]] = defaultdict(list)
-        self._listing_none: dict[int, list[int]] = defaultdict(list)  # these may be in any partition
-        self._candidates: dict[tuple[int, tuple[str, int] | None], _Candidates] = {}
-        for number, decision in enumerate(decisions):
-            for epoch in range(decision.lowest_epoch, decision.highest_epoch + 1):
-                self.of_epoch[epoch] += 1
-                if decision.partitions is None:
-                    self._listing_none[epoch].append(number)
-                else:
-                    for partition in decision.partitions & partitions:
-                        self._listing[epoch, partition].append(number)
-
-    def candidates(self, epoch: int, place: Place) -> _Candidates:
-        """The decisions about data of an epoch in a partition."""
-        partition = place.topic, place.partition
-        listing = self._listing.get((epoch, partition), [])
-        key = epoch, partition if listing else None
-        if key not in self._candidates:
-            numbers = sorted([*listing, *self._listing_none.get(epoch, [])])
-            if not numbers:
-                return _NO_CANDIDATES
-            self._candidates[key] = _Candidates([self._decisions[number] for number in numbers])
-        return self._candidates[key]
+def epochs(decision: Decision) -> list[int]:
+    """The epochs in which a decision is looked for: those that its data may have, and that of its markers where these
+    raise it."""
+    own = range(decision.lowest_epoch, decision.highest_epoch + 1)
+    raised = raises_epoch(decision.version) and decision.marker_epoch not in own
+    return [*own, decision.marker_epoch] if raised else list(own)
 
 
-class _Candidates:
-    """The decisions about data of one epoch in one partition, in order: which of them a marker can be of.
-
-    Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
-    difference of clocks. Times ascend in the log of a coordinator, but for a clock that was set back. So `_earliest`
-    (of the decisions in `_timed`) and `_since` are the least from a decision on, and `_until` the greatest up to it.
-    """
-
-    def __init__(self, decisions: list[Decision]) -> None:
-        self.decisions = decisions
-        # From version 2 on no other transaction has the epoch of one: its time is not needed.
-        self._timed = [at for at, decision in enumerate(decisions) if not raises_epoch(decision.version)]
-        self._earliest = _least_from_each_on(decisions[at].since - CLOCK_SKEW_MS for at in self._timed)
-        self._since = _least_from_each_on(decision.since for decision in decisions)
-        self._until = list(accumulate((_until(decision) for decision in decisions), max))
-        self._commits = list(accumulate((decision.outcome == "COMMIT" for decision in decisions), initial=0))
-        self._by_marker_epoch: dict[int, list[int]] = defaultdict(list)
-        for at, decision in enumerate(decisions):
-            self._by_marker_epoch[decision.marker_epoch].append(at)
-
-    def window(self, ending: Ending, start: int) -> range:
-        """Which decisions the marker can be of, of those from `start` on; it begins behind those that are over."""
-        while start < len(self.decisions) and _is_over(self.decisions[start], ending):
-            start += 1
-        ahead = max(bisect_right(self._earliest, ending.timestamp), bisect_left(self._timed, start))
-        return range(start, self._timed[ahead] if ahead < len(self._timed) else len(self.decisions))
-
-    def agreeing(self, ending: Ending, window: range) -> int:
-        """How many decided the outcome that the marker has."""
-        commits = self._commits[window.stop] - self._commits[window.start]
-        return commits if ending.outcome == "COMMIT" else len(window) - commits
-
-    def during(self, ending: Ending, window: range) -> range | None:
-        """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
-        where there are none or several, or where times that go back leave too many to look at."""
-        start = max(window.start, bisect_left(self._until, ending.timestamp))
-        stop = min(window.stop, bisect_right(self._since, ending.timestamp))
-        if stop - start > _MOST_LOOKED_AT:
-            return None
-        found = [at for at in range(start, stop) if _is_during(self.decisions[at], ending)]
-        return range(found[0], found[0] + 1) if len(found) == 1 else None
-
-    def names_marker_epoch(self, epoch: int, window: range) -> bool:
-        """Whether the markers of one of them carry that epoch."""
-        found = self._by_marker_epoch.get(epoch, [])
-        at = bisect_left(found, window.start)
-        return at < len(found) and found[at] < window.stop
+def begins(decision: Decision) -> float:
+    """From which time on (epoch milliseconds) a marker can be of a decision. From version 2 on no other transaction has
+    the epoch of one: its time is not needed."""
+    return -math.inf if raises_epoch(decision.version) else decision.since - CLOCK_SKEW_MS
 
 
-def _least_from_each_on(times: Iterable[float]) -> list[float]:
-    return list(accumulate(reversed(list(times)), min))[::-1]
+def _is_over(decision: Decision, time: float) -> bool:
+    """Whether all markers of the transaction were written before that time."""
+    return _until(decision) + CLOCK_SKEW_MS < time
 
 
-_NO_CANDIDATES = _Candidates([])
+def _is_timed(decision: Decision) -> bool:
+    """Whether it is ever over."""
+    return decision.until is not None and not raises_epoch(decision.version)
 
 
 def _until(decision: Decision) -> float:
     return math.inf if decision.until is None else decision.until
-
-
-def _is_over(decision: Decision, ending: Ending) -> bool:
-    """Whether all markers of the transaction were written before this one. From version 2 on no other transaction has
-    its epoch, so that times are not needed."""
-    return not raises_epoch(decision.version) and _until(decision) + CLOCK_SKEW_MS < ending.timestamp
 
 
 def _is_during(decision: Decision, ending: Ending) -> bool:
@@ -187,24 +140,153 @@ def _is_during(decision: Decision, ending: Ending) -> bool:
     return decision.since <= ending.timestamp <= _until(decision)
 
 
-def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Tallies) -> bool:
+class _Decisions:
+    """The decisions about data of one epoch of a producer id.
+
+    Attributes:
+        count: how many there were.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._everywhere = 0  # of how many the partitions are not known
+        self._listing: Counter[tuple[str, int]] = Counter()
+        self._now = _Candidates()
+        self._by_partition: dict[tuple[str, int], _Candidates] = {}
+
+    def take(self, decision: Decision) -> None:
+        """Take the next that begins."""
+        self.count += 1
+        self._now.add(decision)
+        if decision.partitions is None:
+            self._everywhere += 1
+            for candidates in self._by_partition.values():
+                candidates.add(decision)
+        else:
+            self._listing.update(decision.partitions)
+            for partition in decision.partitions & self._by_partition.keys():
+                self._by_partition[partition].add(decision)
+
+    def candidates(self, ending: Ending) -> _Candidates:
+        """Those that a marker can be of."""
+        partition = ending.place.topic, ending.place.partition
+        found = self._by_partition.get(partition)
+        if found is None:
+            found = self._by_partition[partition] = _Candidates()
+            for decision in self._now:
+                if decision.partitions is None or partition in decision.partitions:
+                    found.add(decision)
+        found.forget(ending.timestamp)
+        return found
+
+    def may_have(self, place: Place) -> bool:
+        """Whether every transaction may have been in a partition."""
+        return self._everywhere + self._listing[place.topic, place.partition] == self.count
+
+
+class _Candidates:
+    """The decisions that a marker in one partition can be of: they have begun, and are not over.
+
+    Each question costs a bisection, not a walk: an id that ends many transactions a second has hundreds within the
+    difference of clocks. Decisions are taken in the order in which they begin; they end in that order, but for a clock
+    that was set back. So `_until` is the greatest up to a decision.
+    """
+
+    __slots__ = (
+        "_commits", "_last_of", "_lasting", "_lasting_commits", "_lasting_epochs", "_removed", "_since", "_start",
+        "_timed", "_until",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._lasting: list[Decision] = []  # never over; of their markers, how many commit, and the epochs
+        self._lasting_commits = 0
+        self._lasting_epochs: set[int] = set()
+        self._timed: list[Decision] = []
+        self._start = self._removed = 0
+        self._since: list[int] = []
+        self._until: list[float] = []
+        self._commits = [0]  # among the timed ones before each
+        self._last_of: dict[int, int] = {}  # by the epoch of its markers, the number of the last timed one
+
+    def __len__(self) -> int:
+        return len(self._lasting) + len(self._timed) - self._start
+
+    def __iter__(self) -> Iterator[Decision]:
+        return chain(self._lasting, self._timed[self._start :])
+
+    @property
+    def first(self) -> Decision:
+        return self._lasting[0] if self._lasting else self._timed[self._start]
+
+    def add(self, decision: Decision) -> None:
+        """Take the next that begins."""
+        if not _is_timed(decision):
+            self._lasting.append(decision)
+            self._lasting_commits += decision.outcome == "COMMIT"
+            self._lasting_epochs.add(decision.marker_epoch)
+            return
+        self.forget(begins(decision))
+        self._last_of[decision.marker_epoch] = self._removed + len(self._timed)
+        self._timed.append(decision)
+        self._since.append(decision.since)
+        self._until.append(max(_until(decision), self._until[-1] if self._until else -math.inf))
+        self._commits.append(self._commits[-1] + (decision.outcome == "COMMIT"))
+
+    def forget(self, time: float) -> None:
+        """Remove those that are over. `time`: ascends."""
+        while self._start < len(self._timed) and _is_over(self._timed[self._start], time):
+            self._start += 1
+        if self._start >= _OVER and 2 * self._start > len(self._timed):
+            for values in (self._timed, self._since, self._until, self._commits):
+                del values[: self._start]
+            self._removed += self._start
+            self._start = 0
+
+    def clear(self) -> None:
+        """Remove all."""
+        self._lasting.clear()
+        self._lasting_epochs.clear()
+        self._lasting_commits = 0
+        self._start = len(self._timed)
+
+    def agreeing(self, ending: Ending) -> int:
+        """How many decided the outcome that the marker has."""
+        commits = self._lasting_commits + self._commits[-1] - self._commits[self._start]
+        return commits if ending.outcome == "COMMIT" else len(self) - commits
+
+    def during(self, ending: Ending) -> Decision | None:
+        """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
+        where there are none or several, or too many to look at."""
+        start = max(self._start, bisect_left(self._until, ending.timestamp))
+        stop = bisect_right(self._since, ending.timestamp)
+        if max(stop - start, 0) + len(self._lasting) > _MOST_LOOKED_AT:
+            return None
+        found = [one for one in chain(self._lasting, self._timed[start:stop]) if _is_during(one, ending)]
+        return found[0] if len(found) == 1 else None
+
+    def names_marker_epoch(self, epoch: int) -> bool:
+        """Whether the markers of one of them carry that epoch."""
+        return epoch in self._lasting_epochs or self._last_of.get(epoch, -1) >= self._removed + self._start
+
+
+def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies) -> bool:
     """Returns whether it could be compared."""
     outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
-    agreeing = candidates.agreeing(ending, window)
-    if 0 < agreeing < len(window):
-        exact = candidates.during(ending, window)
-        if exact is not None and candidates.agreeing(ending, exact):
-            return _compare(ending, candidates, exact, tallies)
-        _lack(ending, tallies, _SEVERAL)
-        return False
-    decision = candidates.decisions[window.start]
-    alone = bool(agreeing) and len(window) == 1 and decision.partitions is not None
+    agreeing, decision, count = candidates.agreeing(ending), candidates.first, len(candidates)
+    names_epoch = candidates.names_marker_epoch(ending.marker_epoch)
+    if 0 < agreeing < count:
+        exact = candidates.during(ending)
+        if exact is None or exact.outcome != ending.outcome:
+            tallies.lack(ending.place, _SEVERAL)
+            return False
+        decision, names_epoch, count = exact, exact.marker_epoch == ending.marker_epoch, 1
+    alone = bool(agreeing) and count == 1 and decision.partitions is not None
     own = alone and raises_epoch(decision.version) and _is_during(decision, ending)
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
     if agreeing:
         outcome.held += 1
     elif by_hand and decision.partitions is None:
-        _lack(ending, tallies, _NO_LIST)
+        tallies.lack(ending.place, _NO_LIST)
         return False
     else:
         what = (
@@ -212,7 +294,7 @@ def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Ta
             f"{decision.outcome} ({decision.place}, offset {decision.offset})"
         )
         outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
-    if by_hand or candidates.names_marker_epoch(ending.marker_epoch, window):
+    if by_hand or names_epoch:
         epoch.held += 1
     elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards is violated
         what = (
@@ -223,60 +305,93 @@ def _compare(ending: Ending, candidates: _Candidates, window: range, tallies: Ta
     return True
 
 
-def _undecided(group: list[Ending], raised: Sequence[Decision], tallies: Tallies, decided_until: int | None) -> None:
-    """Markers of one pair of epochs, and no decision. Where the marker raised the epoch they are of one transaction:
-    they can be compared with each other. `raised`: decisions whose markers carry that epoch, above that of the data."""
-    first = group[0]
-    committed = next((ending for ending in group if ending.outcome == "COMMIT"), None)
-    aborted = any(ending.outcome == "ABORT" for ending in group)
-    several = any(ending.place != first.place for ending in group)
-    for ending in group:
-        own = _own_of_later_epoch(ending, raised)
-        if own is not None:
+class _Orphans:
+    """Markers behind data of one epoch that no decision was found for. Those that raised the epoch are of one
+    transaction: they can be compared with each other. Of the others there may be any number.
+
+    Attributes:
+        later: decisions whose markers carry that epoch, above that of their data.
+    """
+
+    def __init__(self, tallies: Tallies, decided_until: int | None) -> None:
+        self.later: list[Decision] = []
+        self._tallies = tallies
+        self._decided_until = decided_until
+        self._raised: dict[int, list[Ending]] = defaultdict(list)
+        self._aborted: Counter[Place] = Counter()
+
+    def take(self, ending: Ending) -> None:
+        if ending.marker_epoch > ending.data_epoch:
+            self._raised[ending.marker_epoch].append(ending)
+        elif (own := self._own_of_later_epoch(ending)) is not None:
             what = (
                 f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator "
                 f"prepared it for data of epoch {own.highest_epoch} at transaction version {own.version}"
             )
-            tallies.epoch[ending.place].breach(
+            self._tallies.epoch[ending.place].breach(
                 ending.offset, ending.producer_id, what, transactional_id=own.transactional_id
             )
-            tallies.outcome[ending.place].lack(_UNKNOWN)
-            continue
-        tallies.epoch[ending.place].lack(_UNKNOWN)
-        tally = tallies.outcome[ending.place]
-        if ending.outcome == "COMMIT" and decided_until is not None and ending.timestamp < decided_until:
-            what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
-            tally.breach(ending.offset, ending.producer_id, what)
-        elif first.marker_epoch <= first.data_epoch:
-            tally.lack(_UNKNOWN)
-        elif committed is not None and aborted:
-            if ending.outcome == "ABORT":
-                what = (
-                    f"ABORT of a transaction of epoch {ending.data_epoch} that was committed in {committed.place} "
-                    f"(offset {committed.offset})"
-                )
-                tally.breach(ending.offset, ending.producer_id, what)
+            self._tallies.outcome[ending.place].lack(_UNKNOWN)
+        elif ending.outcome == "ABORT":
+            self._aborted[ending.place] += 1
+        elif not self._is_decided_by_none(ending):
+            self._tallies.lack(ending.place, _UNKNOWN)
+
+    def judge(self, decided: _Decisions) -> None:
+        """Judge what needs all decisions."""
+        for place, count in self._aborted.items():
+            self._tallies.lack(place, _UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
+        for group in self._raised.values():
+            others = []
+            for ending in group:
+                if ending.outcome == "ABORT" and not decided.may_have(ending.place):
+                    self._tallies.lack(ending.place, _NOT_LISTED)
+                else:
+                    others.append(ending)
+            self._compare(others)
+
+    def _compare(self, group: list[Ending]) -> None:
+        """Markers of one transaction."""
+        committed = min((ending for ending in group if ending.outcome == "COMMIT"), default=None)
+        aborted = any(ending.outcome == "ABORT" for ending in group)
+        several = len({ending.place for ending in group}) > 1
+        for ending in group:
+            if self._is_decided_by_none(ending):
+                continue
+            self._tallies.epoch[ending.place].lack(_UNKNOWN)
+            tally = self._tallies.outcome[ending.place]
+            if committed is not None and aborted:
+                if ending.outcome == "ABORT":
+                    what = (
+                        f"ABORT of a transaction of epoch {ending.data_epoch} that was committed in {committed.place} "
+                        f"(offset {committed.offset})"
+                    )
+                    tally.breach(ending.offset, ending.producer_id, what)
+                else:
+                    tally.lack("the same transaction was aborted elsewhere")
+            elif several:
+                tally.held += 1
             else:
-                tally.lack("the same transaction was aborted elsewhere")
-        elif several:
-            tally.held += 1
-        else:
-            tally.lack(_UNKNOWN)
+                tally.lack(_UNKNOWN)
 
+    def _is_decided_by_none(self, ending: Ending) -> bool:
+        """Whether it is a COMMIT at a time of which no decision is missing."""
+        until = self._decided_until
+        if ending.outcome != "COMMIT" or until is None or ending.timestamp >= until:
+            return False
+        self._tallies.epoch[ending.place].lack(_UNKNOWN)
+        what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
+        self._tallies.outcome[ending.place].breach(ending.offset, ending.producer_id, what)
+        return True
 
-def _own_of_later_epoch(ending: Ending, decisions: Iterable[Decision]) -> Decision | None:
-    """The decision whose marker this is, though the data before it has the marker's epoch: from version 2 on it has a
-    lower one."""
-    if ending.marker_epoch != ending.data_epoch:
+    def _own_of_later_epoch(self, ending: Ending) -> Decision | None:
+        """The decision whose marker this is, though the data before it has the marker's epoch: from version 2 on it has
+        a lower one."""
+        if ending.marker_epoch != ending.data_epoch:
+            return None
+        where = ending.place.topic, ending.place.partition
+        for decision in self.later:
+            listed = decision.partitions is not None and where in decision.partitions
+            if listed and decision.outcome == ending.outcome and _is_during(decision, ending):
+                return decision
         return None
-    where = ending.place.topic, ending.place.partition
-    for decision in decisions:
-        listed = decision.partitions is not None and where in decision.partitions
-        if listed and decision.outcome == ending.outcome and _is_during(decision, ending):
-            return decision
-    return None
-
-
-def _lack(ending: Ending, tallies: Tallies, why: str) -> None:
-    tallies.outcome[ending.place].lack(why)
-    tallies.epoch[ending.place].lack(why)

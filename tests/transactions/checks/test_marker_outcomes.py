@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
 from kafkawire.transactions.answers import Answer
-from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge, judge_epoch
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
 from kafkawire.transactions.facts import Place
@@ -160,16 +162,6 @@ def test_an_epoch_that_goes_back_violates_another_rule_only() -> None:
 # Against a walk over all decisions ------------------------------------------------------------------------------------
 
 
-def possible(ending: Ending, decisions: list[Decision], start: int) -> range:
-    """Of the decisions about data of the ending's epoch in its partition, those that its marker can be of."""
-    while start < len(decisions) and is_over(decisions[start], ending):
-        start += 1
-    stop = start
-    while stop < len(decisions) and not is_ahead(decisions[stop], ending):
-        stop += 1
-    return range(start, stop)
-
-
 def is_over(decision: Decision, ending: Ending) -> bool:
     over = decision.until is not None and decision.until + CLOCK_SKEW_MS < ending.timestamp
     return over and decision.version < 2
@@ -182,23 +174,24 @@ def is_ahead(decision: Decision, ending: Ending) -> bool:
 def walked(endings: list[Ending], decisions: list[Decision]) -> dict[str, list[int]]:
     """How many markers hold, break and do not decide each of the two rules, as `judge` should count them."""
     found = {"one_outcome": [0, 0, 0], "marker_epoch": [0, 0, 0]}
-    past: dict[tuple[Place, int], int] = {}
+    past: dict[Place, list[Decision]] = {}
     orphans = False
-    for ending in sorted(endings):
-        key = ending.place, ending.data_epoch
-        of_epoch = [one for one in decisions if one.lowest_epoch <= ending.data_epoch <= one.highest_epoch]
+    by_time = sorted(decisions, key=lambda one: -math.inf if one.version >= 2 else one.since)
+    for ending in sorted(endings, key=lambda one: (one.timestamp, one)):
         place = ending.place.topic, ending.place.partition
-        listing = [one for one in of_epoch if one.partitions is None or place in one.partitions]
-        window = possible(ending, listing, past.get(key, 0))
-        past[key] = window.start
-        candidates = listing[window.start : window.stop]
+        listing = [one for one in by_time if one.partitions is None or place in one.partitions]
+        candidates = [
+            one
+            for one in listing
+            if not is_over(one, ending) and not is_ahead(one, ending) and one not in past.get(ending.place, [])
+        ]
         if not candidates:
-            orphans = orphans or ending.outcome != "ABORT" or len(listing) == len(of_epoch)
-            judged = (2, 2)
+            orphans = orphans or ending.outcome != "ABORT" or len(listing) == len(decisions)
+            judged: tuple[int | None, int | None] = (2, 2)
         else:
             judged = compared(ending, candidates)
             if judged != (2, 2) and len(candidates) == 1:
-                past[key] = window.stop
+                past.setdefault(ending.place, []).append(candidates[0])
         for rule, which in zip(found.values(), judged, strict=True):
             if which is not None:
                 rule[which] += 1
@@ -236,6 +229,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
         decision = replace(
             decided(draw(st.sampled_from(["COMMIT", "ABORT"])), now, until, version),
             partitions=None if listed is None else frozenset(("orders", one) for one in listed),
+            offset=number,
             until=None if draw(st.integers(0, 9)) == 0 else until,
         )
         decisions.append(decision)
@@ -255,16 +249,16 @@ def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
     return decisions, endings
 
 
-def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2() -> None:
+@pytest.mark.parametrize("time", [26_000, 14_000])
+def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2(time: int) -> None:
     decisions = [
         decided("COMMIT", 20_000, 20_000),
         decided("COMMIT", 20_000, 20_000, 2),
         decided("COMMIT", 20_000, 20_000),
     ]
-    endings = [replace(ended("COMMIT", time), offset=offset) for offset, time in enumerate((26_000, 14_000))]
     tallies = Tallies()
-    judge(endings, decisions, tallies)
-    assert [tally.held for tally in tallies.outcome.values()] == [2]
+    judge([ended("COMMIT", time)], decisions, tallies)
+    assert [tally.held for tally in tallies.outcome.values()] == [1]
 
 
 @pytest.mark.slow
@@ -283,3 +277,30 @@ def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[
             counts[2] + tally.not_checkable,
         ]
     assert found == expected
+
+
+def test_memory_does_not_grow_with_the_transactions_of_an_epoch() -> None:
+    """One id that ends fifty transactions a second below version 2, in two partitions of which one is never read."""
+
+    def listed(count: int) -> Iterator[Decision | Ending]:
+        for number in range(count):
+            time = 20 * number
+            partitions = frozenset({("orders", 0), ("orders", 1)})
+            yield replace(decided("COMMIT", time + CLOCK_SKEW_MS, time + CLOCK_SKEW_MS + 5), partitions=partitions)
+            yield ended("COMMIT", time)
+            yield replace(ended("ABORT", time), place=Place("logs", "other", 0))
+
+    def peak(count: int) -> int:
+        tallies = Tallies()
+        tracemalloc.start()
+        try:
+            judge_epoch(3, listed(count), tallies)
+            found = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert tallies.outcome[PLACE].answer().held > count - 300
+        assert tallies.outcome[Place("logs", "other", 0)].answer().not_checkable == count
+        return found
+
+    few, many = peak(2_000), peak(20_000)
+    assert many < 1.1 * few
