@@ -2,8 +2,8 @@
 same rows and answers as on one machine. `spark-submit --archives` with a packed environment and its native engine.
 
 Each of the two has one driver, a process of its own, which does all the work in one session. By default that is one
-audit each; with `SPARK_FULL=1` all recorded directories are audited in parts of 64 KiB and of 256 MiB, in local mode,
-on the cluster with and without executors that are killed, and through Connect.
+audit each; with `SPARK_FULL=1` all recorded directories, and one for each injected violation, are audited in parts of
+64 KiB and of 256 MiB, in local mode, on the cluster with and without executors that are killed, and through Connect.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from tests.audit_logs import NOON, LogDirectory
+from tests.injected.cases import SEEDS, write_clusters
 from tests.own_schemas import ORDER, write
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tests.spark.clusters import Cluster, call
-from tools.recordings.archive import unpacked
+from tools.recordings.archive import ARCHIVES, SUFFIX, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +65,7 @@ READING, AUDITING = "reading", "auditing-{}"
 
 FULL = bool(os.environ.get("SPARK_FULL"))
 PART_BYTES = [64 << 10, 256 << 20] if FULL else [1 << 10]
-RECORDED = ("hanging-transactions", "kafka-2.8.2", "kafka-3.9.1", "kafka-4.4.0-running", "read-committed")
+RECORDED = tuple(sorted(path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob("*" + SUFFIX)))
 #: Paths of log directories, and bytes of a part.
 Audited = tuple[list[str], int]
 
@@ -232,6 +233,7 @@ def audits(tmp_path_factory: pytest.TempPathFactory) -> list[Audited]:
     paths = [found]
     if FULL:
         paths += [[str(unpacked(name))] for name in RECORDED]
+        paths.append(write_clusters(tmp_path_factory.mktemp("injected"), SEEDS[0])[1])
         paths += [[str(one)] for one in sorted((EXAMPLES / "kafka-logs").iterdir()) if one.is_dir()]
     return [(one, part_bytes) for part_bytes in PART_BYTES for one in paths]
 
