@@ -18,7 +18,7 @@ APART = {
     "read-committed": ("stopped", "recovered"),
     "every-offset": ("node-3", "old-leader", "new-leader", "rejoined"),
     "tier-objects": ("plain", "zstd"),
-    "isolation-levels": ("3.9.1", "4.4.0"),
+    "isolation-levels": ("2.8.2", "3.9.1", "4.4.0"),
 }
 
 
