@@ -287,7 +287,7 @@ _TRANSACTIONS = {
 def _isolation(shape: str, inputs: Inputs) -> BenchCase:
     title, options, batch, codec = _TRANSACTIONS[shape]
     sizes = {"batch": batch, "transaction": 4}
-    path, count = inputs.segment(codec, SEGMENT, f"transactions-{batch}", **sizes)
+    path, count = inputs.segment(codec, SEGMENT if batch > 1 else SEGMENT // 4, f"in-transactions-{batch}", **sizes)
     small, _ = inputs.segment(codec, 0, f"small-transactions-{batch}", **sizes)
     given = {"file": str(path), "small": str(small)}
     return BenchCase(

@@ -75,7 +75,7 @@ KINDS = (
     TableKind(
         "isolation",
         "kafkawire dump of transactions",
-        "To jsonl, of a segment of 100 MB before compression, in transactions of four batches; records a second.",
+        "To jsonl, of 100 MB before compression (25 MB in batches of one record), four batches each; records a second.",
         _rate,
     ),
     TableKind(
