@@ -75,7 +75,7 @@ _BY_BATCH: tuple[_Explained, ...] = (
     (_FILES, _Reach.WITHIN),
 )
 _BY_STRAY: _Explained = (_NUMBERS, _Reach.WITHIN)
-_BY_EPOCH: _Explained = (_OUTCOMES, _Reach.PARTITION)
+_BY_EPOCH: _Explained = (_OUTCOMES, _Reach.REPLICA)
 _IN_TURN: _Explained = (_NUMBERS | {DUPLICATE_BATCH, EPOCH_NOT_BACKWARDS}, _Reach.LATER)
 _BY_OUTCOME: tuple[_Explained, ...] = ((_FILES, _Reach.PARTITION), (_FILES, _Reach.WITHIN))
 
@@ -132,7 +132,9 @@ class _Causes:
         for placed in answers:
             for breach in placed.answer.breaches:
                 for effects, reach in _EXPLAINS.get(breach.check, ()):
-                    where = _ranges(breach) if reach is _Reach.WITHIN else [(breach.offset, breach.offset)]
+                    # What batches explain of each other goes forward only: no two can explain each other.
+                    files = reach is _Reach.WITHIN and effects == _FILES
+                    where = _ranges(breach) if files else [(breach.offset, breach.offset)]
                     for subject in _subjects(placed.place, breach, reach):
                         for effect in effects:
                             found[effect, reach, subject] += where

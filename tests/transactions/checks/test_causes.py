@@ -43,12 +43,19 @@ SNAPSHOT = breach("snapshot_equals_replay", 20, since=15)
         ((IDS, breach("epoch_step", 4, name="a")), (HERE, breach("marker_epoch", 9))),
         ((IDS, breach("epoch_step", 4, 99, name="a")), (IDS, breach("prepare_completed", 6, name="a"))),
         ((HERE, breach("txnindex_equals_log", 10)), (HERE, SNAPSHOT)),
-        ((HERE, breach("epoch_not_backwards", 9)), (COPY, breach("one_outcome", 20))),
+        ((HERE, breach("epoch_not_backwards", 9)), (HERE, breach("one_outcome", 20))),
     ],
     ids=lambda one: one[1].check,
 )
 def test_a_cause_explains_what_rests_on_it(cause: tuple[Place, Breach], effect: tuple[Place, Breach]) -> None:
     assert kept(effect, cause) == [cause[1].check]
+
+
+def test_of_two_that_could_explain_each_other_the_first_is_named() -> None:
+    marker, batch = breach("marker_epoch", 10), breach("epoch_not_backwards", 12, since=10)
+    assert kept((HERE, marker), (HERE, batch)) == ["marker_epoch"]
+    first, again = breach("new_epoch_from_zero", 10, since=8), breach("duplicate_batch", 14, since=10)
+    assert kept((HERE, first), (HERE, again)) == ["new_epoch_from_zero"]
 
 
 @pytest.mark.parametrize(
