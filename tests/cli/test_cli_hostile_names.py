@@ -161,6 +161,7 @@ CASES = [
     Case("txn abort", txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1"), NAMES, (WRONG,)),
     *(Case("txn force-terminate", txn(*DRY, "--transactional-id", name), (name,)) for name in NAMES[::4]),
     Case("txn forceTerminateTransaction", txn(*DRY, "--transactionalId", NAMES[0]), NAMES[:1]),
+    Case("txn doctor", txn(), (), (FOUND, PARTLY, BOTH)),
     Case("txn watch", txn(*QUICK, "--once"), NAMES, (FOUND,)),
     Case("txn watch", txn(*QUICK, "--once", "--all"), NAMES, (FOUND,)),
     Case("schema list", given("--family", ALL), NAMES, (USAGE,)),
@@ -211,6 +212,7 @@ READ = {
     "--keylog",
     "--schemas",
     "--tier-key",
+    "--web-config",
     "files",
     "paths",
     "inputs",
@@ -220,7 +222,7 @@ READ = {
     "old",
     "new",
 }
-WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen", "--save"}
+WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen", "--save", "--resume"}
 
 
 def test_every_file_option_has_a_case() -> None:
