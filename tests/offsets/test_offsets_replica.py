@@ -17,7 +17,7 @@ RECORDED = sorted(path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{S
 APART = {
     "read-committed": ("stopped", "recovered"),
     "every-offset": ("node-3", "old-leader", "new-leader", "rejoined"),
-    "tier-objects": ("plain", "zstd"),
+    "tier-objects": ("plain", "zstd", "encrypted", "encrypted-zstd"),
     "isolation-levels": ("2.8.2", "3.9.1", "4.4.0"),
 }
 
@@ -51,7 +51,8 @@ def checked(directory: logdir.LogDirectory) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("root", roots(), ids=lambda path: "-".join(path.parts[-2:]))
 def test_every_offset_of_every_recorded_directory_has_one_status(root: Path) -> None:
-    assert checked(logdir.open(root)) > 10
+    keys = [root.parent / "private.pem"] if root.name.startswith("encrypted") else []
+    assert checked(logdir.open(root, tier_keys=keys)) > 10
 
 
 @pytest.mark.slow
