@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from kafkawire.transactions.coordinator_rules import NEVER
 from tools.audit_faults.faults import Fault
 
 
@@ -56,6 +57,8 @@ HARMLESS: tuple[Harmless, ...] = (
     Harmless("TransactionLogValue", "transaction_last_update_timestamp_ms", "*", _CLOCK),
     Harmless("TransactionLogValue", "transaction_timeout_ms", "*", "a producer may ask for any timeout when it begins"),
     Harmless("TransactionLogValue", "client_transaction_version", "*", "clients of any version may go on with an id"),
+    Harmless("TransactionLogValue", "next_producer_id", "*", "under two-phase commit (KIP-939) ids are announced at "
+             "other times", lambda fault: fault.row["transaction_timeout_ms"] == NEVER),
     Harmless("TransactionLogValue", "next_producer_epoch", "*", "brokers neither write nor read it (KIP-939)"),
     Harmless("TransactionLogValue", "partitions", "one repeated", "a set: Kafka counts a partition once"),
     Harmless("TransactionLogValue", "partitions", "one added", "a transaction may list a partition without data"),

@@ -87,9 +87,10 @@ def markdown(found: Figures) -> str:
 
 
 def failures(judged: Iterable[Judged]) -> list[str]:
-    """The faults that are missed, or that several rules name, a line each."""
+    """The faults that are missed, that several rules name, or that Kafka refuses and the audit does not name; a line
+    each."""
     return [
         f"{one.end}: {one.fault}: {', '.join(sorted(one.rules)) or '; '.join(one.refused) or 'nothing named'}"
         for one in judged
-        if one.end in (MISSED, SEVERAL)
+        if one.end in (MISSED, SEVERAL) or (one.end == HARMLESS and one.refused)
     ]
