@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.error import HTTPError
@@ -19,7 +20,12 @@ from kafkawire.testing import MockBroker
 pytest.importorskip("prometheus_client")
 bcrypt = pytest.importorskip("bcrypt")
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored here (nohup)"),
+]
+#: After which nothing more is expected of the process.
+_LIMIT_S = 90
 
 #: Status of a request, by path and Authorization header.
 Status = Callable[..., int]
@@ -36,6 +42,8 @@ def watching(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Status]]:
         command = [sys.executable, "-m", "kafkawire", "txn", "watch", *options, "--listen", "0"]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen([*command, "--interval", "1", "--every-poll"], text=True, **pipes) as process:  # type: ignore[call-overload]
+            limit = threading.Timer(_LIMIT_S, process.kill)
+            limit.start()
             try:
                 assert process.stderr is not None
                 found = re.search(r"(http://\S+)/metrics", process.stderr.readline())
@@ -51,6 +59,7 @@ def watching(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Status]]:
 
                 yield process, status
             finally:
+                limit.cancel()
                 process.kill()
 
 
