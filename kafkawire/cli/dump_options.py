@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kafkawire.cli import arguments
-from kafkawire.logdir.file_names import is_uri
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogFile
@@ -222,6 +221,8 @@ def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
 
 
 def _shown(path: str) -> str:
+    from kafkawire.logdir.file_names import is_uri
+
     if not is_uri(path):
         return path
     from kafkawire.logdir.remote import without_secrets
@@ -230,6 +231,8 @@ def _shown(path: str) -> str:
 
 
 def _matches(path: str) -> list[str]:
+    from kafkawire.logdir.file_names import is_uri
+
     if is_uri(path):
         from kafkawire.logdir.remote import matching
 

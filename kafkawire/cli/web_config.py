@@ -19,8 +19,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from kafkawire.client.errors import ConfigError
-
 _MOST_BYTES = 1 << 20
 #: Logins that are remembered, so that a scrape does not wait for bcrypt each time.
 _MOST_LOGINS = 100
@@ -41,6 +39,12 @@ _AUTHENTICATION = {
     "VerifyClientCertIfGiven": ssl.CERT_OPTIONAL,
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
+
+
+def _refused(text: str) -> Exception:
+    from kafkawire.client.errors import ConfigError  # the client is not needed for the help
+
+    return ConfigError(text)
 
 
 class _Tls(msgspec.Struct, forbid_unknown_fields=True):
@@ -129,26 +133,26 @@ def read_web_config(path: str) -> WebConfig:
         import bcrypt  # noqa: F401
         import yaml
     except ImportError as error:
-        raise ConfigError(f"--web-config needs {error.name}: pip install 'kafkawire[net]'") from None
+        raise _refused(f"--web-config needs {error.name}: pip install 'kafkawire[net]'") from None
     with open(path, "rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise ConfigError(f"{path}: over {_MOST_BYTES} bytes")
+        raise _refused(f"{path}: over {_MOST_BYTES} bytes")
     try:
         read = msgspec.convert(yaml.safe_load(data) or {}, _File)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+        raise _refused(f"{path}: no YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
-        raise ConfigError(f"{path}: no YAML: nested too deeply") from None
+        raise _refused(f"{path}: no YAML: nested too deeply") from None
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {error}") from None
+        raise _refused(f"{path}: {error}") from None
     users = {name: hashed.encode() for name, hashed in (read.basic_auth_users or {}).items()}
     for name, hashed in users.items():
         if _HASH.fullmatch(hashed) is None:
-            raise ConfigError(f"{path}: basic_auth_users: {name}: no bcrypt hash (htpasswd -nB writes one)")
+            raise _refused(f"{path}: basic_auth_users: {name}: no bcrypt hash (htpasswd -nB writes one)")
     http = read.http_server_config or _Http()
     if http.http2:
-        raise ConfigError(f"{path}: http_server_config: http2: this server has HTTP/1.1 only")
+        raise _refused(f"{path}: http_server_config: http2: this server has HTTP/1.1 only")
     context = None if read.tls_server_config is None else _context(read.tls_server_config, Path(path).parent, path)
     return WebConfig(context, users, http.headers.items())
 
@@ -159,7 +163,7 @@ def _context(tls: _Tls, folder: Path, path: str) -> ssl.SSLContext:
     verify = _AUTHENTICATION[tls.client_auth_type]
     if (verify != ssl.CERT_NONE) != (tls.client_ca_file is not None):
         text = f"{path}: tls_server_config: client_ca_file goes with a client_auth_type that verifies, and only with it"
-        raise ConfigError(text)
+        raise _refused(text)
     with _named(path, tls.cert_file, tls.key_file):
         # Without a password OpenSSL would ask for one on the terminal.
         context.load_cert_chain(folder / tls.cert_file, folder / tls.key_file, lambda: b"")
@@ -178,4 +182,4 @@ def _named(path: str, *names: str) -> Iterator[None]:
     except OSError as error:  # ssl.SSLError is one
         unread = not isinstance(error, ssl.SSLError)
         reason = error.strerror if unread else "no certificate, not its key, or a key with a password (PEM)"
-        raise ConfigError(f"{path}: tls_server_config: {' or '.join(names)}: {reason}") from None
+        raise _refused(f"{path}: tls_server_config: {' or '.join(names)}: {reason}") from None

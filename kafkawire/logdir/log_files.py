@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kafkawire.logdir.file_names import (
@@ -68,11 +67,11 @@ def log_file(path: str, partition: PartitionName | None = None, tier_keys: tuple
     return LogFile(path, root, kind, partition.topic, partition.partition, found.offset, state, None, in_objects, keys)
 
 
-@lru_cache(maxsize=16)
 def _root(directory: str) -> str:
     """The log directory that a partition's directory is in."""
-    named = os.path.basename(directory) == os.path.basename(os.path.abspath(directory))
-    return os.path.dirname(directory) if named else os.path.join(directory, os.pardir)  # "." has no parent in it
+    if os.path.basename(directory) in ("", os.curdir, os.pardir):  # there is no parent in it
+        return os.path.join(directory, os.pardir)
+    return os.path.dirname(directory)
 
 
 def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:

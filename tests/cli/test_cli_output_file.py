@@ -83,6 +83,8 @@ REFUSED = {
     "audit logs --report logs/report.html": "the input logs",
     f"audit logs/orders-1/{NAME}.log logs --report logs/orders-1/{NAME}.log": "the input",
     f"audit logs --report logs/orders-1/{NAME}.log --engine spark": "the input logs",
+    "explain logs --topic orders --partition 1 -o logs/new.csv": "the input logs",
+    "explain logs --topic orders --partition 1 --report logs/report.html": "the input logs",
     "schema show AbortedTxn --schemas schemas -o schemas/common/AbortedTxn.json": "the input schemas",
     "schema diff schemas kafka -o schemas/common/AbortedTxn.json": "the input schemas",
     "schema emit wireshark --schemas schemas -o schemas/common/AbortedTxn.json": "the input schemas",

@@ -100,4 +100,4 @@ def test_lines_and_properties_become_rows(tmp_path: Path, name: str, text: str, 
 
 
 def test_every_kind_of_small_file_has_rows() -> None:
-    assert ROWS.keys() >= {kind for kind in PARTITION_KINDS if kind not in ("log", "kraft-snapshot")}
+    assert ROWS.keys() >= {kind for kind in PARTITION_KINDS if kind not in ("log", "kraft-snapshot", "rsm-manifest")}
