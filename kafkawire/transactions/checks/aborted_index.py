@@ -7,6 +7,7 @@ have begun among them.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -58,6 +59,7 @@ class TransactionIndexCheck:
         self.tally = Tally(TXNINDEX_EQUALS_LOG)
         self._files = {file.offset or 0: file for file in partition.txn_indexes}
         self._segments = {file.offset or 0: file for file in partition.segments}
+        self._bases = sorted(self._segments)
         #: The segments beside which another index was copied.
         self._copied = {file.offset or 0 for file in partition.files if file.kind in ("index", "timeindex")}
         self._aborts: list[_AbortedTransaction] = []
@@ -115,8 +117,9 @@ class TransactionIndexCheck:
                 what = f"lacks the transaction from offset {abort.ended.first_offset} on, aborted at this offset"
                 first = abort.ended.first_offset
                 self.tally.breach(abort.ended.last_offset, abort.ended.producer_id, what, path, since=first)
-        bases = [base for base in self._segments if stored and base > segment.base_offset]
-        end = segment.end_offset if last and written else min(bases, default=HIGHEST_OFFSET)
+        following = bisect_right(self._bases, segment.base_offset)
+        next_base = self._bases[following] if following < len(self._bases) else HIGHEST_OFFSET
+        end = segment.end_offset if last and written else next_base
         for entry in stored.values() if ordered else ():
             self._judge_alone(entry, segment, path, end)
 
