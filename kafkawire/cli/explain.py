@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
@@ -76,8 +77,10 @@ def explain(
         raise typer.BadParameter("--offset goes with none of --from, --to, --equal-records and --report")
     if report is not None and not max_ranges:
         raise typer.BadParameter("--report needs a bound: --max-ranges above 0")
-    if first is not None and end is not None and first >= end:
-        raise typer.BadParameter(f"no offset is in {first} to {end}: --from must be below --to")
+    if report is not None and to is not None and os.path.realpath(report) == os.path.realpath(to):
+        raise typer.BadParameter(f"--report and --output are both {report}")
+    if end is not None and (first or 0) >= end:
+        raise typer.BadParameter(f"no offset is in {first or 0} to {end}: --from must be below --to")
     chosen = all_paths(paths, None)
     check_log_output(to, chosen)
     check_log_output(report, chosen, "--report")
@@ -89,10 +92,12 @@ def explain(
             _check_range(found, f"{topic}-{partition}", first, end, offset)
         except LookupError as error:
             raise typer.BadParameter(str(error.args[0])) from None
-        rows = (
+        rows = _counted(
+            directory,
             offsets.story(directory, topic, partition, offset)
             if offset is not None
-            else _all(found, first or 0, end, max_ranges or None, equal_records)
+            else _all(found, first or 0, end, max_ranges or None, equal_records),
+            outcome,
         )
         if page is not None:
             from kafkawire import report as reports
@@ -100,9 +105,9 @@ def explain(
             listed = list(rows)
             page.write(reports.render_offsets(listed).encode())
             rows = iter(listed)
-        if report != "-":
+        if report != "-" or to is not None:
             output.print_rows(
-                _counted(directory, rows, outcome),
+                rows,
                 _kinds(offset is not None),
                 format=format,
                 output=to,
@@ -114,8 +119,14 @@ def explain(
 
 
 def _check_range(found: list[Replica], name: str, first: int | None, end: int | None, offset: int | None) -> None:
-    """A usage error for offsets behind the end of all replicas."""
+    """A usage error for offsets behind the end of all replicas.
+
+    Raises:
+        LookupError: no file has or names an offset.
+    """
     reached = max(one.span.end_offset for one in found)
+    if not reached and not any(one.partition.segments for one in found):
+        raise LookupError(f"the paths hold no segment of {name}")
     for option, value, least in (("--from", first, 1), ("--to", end, 0), ("--offset", offset, 1)):
         if value is not None and value + least > reached:
             raise typer.BadParameter(f"{name} ends at offset {reached}, before {value}", param_hint=option)
@@ -135,13 +146,17 @@ def _counted(directory: LogDirectory, found: Iterator[Row], outcome: ReadOutcome
     for unreadable in directory.unreadable:
         outcome.problem(f"{unreadable.path}: {unreadable.reason}")
         yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+    details: dict[tuple[str | None, str | None], str] = {}
     for row in found:
         outcome.read()
+        if isinstance(row, rows.StatusRange) and row.status == "unreadable" and row.detail:
+            details.setdefault((row.file, row.reason), row.detail)
         if isinstance(row, rows.DamageRow) and not row.harmless:
             place = "" if row.position is None else f"at byte {row.position}: "
             outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
         elif isinstance(row, rows.StatusTotal) and row.status == "unreadable":
-            outcome.problem(f"{row.file}: {row.offsets} offsets are unreadable: {row.reason}")
+            detail = details.get((row.file, row.reason), row.reason)
+            outcome.problem(f"{row.file}: {row.offsets} offsets are unreadable: {detail}")
         elif isinstance(row, rows.OffsetStanding) and row.status == "unreadable":
             outcome.problem(f"{row.file}: offset {row.offset} is unreadable: {row.detail}")
         yield row

@@ -31,6 +31,13 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "copies"
 
 
+def damage_mixed(logs: Path) -> None:
+    segment = sorted((logs / "node-3" / "mixed-0").glob("*.log"))[1]
+    data = bytearray(segment.read_bytes())
+    data[70] ^= 1
+    segment.write_bytes(data)
+
+
 @pytest.mark.parametrize("topic", ["mixed", "hanging", "compacted", "deleted", "repeated", "waiting", "unclean"])
 def test_output_of_every_status(run: Run, logs: Path, topic: str) -> None:
     folders = ["copies/old-leader", "copies/new-leader"] if topic == "unclean" else ["copies/node-3"]
@@ -56,10 +63,7 @@ def test_a_part_has_the_offsets_that_are_asked_for(run: Run) -> None:
 
 
 def test_offsets_that_cannot_be_read_are_listed_with_exit_code_4(run: Run, logs: Path) -> None:
-    segment = sorted((logs / "node-3" / "mixed-0").glob("*.log"))[1]
-    data = bytearray(segment.read_bytes())
-    data[70] ^= 1
-    segment.write_bytes(data)
+    damage_mixed(logs)
     asked = ("explain", "copies/node-3", "--topic", "mixed", "--partition", "0", "--format", "jsonl")
     result = run(*asked)
     assert result.code == 4
@@ -67,7 +71,8 @@ def test_offsets_that_cannot_be_read_are_listed_with_exit_code_4(run: Run, logs:
     (damage,) = (row for row in lines(result.text) if row["kind"] == "damage")
     assert [(row["reason"], row["position"]) for row in lost] == [("crc_mismatch", 0)]
     assert (damage["reason"], damage["position"]) == ("crc_mismatch", 0)
-    assert result.err.startswith(f"incomplete: copies/node-3/mixed-0: {lost[0]['offsets']} offsets are unreadable")
+    what = f"{lost[0]['offsets']} offsets are unreadable: {lost[0]['detail']}"
+    assert result.err.startswith(f"incomplete: copies/node-3/mixed-0: {what}")
     one = run(*asked, "--offset", str(lost[0]["first_offset"]))
     assert (one.code, lines(one.text)[0]["status"]) == (4, "unreadable")
 
@@ -81,6 +86,8 @@ def test_offsets_that_cannot_be_read_are_listed_with_exit_code_4(run: Run, logs:
         ((*ORDERS, "--from", "23"), "--from: orders-0 ends at offset 23, before 23"),
         ((*ORDERS, "--to", "24"), "--to: orders-0 ends at offset 23, before 24"),
         ((*ORDERS, "--from", "7", "--to", "7"), "no offset is in 7 to 7: --from must be below --to"),
+        ((*ORDERS, "--to", "0"), "no offset is in 0 to 0: --from must be below --to"),
+        ((*ORDERS, "--report", "page.html", "-o", "./page.html"), "--report and --output are both page.html"),
         ((*ORDERS, "--offset", "1", "--from", "0"),
          "--offset goes with none of --from, --to, --equal-records and --report"),
     ],
@@ -89,6 +96,22 @@ def test_mistakes_are_one_sentence_with_exit_code_2(run: Run, arguments: tuple[s
     result = run("explain", THREE_NODES, *arguments)
     assert (result.code, result.out) == (2, b"")
     assert result.err == f"error: {error} (kafkawire explain --help)\n"
+
+
+def test_rejects_a_partition_without_segments(run: Run) -> None:
+    manifest = next(unpacked("tier-objects").glob("plain/*/0/*.rsm-manifest"))
+    result = run("explain", str(manifest), *ORDERS)
+    assert (result.code, result.out) == (2, b"")
+    assert result.err == "error: the paths hold no segment of orders-0 (kafkawire explain --help)\n"
+
+
+def test_report_on_standard_output_keeps_exit_code_and_output_file(run: Run, logs: Path) -> None:
+    damage_mixed(logs)
+    asked = ("explain", "copies/node-3", "--topic", "mixed", "--partition", "0", "--report", "-")
+    result = run(*asked)
+    assert (result.code, result.out[:15]) == (4, b"<!doctype html>")
+    assert run(*asked, "-o", "rows.jsonl").code == 4
+    assert lines(Path("rows.jsonl").read_text("utf-8"))[-1]["kind"] == "damage"
 
 
 def test_report_has_a_section_of_each_replica(run: Run, tmp_path: Path) -> None:
