@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
+from kafkawire.messages import AbortedTxn
 from kafkawire.transactions.replica_facts import check
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.doubling import assert_linear_steps
@@ -59,6 +60,19 @@ def producers(root: Path, n: int) -> None:
             log.marker("ABORT", number)
     logs.write()
     log.derive()
+
+
+def aborts_of_deleted_transactions(root: Path, n: int) -> None:
+    """The index alone knows where they began; offsets are missing between their markers."""
+    logs = LogDirectory(root, ids=1)
+    log = logs.partition("orders", start=n)
+    index = b""
+    for number in range(n):
+        log.skip(1)
+        marker = log.marker("ABORT", number)
+        index += AbortedTxn(number, number, marker, number).encode_prefixed(version=0)
+    logs.write()
+    (log.directory / f"{n:020}.txnindex").write_bytes(index)
 
 
 def files(root: Path, n: int) -> None:
@@ -146,6 +160,7 @@ def decisions_before_all_markers(root: Path, n: int) -> None:
         (partitions_of_one_transaction, 20),
         (partitions_of_ids, 10),
         (producers, 40),
+        (aborts_of_deleted_transactions, 20),
         (files, 30),
         (brokers, 8),
         (clusters, 5),

@@ -8,9 +8,9 @@ have begun among them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -39,17 +39,57 @@ class _AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     intact_from: int
 
 
-class _Begun(NamedTuple):
-    """The transactions that begin in a segment, by their first offsets; from `intact_from` on none is missing."""
+class _Begun:
+    """The transactions that begin in a segment, and those that are open at its end; from `intact_from` on none is
+    missing. Few indexes ask for them: they are put in order for the first question."""
 
-    offset: Int64
-    producer_id: Int64
-    intact_from: int
+    def __init__(self, ended: list[tuple[Int64, Int64]], ongoing: Mapping[int, int], intact_from: int) -> None:
+        self._ended, self._ongoing = ended, ongoing
+        self.intact_from = intact_from
 
     def first_after(self, marker: int, producer_id: int) -> int | None:
         """The first that another producer begins behind a marker."""
-        others = self.offset[(self.offset > marker) & (self.producer_id != producer_id)]
-        return int(others.min()) if len(others) else None
+        offsets, producer_ids, others = self._ordered
+        at = int(np.searchsorted(offsets, marker, "right"))
+        if at < len(offsets) and producer_ids[at] == producer_id:
+            at = int(others[at])
+        return int(offsets[at]) if at < len(offsets) else None
+
+    @cached_property
+    def _ordered(self) -> tuple[Int64, Int64, Int64]:
+        """First offsets, ascending; their producer ids; and for each where the next one of another producer is."""
+        chunks = [*self._ended, (np.array([*self._ongoing.values()], np.int64), np.array([*self._ongoing], np.int64))]
+        offsets, producer_ids = (np.concatenate([chunk[i] for chunk in chunks]) for i in (0, 1))
+        order = np.argsort(offsets)
+        offsets, producer_ids = offsets[order], producer_ids[order]
+        runs = np.append(np.flatnonzero(np.diff(producer_ids)) + 1, len(offsets))
+        return offsets, producer_ids, runs[np.searchsorted(runs, np.arange(len(offsets)), "right")]
+
+
+class _Batches:
+    """A segment's batches for offsets that ascend: the segment is read once, from the first of these on."""
+
+    def __init__(self, file: LogFile) -> None:
+        self._file = file
+        self._following: Iterator[Batch | Damage] | None = None
+        self._found: Batch | None = None
+
+    def reaching(self, offset: int) -> Batch | None:
+        """The first that ends at an offset or behind it; None where there is none.
+
+        Raises:
+            OSError, ValueError: the segment cannot be read; after that there is none.
+        """
+        if self._following is None:
+            start = start_position(self._file, Selection(offsets=(offset, None)))
+            self._following = self._file.batches(start=start, check_crc=False)
+        while self._found is None or self._found.last_offset < offset:
+            item = next(self._following, None)
+            if item is None:
+                return None
+            if isinstance(item, Batch):
+                self._found = item
+        return self._found
 
 
 class TransactionIndexCheck:
@@ -85,7 +125,7 @@ class TransactionIndexCheck:
             written: the index was complete when it was copied. It may lag behind the last segment of a running broker.
         """
         aborts, self._aborts = self._aborts, []
-        begun = self._begun_in(segment, ongoing)
+        begun, self._begun = _Begun(self._begun, ongoing, segment.intact_from), []
         file = self._files.get(segment.base_offset)
         path = None if file is None else file.path
         entries: list[AbortedTxn] = []
@@ -120,14 +160,10 @@ class TransactionIndexCheck:
         following = bisect_right(self._bases, segment.base_offset)
         next_base = self._bases[following] if following < len(self._bases) else HIGHEST_OFFSET
         end = segment.end_offset if last and written else next_base
-        for entry in stored.values() if ordered else ():
-            self._judge_alone(entry, segment, path, end)
-
-    def _begun_in(self, segment: Segment, ongoing: Mapping[int, int]) -> _Begun:
-        chunks = [*self._begun, (np.array([*ongoing.values()], np.int64), np.array([*ongoing], np.int64))]
-        self._begun = []
-        offset, producer_id = (np.concatenate([chunk[i] for chunk in chunks]) for i in (0, 1))
-        return _Begun(offset, producer_id, segment.intact_from)
+        if stored and ordered:
+            batches = _Batches(self._segments[segment.base_offset])
+            for entry in stored.values():
+                self._judge_alone(entry, segment, path, end, batches)
 
     def _ascending(self, entries: list[AbortedTxn], path: str | None) -> bool:
         """Whether the entries are in order; if not, that alone is the violation."""
@@ -164,11 +200,11 @@ class TransactionIndexCheck:
         else:
             self.tally.held += 1
 
-    def _judge_alone(self, entry: AbortedTxn, segment: Segment, path: str | None, end: int) -> None:
+    def _judge_alone(self, entry: AbortedTxn, segment: Segment, path: str | None, end: int, batches: _Batches) -> None:
         """An entry for which the log, as far as it shows, aborts no transaction with data.
 
         Args:
-            end: the segment's markers are before this offset.
+            end: the segment's markers are before this offset. `batches`: of the segment.
         """
         what = None
         if entry.last_offset < segment.base_offset:
@@ -181,7 +217,7 @@ class TransactionIndexCheck:
             self.tally.lack("the log ends below the entry")
         elif segment.intact_from <= 0:
             what = "has an entry, and the log aborts no transaction with data there"
-        elif not self._is_abort(entry, segment):
+        elif not _may_abort(entry, batches):
             what = "has an entry, and no ABORT marker of its producer is there"
         elif entry.first_offset >= segment.intact_from or entry.first_offset < 0:
             what = "has an entry, and the log aborts no transaction with data there"
@@ -190,22 +226,18 @@ class TransactionIndexCheck:
         if what is not None:
             self.tally.breach(entry.last_offset, entry.producer_id, what, path, since=entry.first_offset)
 
-    def _is_abort(self, entry: AbortedTxn, segment: Segment) -> bool:
-        """Whether an ABORT marker of the entry's producer may be where it ends."""
-        file = self._segments[segment.base_offset]
-        selection = Selection(offsets=(entry.last_offset, None))
-        try:
-            for item in file.batches(start=start_position(file, selection), check_crc=False):
-                if not isinstance(item, Batch) or item.last_offset < entry.last_offset:
-                    continue
-                if item.base_offset > entry.last_offset:
-                    return True  # compaction removed it
-                marker = item.control if item.is_control else None
-                names = (CONTROL_TYPES[ABORT], EMPTY)
-                return marker is not None and marker.name in names and item.producer_id == entry.producer_id
-        except (OSError, ValueError):
-            return True  # reading the segment reports the damage
-        return True
+
+def _may_abort(entry: AbortedTxn, batches: _Batches) -> bool:
+    """Whether an ABORT marker of the entry's producer may be where it ends."""
+    try:
+        batch = batches.reaching(entry.last_offset)
+    except (OSError, ValueError):
+        return True  # reading the segment reports the damage
+    if batch is None or batch.base_offset > entry.last_offset:
+        return True  # compaction removed it
+    marker = batch.control if batch.is_control else None
+    names = (CONTROL_TYPES[ABORT], EMPTY)
+    return marker is not None and marker.name in names and batch.producer_id == entry.producer_id
 
 
 def _stable_is_right(stable: int, abort: _AbortedTransaction, begun: _Begun) -> bool:

@@ -211,8 +211,9 @@ def _owners(cluster: ClusterFacts) -> Iterator[Placed]:
         for use in history.uses:
             uses[use.producer_id].append((place in cluster.histories, use))
     tallies: dict[Place, Tally] = defaultdict(lambda: Tally(PRODUCER_ID_UNIQUE))
+    handed_out = handed_out_until(cluster)
     for of_producer in uses.values():
-        judge_owner(of_producer, tallies, handed_out_until(cluster))
+        judge_owner(of_producer, tallies, handed_out)
     for place, tally in tallies.items():
         yield Placed(place, tally.answer())
 

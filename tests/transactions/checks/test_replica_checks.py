@@ -297,6 +297,23 @@ def test_a_transaction_index_with_other_entries_is_a_violation(
     assert what in found.what
 
 
+@pytest.mark.parametrize(("stable", "violated"), [(2, 0), (4, 1), (5, 1), (6, 0), (8, 1), (9, 1)])
+def test_of_what_begins_behind_a_marker_the_first_of_another_producer_may_hold_its_offset(
+    log: PartitionLog, stable: int, violated: int
+) -> None:
+    """As on a follower that appended all of it at once."""
+    log.data(1)
+    log.marker("ABORT", 1)
+    log.plain(records=2)
+    for producer_id in (1, 2, 3):
+        log.data(producer_id)
+        if producer_id < 3:
+            log.marker("COMMIT", producer_id)
+    log.write()
+    write_index(log, [AbortedTxn(producer_id=1, first_offset=0, last_offset=1, last_stable_offset=stable)])
+    assert checks_of(violations(log)) == ["txnindex_equals_log"] * violated
+
+
 def test_the_index_of_the_last_segment_may_lag_behind_in_a_running_copy(log: PartitionLog) -> None:
     sound(log)
     log.write()
