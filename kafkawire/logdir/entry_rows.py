@@ -86,4 +86,5 @@ ROWS: dict[str, Callable[[Any, LocatedFile], rows.Row]] = {
     "meta-properties": _property,
     "quorum-state": _property,
     "clean-shutdown": _property,
+    "rsm-manifest": _property,
 }

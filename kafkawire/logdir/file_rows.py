@@ -34,6 +34,7 @@ _SMALL: dict[str, Callable[[bytes], Iterator[Any]]] = {
     "meta-properties": text_files.properties,
     "quorum-state": text_files.json_properties,
     "clean-shutdown": text_files.json_properties,
+    "rsm-manifest": text_files.json_object,
 }
 #: kind of file -> reader of its bytes, piece by piece
 _INDEXES: dict[str, Callable[[Source], Iterator[Any]]] = {

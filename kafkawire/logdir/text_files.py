@@ -64,10 +64,13 @@ def properties(data: bytes) -> Iterator[Property | Damage]:
 
 
 def json_properties(data: bytes) -> Iterator[Property | Damage]:
-    """`quorum-state`, `.kafka_cleanshutdown`: one JSON object, or nothing, as older brokers leave the second; values
-    that are no strings are kept as JSON."""
-    if not data:
-        return
+    """`quorum-state`, `.kafka_cleanshutdown`: `json_object`, or nothing, as older brokers leave the second."""
+    if data:
+        yield from json_object(data)
+
+
+def json_object(data: bytes) -> Iterator[Property | Damage]:
+    """`.rsm-manifest`: one JSON object; values that are no strings are kept as JSON."""
     try:
         found = json.loads(data)
         if not isinstance(found, dict):

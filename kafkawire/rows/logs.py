@@ -77,7 +77,8 @@ class Checkpoint(LogRow, frozen=True, kw_only=True):
 
 
 class PropertyRow(LogRow, frozen=True, kw_only=True):
-    """A property of `meta.properties`, `partition.metadata`, `quorum-state` or `.kafka_cleanshutdown`."""
+    """A property of `meta.properties`, `partition.metadata`, `quorum-state`, `.kafka_cleanshutdown` or a tier's
+    `.rsm-manifest`."""
 
     kind: str = "metadata"
     position: int

@@ -33,7 +33,7 @@ _FILES = {
     "snapshot": ("snapshot",),
     "epoch": ("epochs",),
     "checkpoint": ("checkpoint",),
-    "metadata": ("partition-metadata", "meta-properties", "quorum-state", "clean-shutdown"),
+    "metadata": ("partition-metadata", "meta-properties", "quorum-state", "clean-shutdown", "rsm-manifest"),
 }
 KINDS = (*_FILES, "damage")
 

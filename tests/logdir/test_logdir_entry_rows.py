@@ -69,6 +69,7 @@ def test_snapshot_producers_become_rows(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+MANIFEST = f"{0:020}-vUD2ok5iQti4la3FU6DE-Q.rsm-manifest"
 PROPERTY = {"kind": "metadata", "topic": None, "partition": None}
 LINES: list[tuple[str, str, dict[str, Any]]] = [
     (
@@ -89,6 +90,11 @@ LINES: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("meta.properties", "#\nnode.id=3\n", PROPERTY | {"position": 2, "name": "node.id", "value": "3"}),
     ("quorum-state", '{"leaderId":3}', PROPERTY | {"position": 0, "name": "leaderId", "value": "3"}),
+    (
+        f"orders-{MANIFEST[21:43]}/3/{MANIFEST}",
+        '{"compression":false}',
+        PROPERTY | {"topic": "orders", "partition": 3, "position": 0, "name": "compression", "value": "false"},
+    ),
     (".kafka_cleanshutdown", '{"brokerEpoch":7}', PROPERTY | {"position": 0, "name": "brokerEpoch", "value": "7"}),
 ]
 
@@ -100,4 +106,10 @@ def test_lines_and_properties_become_rows(tmp_path: Path, name: str, text: str, 
 
 
 def test_every_kind_of_small_file_has_rows() -> None:
-    assert ROWS.keys() >= {kind for kind in PARTITION_KINDS if kind not in ("log", "kraft-snapshot", "rsm-manifest")}
+    assert ROWS.keys() >= {kind for kind in PARTITION_KINDS if kind not in ("log", "kraft-snapshot")}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version":'])
+def test_a_manifest_that_is_no_json_object_is_damage(tmp_path: Path, text: str) -> None:
+    (row,) = all_rows(logdir.open(write(tmp_path / MANIFEST, text)))
+    assert (row["kind"], row["reason"], row["position"]) == ("damage", "bad_json", 0)
