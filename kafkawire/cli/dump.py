@@ -143,7 +143,7 @@ def dump(
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     given.check_topics(messages, directory.files)
     outcomes = logdir.OutcomesByFile(directory.partitions, chosen) if by_outcome else None
-    listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory, chosen)
+    listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory)
     wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()
     unset = (
@@ -238,9 +238,9 @@ def _rows(files: list[LogFile], options: Options, advance: Advance, rows_of: Row
         yield from _moving(file, rows_of(file, options), advance)
 
 
-def _consumed(outcomes: OutcomesByFile, directory: LogDirectory, paths: Sequence[str]) -> list[LogFile]:
+def _consumed(outcomes: OutcomesByFile, directory: LogDirectory) -> list[LogFile]:
     """The segments in use, and others that were named."""
-    named = (file for file in directory.files if file.kind == "log" and file.path in paths)
+    named = (file for file in directory.files if file.kind == "log" and file.path in outcomes.named)
     return [*outcomes.segments.values(), *(file for file in named if file.path not in outcomes.segments)]
 
 

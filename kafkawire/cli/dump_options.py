@@ -215,19 +215,11 @@ def all_paths(paths: list[str] | None, files: str | None) -> list[str]:
     for path in given:
         matched = _matches(path)
         if not matched:
-            raise typer.BadParameter(f"{_shown(path)} matches nothing")
+            from kafkawire.logdir.remote import without_secrets
+
+            raise typer.BadParameter(f"{without_secrets(path)} matches nothing")
         found += matched
     return found
-
-
-def _shown(path: str) -> str:
-    from kafkawire.logdir.file_names import is_uri
-
-    if not is_uri(path):
-        return path
-    from kafkawire.logdir.remote import without_secrets
-
-    return without_secrets(path)
 
 
 def _matches(path: str) -> list[str]:

@@ -173,12 +173,19 @@ class Partition:
         if self.state == TIERED:
             return topic_id(self.path)
         try:
-            data = [file.content() for file in self._in_use("partition-metadata")]
+            data = self._content("partition.metadata")
         except OSError:
             return None
-        found = (line for one in data if not isinstance(one, Damage) for line in properties(one))
+        found = () if isinstance(data, Damage) else properties(data)
         ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
         return next(ids, None)
+
+    def _content(self, name: str) -> bytes | Damage:
+        """A small file of the directory, also where only others of it were given; empty where there is none."""
+        try:
+            return self.files[0].elsewhere(os.path.join(self.path, name)).content()
+        except FileNotFoundError:
+            return b""
 
     @cached_property
     def tiers(self) -> tuple[Partition, ...]:
@@ -205,8 +212,8 @@ class Partition:
             return Joined(own)
         if self.state == TIERED:
             return join((), own, lineage_of(own), self.tier_metadata())
-        lineage = [line for file in self._in_use("epochs") for line in epoch_lines(file.content())]
         tiered = [file for tier in self.tiers for file in tier._in_use("log")]
+        lineage = epoch_lines(self._content("leader-epoch-checkpoint")) or lineage_of(tiered)
         return join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)
 
     @property

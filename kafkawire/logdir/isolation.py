@@ -17,6 +17,7 @@ from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import Stretch, table_of
 from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan
@@ -76,10 +77,12 @@ class OutcomesByFile:
 
     Args:
         partitions: that were opened.
-        paths: those that were given. Of a partition of which single files were given, the others are used, too.
+        paths: those that were given. Of a partition of which single files were given, here or in a tier, the others
+            are used, too.
 
     Attributes:
         segments: in use, by path, in order. A tier's are those of the replica whose log they begin.
+        named: `paths`, as files have them.
     """
 
     def __init__(self, partitions: Iterable[Partition], paths: Iterable[str]) -> None:
@@ -88,7 +91,7 @@ class OutcomesByFile:
         owners = [one for one in listed if one.path not in held]
         self.segments = {file.path: file for one in owners for file in one.segments}
         self._owners = {file.path: one for one in owners for file in one.segments}
-        self._paths = frozenset(paths)
+        self.named = frozenset(map(without_secrets, paths))
         self._last: tuple[str, Outcomes] | None = None
         self._proven: dict[str, _Stamp] = {}
 
@@ -108,14 +111,23 @@ class OutcomesByFile:
 
     def of_partition(self, partition: Partition) -> Outcomes:
         """The outcomes of a partition."""
-        directory = partition.path
-        if self._last is None or self._last[0] != directory:
-            if any(file.path in self._paths for file in partition.segments):
-                whole = open(directory, tier_keys=partition.files[0].tier_keys)
-                partition = next((one for one in whole.partitions if one.path == directory), partition)
+        if self._last is None or self._last[0] != partition.path:
             self._proven = {}
-            self._last = directory, _outcomes(partition, None, None, self._proven)
+            self._last = partition.path, _outcomes(self._whole(partition), None, None, self._proven)
         return self._last[1]
+
+    def _whole(self, partition: Partition) -> Partition:
+        """With all files of the partition's directories, where single ones were given."""
+        folders = (partition, *partition.copies)
+        files = [file for one in folders for file in one.files]
+        if not any(file.path in self.named for file in files):
+            return partition
+        keys = dict.fromkeys(key for file in files for key in file.tier_keys)
+        found = open(*(one.files[0].folder for one in folders), tier_keys=keys).partitions
+        place = os.path.normpath(partition.path)
+        whole = next((one for one in found if os.path.normpath(one.path) == place), partition)
+        whole.tier_metadata = partition.tier_metadata
+        return whole
 
 
 def _stamp(file: LocatedFile) -> _Stamp | None:

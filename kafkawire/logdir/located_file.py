@@ -46,6 +46,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
         return os.path.basename(self.path)
 
     @property
+    def folder(self) -> str:
+        """Its directory, as `open` takes it."""
+        return os.path.dirname(self.path) or os.curdir
+
+    @property
     def size(self) -> int:
         """The current size in bytes, of the part that is read."""
         return self._limited(tier_objects.size(self) if self.in_objects else self._stored_size)

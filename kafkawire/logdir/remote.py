@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kafkawire.errors import MissingExtraError
-from kafkawire.logdir.file_names import PartitionName
+from kafkawire.logdir.file_names import PartitionName, is_uri
 from kafkawire.logdir.file_source import Opened
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
 
@@ -50,6 +50,12 @@ class RemoteFile(LogFile, frozen=True):
         if found.size is None:
             raise FileNotFoundError(errno.ENOENT, "No such file", self.path)
         return found
+
+    @property
+    def folder(self) -> str:
+        """The URI of its directory, with all that the store needs."""
+        store, place = urlsplit(self.store), urlsplit(posixpath.dirname(self.path))
+        return place._replace(netloc=store.netloc, query=store.query).geturl()
 
     def raw(self, path: str) -> Opened:
         """The file at a path of the same store, with the bytes that are stored there."""
@@ -174,7 +180,9 @@ def matching(uri: str) -> Iterator[str]:
 
 
 def without_secrets(uri: str) -> str:
-    """The URI without its user, password and query."""
+    """The URI without its user, password and query; a path on this machine as it is."""
+    if not is_uri(uri):
+        return uri
     parts = urlsplit(uri)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
 

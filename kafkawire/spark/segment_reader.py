@@ -11,8 +11,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.errors import RecordError
-from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View
-from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View, remote
 from kafkawire.logdir.located_file import BATCHES
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
@@ -97,7 +96,7 @@ class SegmentReader(ItemReader[SegmentPart]):
             if partition.segments and partition.path not in held:
                 yield from self._of_replica(partition, wanted.of(partition), outcomes)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
-        named = {path.partition("?")[0] if is_uri(path) else path for path in paths} - in_use
+        named = set(map(remote.without_secrets, paths)) - in_use
         for file in directory.files:
             if file.path in named and file.kind in BATCHES and self.subscription.wants(file.topic, file.partition):
                 view = None if outcomes is None else self.view(outcomes.of(file))

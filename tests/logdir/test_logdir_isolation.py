@@ -379,6 +379,22 @@ def test_a_file_alone_uses_the_segments_beside_it(tmp_path: Path) -> None:
     assert STATES[OutcomesByFile(directory.partitions, [str(renamed)]).of(directory.files[0]).state(batch)] == "unknown"
 
 
+@pytest.mark.parametrize("form", ["{}", "file://{}", "file://{}?unused=1", ""])
+def test_a_file_uses_the_segments_beside_it_whatever_its_path_looks_like(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_directory(tmp_path, {0: data_of(0), 1: data_of(1) + marker("ABORT", 2)})
+    monkeypatch.chdir(tmp_path / "orders-0")
+    name = f"{0:020}.log"
+    path = form.format(tmp_path / "orders-0" / name) or name
+    directory = logdir.open(path)
+    outcomes = OutcomesByFile(directory.partitions, [path])
+    (file,) = directory.files
+    assert file.path in outcomes.named
+    (batch,) = (item for item in file.batches() if isinstance(item, Batch))
+    assert STATES[outcomes.of(file).state(batch)] == "aborted"
+
+
 def test_a_segment_is_proven_while_it_has_nothing_but_right_checksums_and_does_not_change(tmp_path: Path) -> None:
     wrong = bytearray(data_of(2))
     wrong[-1] ^= 1

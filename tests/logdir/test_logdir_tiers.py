@@ -62,6 +62,34 @@ def test_log_and_tier_of_a_broker_have_the_records_that_a_consumer_read(node: st
     assert rows_of(committed, start) == consumed()["read_committed"]
 
 
+@pytest.mark.parametrize("tier", ["tiered-storage/tier", "tier-objects/encrypted-zstd"])
+@pytest.mark.parametrize("files", ["node-1/orders-0/*83.log tier", "node-1/orders-0 **/*.log", "node-1 **/*30-*.log",
+                                   "node-1/orders-0/*81.log **/*71-*.log"])  # fmt: skip
+def test_single_files_of_log_and_tier_have_what_a_consumer_read_of_them(files: str, tier: str) -> None:
+    """Whether they are on the broker or in the tier: outcomes are those of the whole log."""
+    archive, _, copy = tier.partition("/")
+    own, pattern = files.split()
+    copies = [unpacked(archive) / copy] if pattern == "tier" else sorted((unpacked(archive) / copy).glob(pattern))
+    paths = [str(path) for path in (*folder().glob(own), *copies)]
+    directory = logdir.open(*paths, tier_keys=[unpacked("tier-objects") / "private.pem"])
+    outcomes = logdir.OutcomesByFile(directory.partitions, paths)
+    found, every = [], set()
+    for file in (one for one in outcomes.segments.values() if one.topic == "orders"):
+        view = logdir.View(outcomes=outcomes.of(file), isolation_level="read_committed")
+        options = logdir.Options(deep=True, payloads=True, view=view)
+        found += [(row.offset, row.key, row.value) for row in logdir.rows_of(file, options) if row.kind == "record"]
+        every.update(offset for offset, *_ in rows_of(file.batches()))
+    assert found == [row for row in consumed()["read_committed"] if row[0] in every]
+    assert found
+
+
+def test_a_log_without_its_leader_epochs_follows_the_newest_of_the_tier(tmp_path: Path) -> None:
+    without = shutil.ignore_patterns("leader-epoch-checkpoint")
+    shutil.copytree(folder() / "node-1", tmp_path / "node-1", ignore=without)
+    partition = orders(logdir.open(tmp_path / "node-1", folder() / "tier"))
+    assert rows_of(partition, partition.log_start_offset or 0) == consumed()["read_uncommitted"]
+
+
 def test_segments_of_the_side_that_lost_an_unclean_election_are_left_out() -> None:
     directory = logdir.open(folder() / "node-1", folder() / "tier")
     of_log = {file.path for file in orders(directory).segments}
