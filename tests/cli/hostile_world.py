@@ -35,7 +35,7 @@ class World:
 
     Attributes:
         folder: message.bin and .json, frame.bin, trace.pcap, cut.pcap, a cut capture of each name, logs, broken (logs),
-            schemas, wrong (schemas), client.properties.
+            schemas, wrong (schemas), web-N.yml, a journal, client.properties.
         broker: its topics, ids and states have them.
     """
 
@@ -53,6 +53,9 @@ def write(folder: Path) -> None:
     _logs(folder)
     _broken_logs(folder / "broken")
     _schemas(folder)
+    for number, name in enumerate(NAMES):
+        (folder / f"web-{number}.yml").write_text(json.dumps({"basic_auth_users": {name: "no hash"}}))
+    (folder / f"journal {as_file(ALL)[:120]}").write_text("no journal\n")
     (folder / "client.properties").write_text("default.api.timeout.ms=5000\nrequest.timeout.ms=2000\n")
 
 

@@ -1,17 +1,16 @@
 """Hostile names through every output of every command: none acts on a terminal, and all can be recognized.
 
-`CASES` has command lines for every command, `FILES` names every option that takes a file. A command or such an option
-that is new fails a test here until it has its row.
+`CASES` has command lines for every command; `READ` and `WRITTEN` name every option that takes a file. A new command or
+such an option fails a test here until it has its row.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import shlex
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,6 @@ from tests.cli.harmless import harmless
 from tests.cli.hostile import (
     ALL,
     FORMULAS,
-    LOST,
     NAMES,
     TEXTS,
     HostileBroker,
@@ -41,6 +39,20 @@ from tests.cli.hostile import (
     missing,
     strings,
     unstyled,
+)
+from tests.cli.hostile_cases import (
+    BOTH,
+    CASES,
+    DRY,
+    FOUND,
+    IDS,
+    LONG_FILE,
+    PARTLY,
+    QUICK,
+    WRONG,
+    Case,
+    partition,
+    txn,
 )
 from tests.cli.hostile_world import FILE_NAMES, World, write
 from tests.cli.runner import Run
@@ -58,131 +70,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with in_thread(HostileBroker()) as broker:
         assert isinstance(broker, HostileBroker)
         yield World(folder, broker)
-
-
-# What every command is given ------------------------------------------------------------------------------------------
-
-Arguments = Callable[[World], Sequence[str]]
-WRONG, USAGE, FOUND, PARTLY, BOTH = 1, 2, 3, 4, 5
-LONG_FILE = as_file(ALL)[:120]
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """A command line.
-
-    Attributes:
-        command: its words. `arguments`: what comes after them.
-        names: those that its output contains, on either stream.
-        codes: how it may end.
-        formats: those to print; by default all, where it has --format.
-    """
-
-    command: str
-    arguments: Arguments
-    names: Sequence[str] = ()
-    codes: tuple[int, ...] = (0,)
-    formats: tuple[Format, ...] = tuple(Format)
-
-    def line(self, world: World) -> list[str]:
-        return [*self.command.split(), *self.arguments(world)]
-
-
-def given(*arguments: str) -> Arguments:
-    """Arguments; those that begin with `@` are files of the world."""
-    return lambda world: [world.path(one[1:]) if one.startswith("@") else one for one in arguments]
-
-
-def txn(*arguments: str) -> Arguments:
-    def line(world: World) -> list[str]:
-        where = ["--bootstrap-server", world.broker.address, "--command-config", world.path("client.properties")]
-        return [*where, *arguments]
-
-    return line
-
-
-def partition(topic: str) -> tuple[str, ...]:
-    return ("--topic", topic, "--partition", "0")
-
-
-TOPICS = [word for name in NAMES for word in ("--topic", name)]
-IDS = [word for name in NAMES for word in ("--transactional-id", name)]
-QUICK = ("--confirm-after", "0.01")
-DRY = (*QUICK, "--dry-run")
-ONE = ("--topic", TEXTS["escape"], "--partition", "0", "--start-offset", str(LOST))
-#: A schema's file is UTF-8, and blanks of its prose become one.
-IN_SCHEMAS = [name for kind, name in TEXTS.items() if kind not in ("bytes", "lines", "newline")]
-MESSAGE = ("DescribeTransactionsRequest", "--version", "0")
-
-CASES = [
-    Case("decode", given(*MESSAGE, "@message.bin"), NAMES),
-    Case("decode", given(*MESSAGE, "@message.bin", "--compact"), NAMES),
-    Case("decode", given("--frame", "@frame.bin"), (*NAMES, ALL)),
-    Case("decode", given(*MESSAGE, ALL[:60]), [ALL[:60]], (WRONG,)),
-    Case("decode", given(ALL, "--version", "0", "00"), [], (USAGE,)),
-    Case("decode", given("Strange", "--version", ALL, "--schemas", "@schemas", "00"), (), (USAGE,)),
-    Case("decode", given("Strange", "--version", "0", "--schemas", "@wrong", "00"), FILE_NAMES, (WRONG,)),
-    Case("encode", given(*MESSAGE, "@message.json")),
-    Case("encode", given(*MESSAGE, json.dumps({"transactionalIds": [], ALL: 1})), NAMES, (WRONG,)),
-    Case("encode", given(*MESSAGE, f'{{"transactionalIds": ["{ALL}"]}}'), [], (WRONG,)),
-    Case("capture", given("@trace.pcap"), NAMES),
-    Case("capture", given("@trace.pcap", "--body"), NAMES),
-    Case("capture", given("@trace.pcap", "--records"), NAMES),
-    Case("capture", given("@trace.pcap", "--stats"), NAMES),
-    *(Case("capture", given("@trace.pcap", "--timeline", name)) for name in NAMES[:2]),
-    Case("capture", given("@trace.pcap", "--timeline", f"no {ALL}"), NAMES),
-    Case("capture", given("@trace.pcap", "--api", ALL), NAMES, (USAGE,)),
-    Case("capture", given(*(f"@{name}" for name in FILE_NAMES)), FILE_NAMES, (0, PARTLY)),
-    Case("capture", given(*(f"no {name}" for name in FILE_NAMES)), FILE_NAMES[:1], (WRONG,)),
-    Case("dump", given("@logs"), FILE_NAMES),
-    Case("dump", given("@logs", "--print-data-log"), [one for one in NAMES if one != TEXTS["bytes"]]),
-    Case("dump", given("@logs", "--stats"), FILE_NAMES),
-    Case("dump", given("@broken", "--index-sanity-check"), (), (0, PARTLY)),
-    Case("dump", given("@broken"), FILE_NAMES, (WRONG, PARTLY)),
-    Case("dump", given(f"no {LONG_FILE}"), FILE_NAMES[:2], (USAGE,)),
-    *(Case("explain", given("@logs", *partition(topic)), [topic]) for topic in FILE_NAMES[::3]),
-    Case("explain", given("@logs", *partition(FILE_NAMES[0]), "--offset", "0"), [FILE_NAMES[0], NAMES[0]]),
-    Case("explain", given("@broken", *partition(FILE_NAMES[1])), FILE_NAMES[1:2], (WRONG, PARTLY)),
-    Case("explain", given("@logs", *partition(ALL)), (), (USAGE,)),
-    Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
-    Case("audit", given("@logs", "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
-    Case("audit", given("@broken"), (), (WRONG, PARTLY)),
-    Case("txn list", txn(), NAMES),
-    Case("txn list", txn("--state", ALL)),
-    Case("txn describe", txn(*IDS), NAMES),
-    Case("txn describe", txn(*TOPICS), NAMES),
-    Case("txn describe-producers", txn(*TOPICS), NAMES),
-    Case("txn describe-producers", txn("--topic", f"no {ALL}"), NAMES, (WRONG,)),
-    Case("txn find-hanging", txn(*QUICK), NAMES, (FOUND,)),
-    Case("txn find-hanging", txn(*QUICK, "--all"), NAMES, (FOUND,)),
-    Case("txn find-hanging", txn(*QUICK, "--topic", f"no {ALL}"), NAMES, (WRONG,)),
-    Case("txn abort", txn(*DRY, *ONE), [TEXTS["escape"]]),
-    Case("txn abort", txn(*DRY, *TOPICS, "--all-hanging"), NAMES),
-    Case("txn abort", txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1"), NAMES, (WRONG,)),
-    *(Case("txn force-terminate", txn(*DRY, "--transactional-id", name), (name,)) for name in NAMES[::4]),
-    Case("txn forceTerminateTransaction", txn(*DRY, "--transactionalId", NAMES[0]), NAMES[:1]),
-    Case("txn doctor", txn(), (), (FOUND, PARTLY, BOTH)),
-    Case("txn watch", txn(*QUICK, "--once"), NAMES, (FOUND,)),
-    Case("txn watch", txn(*QUICK, "--once", "--all"), NAMES, (FOUND,)),
-    Case("schema list", given("--family", ALL), NAMES, (USAGE,)),
-    Case("schema show", given("Strange", "--schemas", "@schemas"), IN_SCHEMAS),
-    Case("schema show", given(ALL), (), (USAGE,)),
-    Case("schema export", given("AbortedTxn", "-o", f"@out {LONG_FILE}"), FILE_NAMES[:2]),
-    Case("schema export", given(ALL), (), (USAGE,)),
-    Case("schema generate", given("--schemas", "@schemas", "--package-doc", ALL, "-o", f"@gen {LONG_FILE}")),
-    Case("schema generate", given("--schemas", "@wrong", "-o", "@never"), FILE_NAMES, (WRONG,)),
-    Case("schema check", given("--schemas", "@schemas")),
-    Case("schema check", given("--schemas", "@wrong"), FILE_NAMES, (WRONG,)),
-    Case("schema import", given("@schemas", "-o", f"@in {LONG_FILE}")),
-    Case("schema import", given("@wrong", "-o", "@never"), FILE_NAMES[:2], (WRONG,)),
-    Case("schema import", given("@schemas", "--family", ALL, "-o", "@never"), NAMES, (USAGE,)),
-    Case("schema fmt", given("--check", "@schemas"), (), (WRONG,)),
-    Case("schema fmt", given("@wrong"), FILE_NAMES, (WRONG,)),
-    Case("schema diff", given("@older", "@schemas"), IN_SCHEMAS, (FOUND,)),
-    Case("schema diff", given("@older", "@wrong"), (), (WRONG,)),
-    Case("schema diff", given("@older", ALL), NAMES, (USAGE,)),
-    Case("schema emit", given("wireshark", "--schemas", "@schemas")),
-]
 
 
 def every_command(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,8 @@ from kafkawire.transactions import part_summary
 from kafkawire.transactions.part_summary import PartSummary
 
 _FORMAT = 1
+#: Bytes; a cluster's id has 22 characters.
+_LONGEST_HEADER = 4096
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -72,14 +74,17 @@ class Journal:
         end = 0
         try:
             with open(path, "rb") as file:
+                first = file.readline(_LONGEST_HEADER)
+                if first and not first.endswith(b"\n"):  # truncating it would destroy a file of something else
+                    raise ClientError(f"{path}: no journal of an audit: its first line is none of a journal")
+                if first and msgspec.json.decode(first, type=_Header) != header:
+                    raise ClientError(f"{path}: of another cluster, or with another --since: give another file")
+                end = len(first)
                 for line in file:
                     if not line.endswith(b"\n"):
-                        break
-                    if not end and msgspec.json.decode(line, type=_Header) != header:
-                        raise ClientError(f"{path}: of another cluster, or with another --since: give another file")
-                    if end:
-                        known = msgspec.json.decode(line, type=_Line)
-                        self._known[TopicPartition(known.topic, known.partition)][known.first] = known
+                        break  # of a reading that was cut off
+                    known = msgspec.json.decode(line, type=_Line)
+                    self._known[TopicPartition(known.topic, known.partition)][known.first] = known
                     end += len(line)
         except FileNotFoundError:
             return 0
