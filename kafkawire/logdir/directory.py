@@ -319,6 +319,15 @@ class LogDirectory:
         self.partitions = tuple(sorted(found, key=lambda p: (p.broker.root, p.topic, p.partition, p.path)))
 
     @cached_property
+    def _clusters(self) -> frozenset[str]:
+        return frozenset(one.cluster_id for one in self.brokers if one.cluster_id is not None)
+
+    def same_cluster(self, one: BrokerDirectory, other: BrokerDirectory) -> bool:
+        """Whether two log directories are of one cluster. Those without an id are of the only cluster that is known; of
+        several, they are of none."""
+        return len(self._clusters) < 2 or one.cluster_id == other.cluster_id
+
+    @cached_property
     def tier_metadata(self) -> TierEvents:
         """What `__remote_log_metadata` has of the segments in tiers, by id; empty where no copy of it was given."""
         return tier_metadata(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.logdir import BrokerDirectory, LogDirectory, Partition
 from kafkawire.records import Batch
 from kafkawire.rows import CoordinatorStep, TransactionStory
 from kafkawire.transactions.coordinator_log import (
@@ -18,18 +18,21 @@ from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, P
 
 
 class CoordinatorStory:
-    """What coordinators recorded of a transaction, in the copies of `__transaction_state` that are there.
+    """What coordinators recorded of a transaction, in the copies of `__transaction_state` of its cluster.
+
+    Args:
+        broker: the log directory that the transaction is in.
 
     Attributes:
         transactional_id: that the producer id belongs to; None where no record names it.
     """
 
-    def __init__(self, directory: LogDirectory, transaction: TransactionStory) -> None:
+    def __init__(self, directory: LogDirectory, broker: BrokerDirectory, transaction: TransactionStory) -> None:
         self._transaction = transaction
         self._number = transaction.producer_id.to_bytes(8, "big", signed=True)
         self._log: Partition | None = None
         self.transactional_id: str | None = None
-        for log in _copies(directory):
+        for log in _copies(directory, broker):
             for one in _registrations(log, self._number):
                 if one.value is not None and transaction.producer_id in producer_ids(one.value):
                     self._log, self.transactional_id = log, one.transactional_id
@@ -97,11 +100,11 @@ class CoordinatorStory:
         )
 
 
-def _copies(directory: LogDirectory) -> list[Partition]:
-    """One replica of each partition of `__transaction_state`: the one with most bytes."""
+def _copies(directory: LogDirectory, broker: BrokerDirectory) -> list[Partition]:
+    """One replica of each partition of the cluster's `__transaction_state`: the one with most bytes."""
     longest: dict[int, tuple[int, Partition]] = {}
     for one in directory.partitions:
-        if one.topic == TRANSACTION_STATE and not one.state:
+        if one.topic == TRANSACTION_STATE and not one.state and directory.same_cluster(one.broker, broker):
             size = sum(file.size for file in one.segments)
             if one.partition not in longest or size > longest[one.partition][0]:
                 longest[one.partition] = size, one

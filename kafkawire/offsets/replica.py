@@ -181,11 +181,21 @@ def replicas(directory: LogDirectory, topic: str, partition: int) -> list[Replic
     held = {tier.path for one in found for tier in one.tiers}
     used = [one for one in found if not one.state] or [one for one in found if one.path not in held]
     copies = {one.path: [Copy(one.path, 0, log_end(one), lineage(one))] if len(used) > 1 else [] for one in used}
-    tiered = {copy.path: copy for one in used for copy, _ in tier_copies(one)}
-    return [
-        Replica(one, [*(copy for path in copies for copy in copies[path] if path != one.path), *tiered.values()])
-        for one in used
-    ]
+    tiered = {one.path: {copy.path: copy for copy, _ in tier_copies(one)} for one in used}
+    made = []
+    for one in used:
+        alike = [other for other in used if _same_log(directory, one, other)]
+        others = [copy for other in alike if other is not one for copy in copies[other.path]]
+        segments = {path: copy for other in alike for path, copy in tiered[other.path].items()}
+        made.append(Replica(one, [*others, *segments.values()]))
+    return made
+
+
+def _same_log(directory: LogDirectory, one: Partition, other: Partition) -> bool:
+    """Whether two partitions of one name are copies of one log: a topic that was deleted may have had the name, and
+    another cluster's topic may have it."""
+    ids = {one.topic_id, other.topic_id} - {None}
+    return len(ids) < 2 and directory.same_cluster(one.broker, other.broker)
 
 
 def log_end(partition: Partition) -> int:

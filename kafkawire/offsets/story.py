@@ -151,7 +151,7 @@ def _of_batch(directory: LogDirectory, replica: Replica, file: LogFile, batch: B
     if not batch.transactional or batch.producer_id < 0:
         return
     found = _transaction(replica, batch, offset)
-    records = CoordinatorStory(directory, found)
+    records = CoordinatorStory(directory, replica.partition.broker, found)
     yield replace(found, transactional_id=records.transactional_id)
     yield from records.steps()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,22 @@ def test_ranges_of_random_logs_are_what_the_outcomes_say(tmp_path: Path, seed: i
         until = random_.randint(first, end)
         part = statuses_of(ranges_of(replica, first, until))
         assert part == {offset: everything[offset] for offset in range(first, until)}
+
+
+def test_copies_of_another_cluster_are_not_joined() -> None:
+    roots = ROOT / "examples" / "kafka-logs" / "three-nodes", unpacked("tiered-storage")
+    both = offsets.replicas(logdir.open(*roots), "orders", 0)
+    alone = [one for root in roots for one in offsets.replicas(logdir.open(root), "orders", 0)]
+    seen, expected = ({one.partition.path: (one.span, one.others) for one in found} for found in (both, alone))
+    assert seen == expected
+    assert len(seen) == 5
+
+
+def test_a_copy_of_a_deleted_topic_of_the_same_name_is_not_joined(tmp_path: Path) -> None:
+    old = shutil.copytree(unpacked("every-offset") / "old-leader", tmp_path / "old")
+    directories = old, unpacked("every-offset") / "new-leader"
+    for text, diverges in (("", 5), ("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n", None)):
+        metadata = old / "unclean-0" / "partition.metadata"
+        metadata.write_text(text or metadata.read_text())
+        found = offsets.replicas(logdir.open(*directories), "unclean", 0)
+        assert {one.partition.path: one.span.diverges_at for one in found}[str(old / "unclean-0")] == diverges

@@ -39,6 +39,15 @@ def test_an_aborted_record_has_its_transaction_from_first_batch_to_marker() -> N
     assert [step.has_partition for step in steps] == [True, True, False]
 
 
+def test_coordinator_records_of_another_cluster_are_not_those_of_the_transaction() -> None:
+    alone = of(story_of(THREE_NODES, 4), rows.CoordinatorStep)
+    (first, *_) = of(story_of(THREE_NODES.parent / "one-node", 4), rows.CoordinatorStep)
+    both = of(story_of(THREE_NODES, 4, "orders", THREE_NODES.parent / "one-node"), rows.CoordinatorStep)
+    assert both[0] == first  # the first replica is that of the other cluster
+    clusters = logdir.open(THREE_NODES, unpacked("every-offset") / "node-3")
+    assert of(list(offsets.story(clusters, "orders", 0, 4)), rows.CoordinatorStep) == alone
+
+
 def test_a_marker_tells_the_transaction_that_it_ends() -> None:
     (transaction,) = of(story_of(THREE_NODES, 9), rows.TransactionStory)
     (of_data,) = of(story_of(THREE_NODES, 5), rows.TransactionStory)
