@@ -231,11 +231,11 @@ def _may_abort(entry: AbortedTxn, batches: _Batches) -> bool:
     """Whether an ABORT marker of the entry's producer may be where it ends."""
     try:
         batch = batches.reaching(entry.last_offset)
+        if batch is None or batch.base_offset > entry.last_offset:
+            return True  # compaction removed it
+        marker = batch.control
     except (OSError, ValueError):
         return True  # reading the segment reports the damage
-    if batch is None or batch.base_offset > entry.last_offset:
-        return True  # compaction removed it
-    marker = batch.control if batch.is_control else None
     names = (CONTROL_TYPES[ABORT], EMPTY)
     return marker is not None and marker.name in names and batch.producer_id == entry.producer_id
 
