@@ -36,9 +36,12 @@ class Case:
         return [*self.command.split(), *self.arguments(world)]
 
 
+class WorldFile(str):
+    """The name of a file of the world: as a type, for any other text may be a hostile name."""
+
+
 def given(*arguments: str) -> Arguments:
-    """Arguments; those that begin with `@` are files of the world."""
-    return lambda world: [world.path(one[1:]) if one.startswith("@") else one for one in arguments]
+    return lambda world: [world.path(one) if isinstance(one, WorldFile) else one for one in arguments]
 
 
 def txn(*arguments: str) -> Arguments:
@@ -63,39 +66,39 @@ IN_SCHEMAS = [name for kind, name in TEXTS.items() if kind not in ("bytes", "lin
 MESSAGE = ("DescribeTransactionsRequest", "--version", "0")
 
 CASES = [
-    Case("decode", given(*MESSAGE, "@message.bin"), NAMES),
-    Case("decode", given(*MESSAGE, "@message.bin", "--compact"), NAMES),
-    Case("decode", given("--frame", "@frame.bin"), (*NAMES, ALL)),
+    Case("decode", given(*MESSAGE, WorldFile("message.bin")), NAMES),
+    Case("decode", given(*MESSAGE, WorldFile("message.bin"), "--compact"), NAMES),
+    Case("decode", given("--frame", WorldFile("frame.bin")), (*NAMES, ALL)),
     Case("decode", given(*MESSAGE, ALL[:60]), [ALL[:60]], (WRONG,)),
     Case("decode", given(ALL, "--version", "0", "00"), [], (USAGE,)),
-    Case("decode", given("Strange", "--version", ALL, "--schemas", "@schemas", "00"), (), (USAGE,)),
-    Case("decode", given("Strange", "--version", "0", "--schemas", "@wrong", "00"), FILE_NAMES, (WRONG,)),
-    Case("encode", given(*MESSAGE, "@message.json")),
+    Case("decode", given("Strange", "--version", ALL, "--schemas", WorldFile("schemas"), "00"), (), (USAGE,)),
+    Case("decode", given("Strange", "--version", "0", "--schemas", WorldFile("wrong"), "00"), FILE_NAMES, (WRONG,)),
+    Case("encode", given(*MESSAGE, WorldFile("message.json"))),
     Case("encode", given(*MESSAGE, json.dumps({"transactionalIds": [], ALL: 1})), NAMES, (WRONG,)),
     Case("encode", given(*MESSAGE, f'{{"transactionalIds": ["{ALL}"]}}'), [], (WRONG,)),
-    Case("capture", given("@trace.pcap"), NAMES),
-    Case("capture", given("@trace.pcap", "--body"), NAMES),
-    Case("capture", given("@trace.pcap", "--records"), NAMES),
-    Case("capture", given("@trace.pcap", "--stats"), NAMES),
-    *(Case("capture", given("@trace.pcap", "--timeline", name)) for name in NAMES[:2]),
-    Case("capture", given("@trace.pcap", "--timeline", f"no {ALL}"), NAMES),
-    Case("capture", given("@trace.pcap", "--api", ALL), NAMES, (USAGE,)),
-    Case("capture", given(*(f"@{name}" for name in FILE_NAMES)), FILE_NAMES, (0, PARTLY)),
+    Case("capture", given(WorldFile("trace.pcap")), NAMES),
+    Case("capture", given(WorldFile("trace.pcap"), "--body"), NAMES),
+    Case("capture", given(WorldFile("trace.pcap"), "--records"), NAMES),
+    Case("capture", given(WorldFile("trace.pcap"), "--stats"), NAMES),
+    *(Case("capture", given(WorldFile("trace.pcap"), "--timeline", name)) for name in NAMES[:2]),
+    Case("capture", given(WorldFile("trace.pcap"), "--timeline", f"no {ALL}"), NAMES),
+    Case("capture", given(WorldFile("trace.pcap"), "--api", ALL), NAMES, (USAGE,)),
+    Case("capture", given(*(WorldFile(name) for name in FILE_NAMES)), FILE_NAMES, (0, PARTLY)),
     Case("capture", given(*(f"no {name}" for name in FILE_NAMES)), FILE_NAMES[:1], (WRONG,)),
-    Case("dump", given("@logs"), FILE_NAMES),
-    Case("dump", given("@logs", "--print-data-log"), [one for one in NAMES if one != TEXTS["bytes"]]),
-    Case("dump", given("@logs", "--stats"), FILE_NAMES),
-    Case("dump", given("@broken", "--index-sanity-check"), (), (0, PARTLY)),
-    Case("dump", given("@broken"), FILE_NAMES, (WRONG, PARTLY)),
+    Case("dump", given(WorldFile("logs")), FILE_NAMES),
+    Case("dump", given(WorldFile("logs"), "--print-data-log"), [one for one in NAMES if one != TEXTS["bytes"]]),
+    Case("dump", given(WorldFile("logs"), "--stats"), FILE_NAMES),
+    Case("dump", given(WorldFile("broken"), "--index-sanity-check"), (), (0, PARTLY)),
+    Case("dump", given(WorldFile("broken")), FILE_NAMES, (WRONG, PARTLY)),
     Case("dump", given(f"no {LONG_FILE}"), FILE_NAMES[:2], (USAGE,)),
-    *(Case("explain", given("@logs", *partition(topic)), [topic]) for topic in FILE_NAMES[::3]),
-    Case("explain", given("@logs", *partition(FILE_NAMES[0]), "--offset", "0"), [FILE_NAMES[0], NAMES[0]]),
-    Case("explain", given("@broken", *partition(FILE_NAMES[1])), FILE_NAMES[1:2], (WRONG, PARTLY)),
-    Case("explain", given("@logs", *partition(ALL)), (), (USAGE,)),
+    *(Case("explain", given(WorldFile("logs"), *partition(topic)), [topic]) for topic in FILE_NAMES[::3]),
+    Case("explain", given(WorldFile("logs"), *partition(FILE_NAMES[0]), "--offset", "0"), [FILE_NAMES[0], NAMES[0]]),
+    Case("explain", given(WorldFile("broken"), *partition(FILE_NAMES[1])), FILE_NAMES[1:2], (WRONG, PARTLY)),
+    Case("explain", given(WorldFile("logs"), *partition(ALL)), (), (USAGE,)),
     Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
-    Case("audit", given("@logs", "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
-    Case("audit", given("@broken"), (), (WRONG, PARTLY)),
-    Case("audit", txn(*QUICK, "--resume", f"@journal {LONG_FILE}"), FILE_NAMES[:2], (WRONG,)),
+    Case("audit", given(WorldFile("logs"), "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
+    Case("audit", given(WorldFile("broken")), (), (WRONG, PARTLY)),
+    Case("audit", txn(*QUICK, "--resume", WorldFile(f"journal {LONG_FILE}")), FILE_NAMES[:2], (WRONG,)),
     Case("txn list", txn(), NAMES),
     Case("txn list", txn("--state", ALL)),
     Case("txn describe", txn(*IDS), NAMES),
@@ -114,25 +117,28 @@ CASES = [
     Case("txn watch", txn(*QUICK, "--once"), NAMES, (FOUND,)),
     Case("txn watch", txn(*QUICK, "--once", "--all"), NAMES, (FOUND,)),
     *(
-        Case("txn watch", txn("--listen", "0", "--web-config", f"@web-{number}.yml"), [name], (WRONG,))
+        Case("txn watch", txn("--listen", "0", "--web-config", WorldFile(f"web-{number}.yml")), [name], (WRONG,))
         for number, name in enumerate(NAMES)
     ),
     Case("schema list", given("--family", ALL), NAMES, (USAGE,)),
-    Case("schema show", given("Strange", "--schemas", "@schemas"), IN_SCHEMAS),
+    Case("schema show", given("Strange", "--schemas", WorldFile("schemas")), IN_SCHEMAS),
     Case("schema show", given(ALL), (), (USAGE,)),
-    Case("schema export", given("AbortedTxn", "-o", f"@out {LONG_FILE}"), FILE_NAMES[:2]),
+    Case("schema export", given("AbortedTxn", "-o", WorldFile(f"out {LONG_FILE}")), FILE_NAMES[:2]),
     Case("schema export", given(ALL), (), (USAGE,)),
-    Case("schema generate", given("--schemas", "@schemas", "--package-doc", ALL, "-o", f"@gen {LONG_FILE}")),
-    Case("schema generate", given("--schemas", "@wrong", "-o", "@never"), FILE_NAMES, (WRONG,)),
-    Case("schema check", given("--schemas", "@schemas")),
-    Case("schema check", given("--schemas", "@wrong"), FILE_NAMES, (WRONG,)),
-    Case("schema import", given("@schemas", "-o", f"@in {LONG_FILE}")),
-    Case("schema import", given("@wrong", "-o", "@never"), FILE_NAMES[:2], (WRONG,)),
-    Case("schema import", given("@schemas", "--family", ALL, "-o", "@never"), NAMES, (USAGE,)),
-    Case("schema fmt", given("--check", "@schemas"), (), (WRONG,)),
-    Case("schema fmt", given("@wrong"), FILE_NAMES, (WRONG,)),
-    Case("schema diff", given("@older", "@schemas"), IN_SCHEMAS, (FOUND,)),
-    Case("schema diff", given("@older", "@wrong"), (), (WRONG,)),
-    Case("schema diff", given("@older", ALL), NAMES, (USAGE,)),
-    Case("schema emit", given("wireshark", "--schemas", "@schemas")),
+    Case(
+        "schema generate",
+        given("--schemas", WorldFile("schemas"), "--package-doc", ALL, "-o", WorldFile(f"gen {LONG_FILE}")),
+    ),
+    Case("schema generate", given("--schemas", WorldFile("wrong"), "-o", WorldFile("never")), FILE_NAMES, (WRONG,)),
+    Case("schema check", given("--schemas", WorldFile("schemas"))),
+    Case("schema check", given("--schemas", WorldFile("wrong")), FILE_NAMES, (WRONG,)),
+    Case("schema import", given(WorldFile("schemas"), "-o", WorldFile(f"in {LONG_FILE}"))),
+    Case("schema import", given(WorldFile("wrong"), "-o", WorldFile("never")), FILE_NAMES[:2], (WRONG,)),
+    Case("schema import", given(WorldFile("schemas"), "--family", ALL, "-o", WorldFile("never")), NAMES, (USAGE,)),
+    Case("schema fmt", given("--check", WorldFile("schemas")), (), (WRONG,)),
+    Case("schema fmt", given(WorldFile("wrong")), FILE_NAMES, (WRONG,)),
+    Case("schema diff", given(WorldFile("older"), WorldFile("schemas")), IN_SCHEMAS, (FOUND,)),
+    Case("schema diff", given(WorldFile("older"), WorldFile("wrong")), (), (WRONG,)),
+    Case("schema diff", given(WorldFile("older"), ALL), NAMES, (USAGE,)),
+    Case("schema emit", given("wireshark", "--schemas", WorldFile("schemas"))),
 ]
