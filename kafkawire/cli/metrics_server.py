@@ -27,18 +27,20 @@ _REQUEST_S = 10.0
 
 
 class Endpoint:
-    """What a server answers with. The attributes may be replaced while it runs.
+    """What a server answers with.
 
     Attributes:
-        registry: the metrics.
-        healthy, ready: what probes get: True is 200, False 503.
-        web: TLS and passwords.
+        web: TLS and passwords; may be replaced while the server runs.
     """
 
     def __init__(self, registry: CollectorRegistry, healthy: Probe, ready: Probe, web: WebConfig) -> None:
+        """
+        Args:
+            registry: the metrics.
+            healthy, ready: what probes get: True is 200, False 503.
+        """
         from prometheus_client import make_wsgi_app
 
-        self.registry = registry
         self.web = web
         self._metrics: App = make_wsgi_app(registry)
         self._probes = {"/-/healthy": healthy, "/-/ready": ready}

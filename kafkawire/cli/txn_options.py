@@ -162,9 +162,8 @@ def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
     except asyncio.CancelledError:
         if not got:
             raise
-        if got[0].name == "SIGHUP" and reload is not None:
-            raise _ReloadSignal from None
-        raise typer.Exit(128 + got[0]) from None
+        ending = next((one for one in got if one.name != "SIGHUP" or reload is None), None)
+        raise (_ReloadSignal if ending is None else typer.Exit(128 + ending)) from None
 
 
 def make_search(

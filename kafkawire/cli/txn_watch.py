@@ -120,15 +120,15 @@ def watch(
             else:
                 watching.use(admin)
             if once:
-                shown(await watching.poll(), every_poll=True)
+                show(await watching.poll(), every_poll=True)
                 return watching
-            async for told in watching.run():
-                shown(told, every_poll=every_poll)
+            async for found in watching.run():
+                show(found, every_poll=every_poll)
             raise AssertionError("a watch ends by a signal alone")
 
-        def shown(told: list[rows.Change | rows.Poll], *, every_poll: bool) -> None:
+        def show(found: list[rows.Change | rows.Poll], *, every_poll: bool) -> None:
             assert watching is not None
-            _print(told, watching, every_poll=every_poll)
+            _print(found, watching, every_poll=every_poll)
             if metrics is not None:
                 metrics.write()
 
@@ -175,10 +175,12 @@ def parse_address(text: str) -> tuple[str, int]:
     return host or _LOOPBACK, int(port)
 
 
-def _print(told: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: bool) -> None:
+def _print(found: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: bool) -> None:
     if watching.observation is not None:
         warn_of_limit(watching.observation.audit.read.settings)
-    shown = [row for row in told if isinstance(row, rows.Change) or every_poll or row.outcome == "failed" or row.missed]
+    shown = [
+        row for row in found if isinstance(row, rows.Change) or every_poll or row.outcome == "failed" or row.missed
+    ]
     output.print_rows(shown, [rows.Change, rows.Poll], format=Format.jsonl, live=True)
 
 

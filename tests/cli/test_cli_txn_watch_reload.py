@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
@@ -14,7 +16,10 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+import typer
 
+from kafkawire.cli.txn_options import with_admin
+from kafkawire.client import Admin
 from kafkawire.testing import MockBroker
 
 pytest.importorskip("prometheus_client")
@@ -95,3 +100,14 @@ def test_sighup_reads_the_configuration_again_and_polls_go_on(
     assert {poll["outcome"] for poll in polls} == {"complete"}
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
+
+
+def test_sigterm_behind_sighup_ends_the_command() -> None:
+    async def both(admin: Admin) -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(_LIMIT_S)
+
+    with MockBroker() as broker, pytest.raises(typer.Exit) as end:
+        with_admin(broker.address, None, None, both, reload=lambda: True)
+    assert end.value.exit_code == 143
