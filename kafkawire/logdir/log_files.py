@@ -83,7 +83,9 @@ def partition_of(directory: str, names: Iterable[str]) -> PartitionName | None:
         partition = tiered_partition_name(name) or objects_partition_name(os.path.basename(topic), name)
     else:
         partition = partition_name(name)
-    known = (found.kind in PARTITION_KINDS for found in map(file_name, segment_names(names)) if found)
+    found = filter(None, map(file_name, segment_names(names)))
+    # A KRaft snapshot without an offset is the broker's `bootstrap.checkpoint`.
+    known = (one.kind in PARTITION_KINDS and (one.kind, one.offset) != ("kraft-snapshot", None) for one in found)
     return partition if partition is not None and any(known) else None
 
 

@@ -55,6 +55,8 @@ def test_directory_is_a_partition_by_its_name_and_its_files() -> None:
     """A broker's log directory may be named alike."""
     assert partition_of("/data/broker-1", ["meta.properties", "recovery-point-offset-checkpoint"]) is None
     assert partition_of("/data/broker-1", []) is None
+    assert partition_of("/data/broker-1", ["bootstrap.checkpoint", "bootstrap.checkpoint.tmp"]) is None
+    assert partition_of("/data/__cluster_metadata-0", [f"{7:020}-{1:010}.checkpoint"]) == ("__cluster_metadata", 0, "")
     assert partition_of("/data/broker-1", ["notes.txt", f"{NAME}.log"]) == PartitionName("broker", 1, "")
     assert partition_of("/data/orders-3/", ["leader-epoch-checkpoint"]) == ORDERS
     assert partition_of("/data/orders", [f"{NAME}.log"]) is None
