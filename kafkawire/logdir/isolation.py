@@ -14,18 +14,14 @@ import msgspec
 
 from kafkawire.logdir.directory import Partition, open
 from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
-from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
-from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import Stretch, table_of
 from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
-
-#: What is equal while a file has not changed: its number, size, and time of the last write.
-_Stamp = tuple[int, int, int]
 
 
 def outcomes_of(partition: Partition, *, high_watermark: int | None = None, since: int | None = None) -> Outcomes:
@@ -41,7 +37,7 @@ def outcomes_of(partition: Partition, *, high_watermark: int | None = None, sinc
 
 
 def _outcomes(
-    partition: Partition, high_watermark: int | None, since: int | None, proven: dict[str, _Stamp]
+    partition: Partition, high_watermark: int | None, since: int | None, proven: dict[str, Stamp]
 ) -> Outcomes:
     """`outcomes_of`. `proven` gets the segments that hold batches of magic 2 with right checksums, and nothing else."""
     limit = partition.high_watermark if high_watermark is None else high_watermark
@@ -93,7 +89,7 @@ class OutcomesByFile:
         self._owners = {file.path: one for one in owners for file in one.segments}
         self.named = frozenset(map(without_secrets, paths))
         self._last: tuple[str, Outcomes] | None = None
-        self._proven: dict[str, _Stamp] = {}
+        self._proven: dict[str, Stamp] = {}
 
     def of(self, file: LocatedFile) -> Outcomes:
         """The outcomes of the file's partition; of a file that is none of its segments, what it shows itself."""
@@ -107,7 +103,7 @@ class OutcomesByFile:
     def proven(self, file: LocatedFile) -> bool:
         """Whether the checksums in a segment of the last partition were right, and it has not changed since."""
         known = self._proven.get(file.path)
-        return known is not None and known == _stamp(file)
+        return known is not None and known == file.stamp
 
     def of_partition(self, partition: Partition) -> Outcomes:
         """The outcomes of a partition."""
@@ -130,23 +126,12 @@ class OutcomesByFile:
         return whole
 
 
-def _stamp(file: LocatedFile) -> _Stamp | None:
-    """None in a store, and where the file is gone."""
-    if is_uri(file.path):
-        return None
-    try:
-        found = os.stat(file.path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def _read(
     scan: TransactionScan,
     segments: Iterable[LocatedFile],
     snapshots: Mapping[int, LocatedFile],
     limit: int | None,
-    proven: dict[str, _Stamp],
+    proven: dict[str, Stamp],
 ) -> int | None:
     """Read headers. Returns the first offset of the earliest transaction that is open at the offset `limit`; None where
     no batch has that. `proven`: as of `_outcomes`."""
@@ -159,7 +144,7 @@ def _read(
                 scan.skip(base)
             else:
                 scan.resume(base, ongoing)
-        stamp = _stamp(file)
+        stamp = file.stamp
         try:
             for item in pieces(file, window=HEADERS_WINDOW):
                 if not isinstance(item, Batches):

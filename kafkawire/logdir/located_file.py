@@ -23,6 +23,8 @@ UNKNOWN = "unknown"
 BATCHES = frozenset({"log", "kraft-snapshot"})
 #: Checkpoints and properties are KBs, snapshots of producers MBs; a larger file is neither.
 MAX_BYTES = 256 << 20
+#: What is equal while a file has not changed: its number, size, and time of the last write.
+Stamp = tuple[int, int, int]
 
 
 class LocatedFile(msgspec.Struct, frozen=True):
@@ -70,6 +72,15 @@ class LocatedFile(msgspec.Struct, frozen=True):
     @property
     def _stored_path(self) -> str:
         return tier_objects.object_of(self.path) if self.in_objects else self.path
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """None where the file is gone, and in another store: to ask for the time costs as much there as to read."""
+        try:
+            found = os.stat(self._stored_path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
 
     @property
     def place(self) -> RowOrigin:

@@ -44,6 +44,10 @@ class RemoteFile(LogFile, frozen=True):
         return (self._info.mtime_ns or 0) / 1e9
 
     @property
+    def stamp(self) -> None:
+        return None
+
+    @property
     def _info(self) -> Any:
         filesystem, _ = _opened(self.store)
         found = filesystem.get_file_info(self._key(self._stored_path))

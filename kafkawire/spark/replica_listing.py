@@ -55,6 +55,7 @@ class ReplicaListing:
                     self._warned.add(replica.path)
                     warnings.warn(f"{replica.path} is in a tier, which streams do not read", RuntimeWarning)
                 if not replica.state:
+                    replica.copies = ()
                     # A broker's checkpoint files are read anew.
                     replica.broker = brokers.setdefault(
                         replica.broker.root, BrokerDirectory(replica.broker.root, replica.files[0])

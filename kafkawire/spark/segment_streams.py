@@ -30,7 +30,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire.logdir import LogFile, Outcomes, Partition, View
-from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import written
 from kafkawire.records import Batch
@@ -53,8 +53,8 @@ from kafkawire.spark.segment_reader import SegmentPart, SegmentReader, narrowed
 from kafkawire.spark.sources import SourceOptions
 
 Offset = dict[str, Any]
-#: What is equal while a file has not changed: size and modification time; with it, the high watermark.
-_Stamp = tuple[int, int, int | None]
+#: The stamp of a segment, and the offset that limits what is read of it.
+_Seen = tuple[Stamp | None, int | None]
 
 
 class SegmentStream(LimitedStream):
@@ -67,8 +67,8 @@ class SegmentStream(LimitedStream):
         self._up_to_high_watermark = options.flag("highWatermark")
         self._listing = ReplicaListing(lambda: options.paths)
         self._replicas: dict[str, Partition] = {}
-        self._ends: dict[str, tuple[_Stamp, Position]] = {}
-        self._outcomes: dict[str, tuple[int | None, _Stamp, Outcomes]] = {}
+        self._ends: dict[str, tuple[_Seen, Position]] = {}
+        self._outcomes: dict[str, tuple[int | None, _Seen, Outcomes]] = {}
         self._target: dict[str, Position] | None = None
 
     def initialOffset(self) -> Offset:
@@ -135,9 +135,9 @@ class SegmentStream(LimitedStream):
         last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) <= limit), None)
         if last is None:
             return beginning(replica)
-        stamp = _stamp(last, limit)
+        seen = last.stamp, limit
         known = self._ends.get(last.path)
-        if known is not None and stamp is not None and known[0] == stamp:
+        if known is not None and known[0] == seen:
             return known[1]
         had = position_at(last, 0, last.offset) if known is None else known[1]
         try:
@@ -145,8 +145,8 @@ class SegmentStream(LimitedStream):
         except OSError:
             return had
         found = position_at(last, end, had.offset if offset is None else offset)
-        if stamp is not None:
-            self._ends[last.path] = stamp, found
+        if seen[0] is not None:
+            self._ends[last.path] = seen, found
         return found
 
     def _bound(self, replica: Partition, since: int | None) -> int | None:
@@ -158,14 +158,14 @@ class SegmentStream(LimitedStream):
 
     def _view(self, replica: Partition, since: int | None) -> View:
         """How the transactions of a replica are seen now. Its snapshots are not in the stream's own listing."""
-        stamp = _stamp(replica.segments[-1], replica.high_watermark) if replica.segments else None
+        seen = replica.segments[-1].stamp if replica.segments else None, replica.high_watermark
         known = self._outcomes.get(replica.path)
-        if known is None or stamp is None or known[:2] != (since, stamp):
-            listed = (one for one in logdir.open(replica.path).partitions if one.path == replica.path)
+        if known is None or known[:2] != (since, seen):
+            listed = (one for one in logdir.open(replica.files[0].folder).partitions if one.path == replica.path)
             found = logdir.outcomes_of(next(listed, replica), since=since)
-            if stamp is None:
+            if seen[0] is None:
                 return self.reader.view(found)
-            known = self._outcomes[replica.path] = since, stamp, found
+            known = self._outcomes[replica.path] = since, seen, found
         return self.reader.view(known[2])
 
     def _admitted(
@@ -228,14 +228,3 @@ class SegmentStream(LimitedStream):
 def _file_of(path: str, segment: int) -> LogFile:
     name = f"{segment:020}.log"
     return log_file(os.path.join(path, name), partition_of(path, [name]))
-
-
-def _stamp(file: LogFile, limit: int | None) -> _Stamp | None:
-    """None in a store: to ask for the time costs as much as to look."""
-    if is_uri(file.path):
-        return None
-    try:
-        found = os.stat(file.path)
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, limit

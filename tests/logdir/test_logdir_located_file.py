@@ -40,3 +40,22 @@ def test_modified_is_the_time_of_the_last_write(tmp_path: Path) -> None:
     os.utime(path, (5, 1_700_000_000))
     (file,) = logdir.open(path).files
     assert (file.modified, file.size) == (1_700_000_000, 4)
+
+
+def test_stamp_changes_with_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "t-0" / "leader-epoch-checkpoint", "0\n0\n")
+    (file,) = logdir.open(path).files
+    stamps = [file.stamp, file.stamp]
+    os.utime(path, (5, 5))
+    stamps.append(file.stamp)
+    path.write_text("0\n1\n0 0\n")
+    os.utime(path, (5, 5))
+    stamps.append(file.stamp)
+    other = write(tmp_path / "other", "0\n1\n0 1\n")
+    os.utime(other, (5, 5))
+    other.replace(path)
+    stamps.append(file.stamp)
+    assert stamps[0] == stamps[1]
+    assert len(set(stamps)) == 4
+    path.unlink()
+    assert file.stamp is None

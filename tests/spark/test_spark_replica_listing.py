@@ -52,6 +52,15 @@ def test_paths_may_be_files_and_uris_and_may_be_missing(tmp_path: Path) -> None:
         ReplicaListing(lambda: [str(tmp_path / "none")])()
 
 
+@pytest.mark.filterwarnings("ignore:.* is in a tier")
+def test_replicas_in_a_store_are_without_their_tiers_like_local_ones() -> None:
+    place = unpacked("tiered-storage")
+    stored, local = (ReplicaListing(lambda path=path: [path])() for path in (place.as_uri(), str(place)))
+    assert {one.path.removeprefix("file://"): [file.name for file in one.segments] for one in stored.values()} == {
+        one.path: [file.name for file in one.segments] for one in local.values()
+    }
+
+
 def test_reads_high_watermarks_anew(tmp_path: Path) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()

@@ -18,6 +18,7 @@ from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
 from kafkawire.spark.segment_columns import BATCHES
 from kafkawire.spark.segment_reader import SegmentReader
+from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
 from tests.spark import stores
 
@@ -89,6 +90,17 @@ def test_a_stream_of_captures(bucket: Any) -> None:
     rows = [row for task in stream.partitions({}, end) for batch in stream.read(task) for row in batch.to_pylist()]
     assert len(rows) > 100
     assert stream.partitions(end, stream.latestOffset(end)) == []
+
+
+def test_a_stream_of_committed_batches(bucket: Any) -> None:
+    def read(path: str) -> list[str]:
+        options = SourceOptions({"rows": "batches", "isolationLevel": "read_committed", "path": path})
+        stream = SegmentStream(from_arrow_schema(BATCHES), options)
+        tasks = stream.partitions({}, stream.latestOffset())
+        found = [row for task in tasks for batch in stream.read(task) for row in batch.to_pylist()]
+        return sorted(str(row | {"file": row["file"].replace("s3://fleet/logs", str(LOGS))}) for row in found)
+
+    assert read(bucket("logs")) == read(str(LOGS)) != []
 
 
 def test_audit(bucket: Any) -> None:
