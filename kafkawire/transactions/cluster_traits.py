@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from kafkawire.transactions.formatting import named
+
 #: The broker setting that decides between causes.
 VERIFICATION = "transaction.partition.verification.enable"
 
@@ -49,12 +51,12 @@ def verification(values: Mapping[int, str | None], newest: Release | None) -> tu
     """
     if newest is not None and newest < (3, 6):
         return False, f"Brokers of Kafka {newest[0]}.{newest[1]} do not verify partitions: that came with 3.6."
-    off = sorted(broker for broker, value in values.items() if value == "false")
+    off = [str(broker) for broker, value in sorted(values.items()) if value == "false"]
     if off:
-        return False, f"{VERIFICATION} is false on broker {', '.join(map(str, off))}."
-    lacking = sorted(broker for broker, value in values.items() if value is None)
+        return False, f"{VERIFICATION} is false on {named('broker', off)}."
+    lacking = [str(broker) for broker, value in sorted(values.items()) if value is None]
     if lacking:
-        return False, f"Broker {', '.join(map(str, lacking))} has no setting {VERIFICATION}: it is older than 3.6."
+        return False, f"{VERIFICATION} is not a setting of {named('broker', lacking)}: before 3.6 no broker verifies."
     if values:
         return True, f"{VERIFICATION} is true on all brokers now."
     return None, ""

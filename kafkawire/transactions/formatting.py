@@ -41,6 +41,11 @@ def some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
+def named(noun: str, names: Sequence[str], most: int = 5) -> str:
+    """Names behind their noun: `broker 1`, `brokers 1, 2`."""
+    return f"{noun}{'s' * (len(names) > 1)} {some(names, most)}"
+
+
 def numbers(values: list[int]) -> str:
     """Ascending numbers with runs folded: `0-3, 7`."""
     runs: list[list[int]] = []

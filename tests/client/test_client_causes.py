@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from msgspec.structs import replace
 
 from kafkawire import versions
@@ -16,6 +17,7 @@ from kafkawire.client.rpc.broker_traits import read_traits, releases_like
 from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, DescribeConfigsRequest, ProduceRequest
 from kafkawire.rows import Cause
 from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
+from tests.broker_fixture import StartCluster
 from tests.client import live
 from tests.client.answers import admin, scenario
 from tests.client.scripted import ScriptedBroker
@@ -30,8 +32,13 @@ SEARCH = Search(topics=(TOPIC,), confirm_after_s=0.1, impact=True)
 HOUR_MS = 3_600_000
 
 
-def late_batch(bootstrap: str, partition: int, name: str) -> str:
-    """A Produce request is delivered after its transaction has ended (KIP-890); returns what the broker answers."""
+def late_batch(bootstrap: str, partition: int, name: str, *, version: int = 1) -> str:
+    """A Produce request is delivered after its transaction has ended (KIP-890); returns what the broker answers.
+
+    Args:
+        version: transaction.version of the producer. From 2 on, Produce adds partitions, and EndTxn raises the epoch.
+    """
+    produce_version, end_version = (12, 5) if version >= 2 else (9, 3)
     answered: list[str] = []
     at = int(time.time() * 1000) - 3 * HOUR_MS
     with (
@@ -40,12 +47,13 @@ def late_batch(bootstrap: str, partition: int, name: str) -> str:
         RawCluster(proxy.address) as slow,
     ):
         producer = direct.init_producer(name)
-        direct.add_partitions(producer, {TOPIC: [partition]})
-        direct.produce(TOPIC, partition, [b"in time"], producer, timestamp=at)
+        if version < 2:
+            direct.add_partitions(producer, {TOPIC: [partition]})
+        direct.produce(TOPIC, partition, [b"in time"], producer, timestamp=at, version=produce_version)
 
         def produce() -> None:
             try:
-                slow.produce(TOPIC, partition, [b"late"], producer, timestamp=at, sequence=1)
+                slow.produce(TOPIC, partition, [b"late"], producer, timestamp=at, sequence=1, version=produce_version)
                 answered.append("written")
             except RecordingError as error:
                 answered.append(str(error))
@@ -53,7 +61,7 @@ def late_batch(bootstrap: str, partition: int, name: str) -> str:
         writing = threading.Thread(target=produce)
         writing.start()
         assert proxy.caught.wait(20)
-        assert direct.end(producer, committed=True) == 0
+        assert direct.end(producer, committed=True, version=end_version) == 0
         until(direct, name, "CompleteCommit")
         proxy.release()
         writing.join(30)
@@ -101,13 +109,18 @@ def create(bootstrap: str) -> None:
     asyncio.run(topics())
 
 
-def test_a_delayed_batch_hangs_only_where_partitions_are_not_verified(broker: RunningCluster) -> None:
-    create(broker.bootstrap)
-    assert late_batch(broker.bootstrap, 0, "causes-late") == "written"
-    with verifying(broker.bootstrap):
-        assert "Produce to causes-1" in late_batch(broker.bootstrap, 1, "causes-refused")
-        after = causes(broker.bootstrap)
-    found = causes(broker.bootstrap)
+@pytest.mark.parametrize("release", ["4.4", "3.9"])
+def test_a_delayed_batch_hangs_only_where_partitions_are_not_verified(
+    request: pytest.FixtureRequest, release: str
+) -> None:
+    current = release == "4.4"
+    address = request.getfixturevalue("broker").bootstrap if current else request.getfixturevalue("kafka_3_9").plain
+    create(address)
+    assert late_batch(address, 0, "causes-late") == "written"
+    with verifying(address):
+        assert "Produce to causes-1" in late_batch(address, 1, "causes-refused")
+        after = causes(address)
+    found = causes(address)
     assert list(found) == list(after) == [0]
     made, unexplained = found[0], after[0]
     assert made is not None
@@ -115,6 +128,22 @@ def test_a_delayed_batch_hangs_only_where_partitions_are_not_verified(broker: Ru
     assert made.evidence[1] == f"{VERIFICATION} is false on broker 1."
     assert unexplained is not None
     assert (unexplained.name, unexplained.certainty) == ("unknown", "unknown")
+
+
+def test_a_delayed_batch_hangs_on_a_release_that_does_not_verify(start_cluster: StartCluster) -> None:
+    with start_cluster(1, version="3.5.2") as old:
+        create(old.bootstrap)
+        assert late_batch(old.bootstrap, 0, "causes-old") == "written"
+        made = causes(old.bootstrap)[0]
+    assert made is not None
+    assert (made.name, made.certainty) == ("late_data_after_marker", "proven")
+    assert made.evidence[1] == "Brokers of Kafka 3.5 do not verify partitions: that came with 3.6."
+
+
+def test_transaction_version_2_refuses_a_delayed_batch_without_verification(broker: RunningCluster) -> None:
+    create(broker.bootstrap)
+    assert "Produce to causes-3 answers error 47" in late_batch(broker.bootstrap, 3, "causes-raised", version=2)
+    assert 3 not in causes(broker.bootstrap)
 
 
 def test_a_marker_of_an_invented_epoch_is_the_cause_of_a_stuck_prepare(broker: RunningCluster) -> None:

@@ -34,6 +34,12 @@ def test_one_broker_that_does_not_verify_is_enough(
     assert bool(why) == (verified is not None)
 
 
+def test_brokers_that_do_not_verify_are_named_behind_their_noun() -> None:
+    assert verification({2: "false", 1: "false", 3: "true"}, None)[1] == f"{VERIFICATION} is false on brokers 1, 2."
+    assert verification({7: "false"}, None)[1] == f"{VERIFICATION} is false on broker 7."
+    assert "is not a setting of brokers 1, 2:" in verification({1: None, 2: None}, None)[1]
+
+
 def test_the_releases_of_a_cluster_are_those_of_all_brokers() -> None:
     assert span([("3.9.1",), ("4.0.0", "4.1.0")]) == ((3, 9), (4, 1))
     assert span([("3.9.1",), ()]) == span([]) == (None, None)

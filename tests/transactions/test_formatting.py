@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.transactions.formatting import count, duration, numbers, when
+from kafkawire.transactions.formatting import count, duration, named, numbers, when
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,9 @@ def test_formats_times_counts_and_ranges() -> None:
     assert when(2**63 - 1) == "9223372036854775807 ms"
     assert (count(1, "offset"), count(2, "offset")) == ("1 offset", "2 offsets")
     assert numbers([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+
+
+def test_names_follow_a_noun_in_its_number() -> None:
+    assert named("broker", ["1"]) == "broker 1"
+    assert named("broker", ["1", "2"]) == "brokers 1, 2"
+    assert named("topic", ["a", "b", "c"], most=2) == "topics a, b and 1 more"

@@ -16,7 +16,7 @@ from kafkawire.client.rpc.cluster_state import Features, Quorum
 from kafkawire.client.rpc.configs import Configs, ConfigValue
 from kafkawire.client.rpc.log_dirs import LogDirs
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.formatting import count, duration, some
+from kafkawire.transactions.formatting import count, duration, named
 
 OFFSETS = "__consumer_offsets"
 FEATURE, WANTED_LEVEL = "transaction.version", 2
@@ -29,7 +29,6 @@ _REPLICAS = 3
 _HOT, _FEW = 2.0, 4
 _LAG_MS = 30_000
 _PRODUCERS, _IDS, _RANDOM_IDS = 10_000, 10_000, 100
-_NAMED = 5
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -91,7 +90,7 @@ def broker_setting(name: str, bad: Callable[[ClusterState, str], bool]) -> Calla
             if one is not None and one.value is not None and bad(state, one.value):
                 values.setdefault(one.value, []).append(broker)
         for value, brokers in values.items():
-            yield Symptom(_named("broker", list(map(str, brokers))), name, _readable(name, value))
+            yield Symptom(named("broker", list(map(str, brokers))), name, _readable(name, value))
 
     return find
 
@@ -113,10 +112,6 @@ def _readable(name: str, value: str) -> str:
     return value if number is None else f"{value} ({duration(number)})"
 
 
-def _named(noun: str, names: list[str]) -> str:
-    return f"{noun}{'s' * (len(names) > 1)} {some(names, _NAMED)}"
-
-
 _ALIKE = (
     MAX_TIMEOUT,
     ID_EXPIRATION,
@@ -133,7 +128,7 @@ def different_settings(state: ClusterState) -> Iterator[Symptom]:
             if name in configs and configs[name].value is not None:
                 values.setdefault(configs[name].value or "", []).append(str(broker))
         if len(values) > 1:
-            text = "; ".join(f"{_named('broker', brokers)}: {value}" for value, brokers in values.items())
+            text = "; ".join(f"{named('broker', brokers)}: {value}" for value, brokers in values.items())
             yield Symptom("the cluster", name, text)
 
 
@@ -164,7 +159,7 @@ def single_replicas(state: ClusterState) -> Iterator[Symptom]:
     single = sorted({place.topic for place, info in state.partitions.items() if len(info.replicas) == 1})
     single = [topic for topic in single if topic not in (TRANSACTION_STATE, OFFSETS)]
     if single:
-        yield Symptom(_named("topic", single), "replication factor", "1")
+        yield Symptom(named("topic", single), "replication factor", "1")
 
 
 def insync_replicas(
@@ -180,7 +175,7 @@ def insync_replicas(
             if wanted(topic) and least is not None and replicas and bad(least, replicas):
                 found.setdefault(f"{least} of {count(replicas, 'replica')}", []).append(topic)
         for value, topics in found.items():
-            yield Symptom(_named("topic", topics), _MIN_ISR, value)
+            yield Symptom(named("topic", topics), _MIN_ISR, value)
 
     return find
 
@@ -193,7 +188,7 @@ def unclean_topics(state: ClusterState) -> Iterator[Symptom]:
         if (one := configs.get(UNCLEAN)) and one.value == "true"
     ]
     if topics and not of_brokers:
-        yield Symptom(_named("topic", topics), UNCLEAN, "true")
+        yield Symptom(named("topic", topics), UNCLEAN, "true")
 
 
 def deleting_cleanup(state: ClusterState) -> Iterator[Symptom]:
@@ -214,7 +209,7 @@ def other_partition_count(state: ClusterState) -> Iterator[Symptom]:
 def _places(state: ClusterState, bad: Callable[[PartitionInfo], bool], setting: str) -> Iterator[Symptom]:
     found = [str(place) for place, info in sorted(state.partitions.items()) if bad(info)]
     if found:
-        yield Symptom(_named("partition", found), setting, str(len(found)))
+        yield Symptom(named("partition", found), setting, str(len(found)))
 
 
 def without_leader(state: ClusterState) -> Iterator[Symptom]:
