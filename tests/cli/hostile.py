@@ -38,6 +38,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.messages.list_transactions_response import TransactionState as Listed
 from kafkawire.messages.metadata_response import MetadataResponseBroker
+from kafkawire.records import Record, build
 from tests.client.partition_script import STATE
 from tests.client.scripted import ScriptedBroker
 
@@ -139,6 +140,23 @@ OF_LOST, OF_HELD = 100, 500
 _LONG_AGO = 1000
 
 
+def _log(topic: str, offset: int) -> bytes:
+    """Both transactions of a topic, from an offset on."""
+    number = NAMES.index(topic)
+    return b"".join(
+        build(
+            [Record(value=b"x", timestamp=_LONG_AGO)] * (end - base),
+            producer_id=first + number,
+            producer_epoch=3,
+            base_sequence=0,
+            transactional=True,
+            base_offset=base,
+        )
+        for first, base, end in ((OF_LOST, LOST, HELD), (OF_HELD, HELD, END))
+        if base >= offset
+    )
+
+
 class HostileBroker(ScriptedBroker):
     """Leads a topic of each name, and coordinates an id of each name; two transactions are open in every topic.
 
@@ -234,15 +252,17 @@ class HostileBroker(ScriptedBroker):
         return DescribeTransactionsResponse(transaction_states=tuple(map(state, request.transactional_ids)))
 
     def _offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        def offset(timestamp: int) -> int:
-            return 0 if timestamp == -2 else LOST if request.isolation_level else END
+        def offset(topic: str, timestamp: int) -> int:
+            return 0 if timestamp == -2 or topic not in NAMES else LOST if request.isolation_level else END
 
         return ListOffsetsResponse(
             topics=tuple(
                 ListOffsetsTopicResponse(
                     name=topic.name,
                     partitions=tuple(
-                        ListOffsetsPartitionResponse(partition_index=p.partition_index, offset=offset(p.timestamp))
+                        ListOffsetsPartitionResponse(
+                            partition_index=p.partition_index, offset=offset(topic.name, p.timestamp)
+                        )
                         for p in topic.partitions
                     ),
                 )
@@ -253,5 +273,8 @@ class HostileBroker(ScriptedBroker):
     def _fetch(self, request: FetchRequest) -> FetchResponse:
         (topic,) = request.topics
         (one,) = topic.partitions
-        data = PartitionData(partition_index=one.partition, high_watermark=END, records=b"")
+        # An empty answer below the high watermark is a quota's: a client asks again until its time is over.
+        data = PartitionData(
+            partition_index=one.partition, high_watermark=END, records=_log(topic.topic, one.fetch_offset)
+        )
         return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=(data,)),))
