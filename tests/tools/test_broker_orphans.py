@@ -54,3 +54,11 @@ def test_children_end_with_their_parent(how: signal.Signals) -> None:
             os.kill(pid, signal.SIGKILL)
         os.close(watched)
         os.close(forgotten)
+
+
+def test_leaves_no_process_and_no_pipe_open_at_exit() -> None:
+    program = "import os; from tools.broker import orphans; orphans.watch(os.getppid()); orphans.forget(os.getppid())"
+    done = subprocess.run(
+        [sys.executable, "-W", "default::ResourceWarning", "-c", program], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

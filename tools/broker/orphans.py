@@ -6,6 +6,7 @@ not run when a test run is killed, and Linux sends the parent-death signal when 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import subprocess
 import sys
@@ -22,6 +23,9 @@ for pid in left:
     except ProcessLookupError:
         pass
 """
+
+#: Seconds for the watcher to end; a process that was forked from this one may still hold the pipe.
+_PATIENCE_S = 5
 
 _lock = threading.Lock()
 _watcher: subprocess.Popen[str] | None = None
@@ -44,6 +48,16 @@ def _send(line: str) -> None:
             _watcher = subprocess.Popen(
                 [sys.executable, "-S", "-E", "-c", _WATCH], stdin=subprocess.PIPE, text=True, start_new_session=True
             )
+            atexit.register(_end)
         assert _watcher.stdin is not None
         _watcher.stdin.write(line)
         _watcher.stdin.flush()
+
+
+def _end() -> None:
+    """Closes the pipe and waits for the watcher, which kills what is left: at its exit Python warns of what is open."""
+    global _watcher
+    with _lock, contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+        if _watcher is not None:
+            ending, _watcher = _watcher, None
+            ending.communicate(timeout=_PATIENCE_S)  # closes the pipe
