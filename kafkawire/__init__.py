@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.json_form import from_json, to_json
     from kafkawire.wire.registry import Registry
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions", "visit")
 _NAMES = {

@@ -299,7 +299,7 @@ if TYPE_CHECKING:
     from .write_txn_markers_response import WriteTxnMarkersResponse
     from .zk_migration_state_record import ZkMigrationStateRecord
 
-check_generated(__name__, compiler="0.1.0", interface=(1, 0))
+check_generated(__name__, compiler="0.2.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,

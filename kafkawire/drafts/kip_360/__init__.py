@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .transaction_state_value_instance_epoch import TransactionStateValueInstanceEpoch
     from .transaction_state_value_last_epoch import TransactionStateValueLastEpoch
 
-check_generated(__name__, compiler="0.1.0", interface=(1, 0))
+check_generated(__name__, compiler="0.2.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,

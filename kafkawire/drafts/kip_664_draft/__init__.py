@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .write_txn_markers_request import WriteTxnMarkersRequest
     from .write_txn_markers_response import WriteTxnMarkersResponse
 
-check_generated(__name__, compiler="0.1.0", interface=(1, 0))
+check_generated(__name__, compiler="0.2.0", interface=(1, 0))
 
 REGISTRY = Registry(
     __name__,
