@@ -169,6 +169,9 @@ def test_a_repaired_wheel_says_on_which_machines_it_runs(wheel: Path, tmp_path: 
     repaired = building.repaired(wheel, tmp_path)
     assert "-manylinux_2_" in repaired.name
     assert building.engine(repaired) == building.engine(wheel)
+    os.utime(wheel)
+    again = building.repaired(wheel, tmp_path / "again")
+    assert (again.name, again.read_bytes()) == (repaired.name, repaired.read_bytes())
     done = run(interpreter_with(repaired, tmp_path / "venv"), "-I", str(SMOKE), "native")
     assert done.returncode == 0, done.stderr
     with pytest.raises(building.BuildError, match="was there already"):

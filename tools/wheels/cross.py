@@ -24,12 +24,12 @@ class Platform:
     """Where a wheel is to run.
 
     Attributes:
-        triple: Rust's name. `glibc`: the oldest C library, for zig. `suffix`: of the engine's file, after the version.
+        triple: Rust's name. `glibc`: the oldest C library, for zig. `machine`: as in the name of the engine's file.
     """
 
     triple: str
     glibc: str
-    suffix: str
+    machine: str
 
 
 #: By the tag of the wheel.
@@ -41,8 +41,8 @@ PLATFORMS = {
 }
 
 
-def wheel(folder: Path, source: Path, name: str, version: str, build_std: bool = False) -> tuple[Path, str]:
-    """The wheel, beside the pure one, and a line about it.
+def wheel(folder: Path, source: Path, name: str, version: str, build_std: bool = False) -> Path:
+    """The wheel, which auditwheel found fit for its platform.
 
     Args:
         folder: where the pure wheel is, alone among pure ones. `source`: a checkout. `name`: of `PLATFORMS`.
@@ -51,10 +51,10 @@ def wheel(folder: Path, source: Path, name: str, version: str, build_std: bool =
     platform = PLATFORMS[name]
     engine = compiled(source, platform, version, build_std)
     (pure,) = folder.glob("*-none-any.whl")
-    file = f"kafkawire/_native.cpython-{version.replace('.', '')}-{platform.suffix}.so"
-    path = folder / file_name(pure, version, name)
+    file = f"kafkawire/_native.cpython-{version.replace('.', '')}-{platform.machine}.so"
+    path = folder.parent / "assembled" / file_name(pure, version, name)
     assemble(pure, path, {file: engine.read_bytes()}, crates.linked(platform.triple))
-    return path, f"engine of {engine.stat().st_size / 1e6:.1f} MB, not run here"
+    return building.repaired(path, folder.parent / "repaired", name)
 
 
 def file_name(pure: Path, version: str, platform: str) -> str:

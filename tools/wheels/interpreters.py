@@ -1,4 +1,4 @@
-"""The CPythons on this machine that the package supports."""
+"""The CPythons on this machine that the package supports, and those of other machines that run here (qemu)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,21 @@ FOLDERS = ("~/.pyenv/versions/*/bin", "~/.local/share/uv/python/*/bin", "/opt/py
 _NAME = re.compile(r"python3\.\d+t?")
 _PROBE = (
     "import json, sys, sysconfig; print(json.dumps("
-    "[sys.implementation.name, sys.version_info[:2], bool(sysconfig.get_config_var('Py_GIL_DISABLED'))]))"
+    "[sys.implementation.name, sys.version_info[:2], bool(sysconfig.get_config_var('Py_GIL_DISABLED')),"
+    "sysconfig.get_config_var('EXT_SUFFIX')]))"
 )
 
 
 @dataclass(frozen=True, order=True)
 class Interpreter:
-    """A CPython: `version` is (3, 13); without a global lock where `free_threaded`."""
+    """A CPython: `version` is (3, 13); without a global lock where `free_threaded`.
+
+    `machine` is what it is built for, as in the file names of its extensions: x86_64-linux-gnu, darwin, win_amd64.
+    """
 
     version: tuple[int, int]
     free_threaded: bool
+    machine: str
     path: Path
 
     @property
@@ -47,12 +52,14 @@ def probe(path: Path) -> Interpreter | None:
     """The version of an executable; None where it does not run (as the shims of pyenv) or is no CPython."""
     try:
         done = subprocess.run([path, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=60)
-        implementation, (major, minor), free_threaded = json.loads(done.stdout)
+        implementation, (major, minor), free_threaded, suffix = json.loads(done.stdout)
     except (OSError, subprocess.TimeoutExpired, ValueError):
         return None
     if done.returncode or implementation != "cpython":
         return None
-    return Interpreter((major, minor), free_threaded, path)
+    # .cpython-313-x86_64-linux-gnu.so, .cpython-313-darwin.so, .cp313-win_amd64.pyd
+    machine = suffix.removeprefix(".cpython-").partition("-")[2].partition(".")[0]
+    return Interpreter((major, minor), free_threaded, machine, path)
 
 
 def candidates(folders: Iterable[Path]) -> Iterator[Path]:
@@ -72,11 +79,11 @@ def places() -> list[Path]:
 
 
 def found(paths: Iterable[Path]) -> list[Interpreter]:
-    """The first interpreter of every supported version, with and without a global lock."""
+    """The first interpreter of every supported version and machine, with and without a global lock."""
     wanted = supported()
-    first: dict[str, Interpreter] = {}
+    first: dict[tuple[str, str], Interpreter] = {}
     for path in paths:
         interpreter = probe(path)
         if interpreter and interpreter.version in wanted:
-            first.setdefault(interpreter.tag, interpreter)
+            first.setdefault((interpreter.tag, interpreter.machine), interpreter)
     return sorted(first.values())

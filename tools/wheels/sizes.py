@@ -43,6 +43,7 @@ def main() -> None:
                     f"| {name}{', ' * bool(label)}{label} | {Path(wheel).stat().st_size / 1e6:.1f} | {packages} | "
                     f"{size:.0f} | {seconds:.0f} |"
                 )
+    lines += ["", f"Measured at {building.commit()}."]
     print("\n".join(lines))
     write_section(ROOT / "docs" / "install.md", "sizes", "\n".join(lines))
 

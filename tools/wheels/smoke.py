@@ -2,11 +2,12 @@
 
     python -I smoke.py native|python
 
-Prints one line with what runs, or fails.
+Prints one line with where it runs, or fails.
 """
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -84,7 +85,9 @@ def main() -> None:
     messages()
     batches()
     threads()
-    print(f"kafkawire {kafkawire.__version__}, {kafkawire.backend}, on {sys.implementation.cache_tag}")
+    threading = " free-threaded" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    system = " ".join(platform.libc_ver()).strip() or platform.system()
+    print(f"{platform.python_implementation()} {platform.python_version()}{threading}, {platform.machine()}, {system}")
 
 
 if __name__ == "__main__":
