@@ -14,14 +14,11 @@ import msgspec
 from kafkawire.rows import Cause
 from kafkawire.transactions.case import Case
 from kafkawire.transactions.cluster_traits import VERIFICATION, Release
-from kafkawire.transactions.coordinator_rules import raises_epoch
+from kafkawire.transactions.coordinator_rules import is_exhausted, raises_epoch
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import duration
 
 PROVEN, CONSISTENT, UNKNOWN = "proven", "consistent", "unknown"
-
-#: From this epoch on, no further one can be given for a producer id (Short.MaxValue is 32767).
-_LAST_EPOCH = 32_766
 
 Match = tuple[str, list[str]]
 
@@ -98,9 +95,8 @@ def _fenced(case: Case, _: str) -> Match | None:
 
 
 def _exhausted(case: Case, _: str) -> Match | None:
-    value = case.value
-    epochs = [case.open.producer_epoch] + ([] if value is None else [value.producer_epoch])
-    if value is None or max(epochs) < _LAST_EPOCH:
+    value, epoch = case.value, case.open.producer_epoch
+    if value is None or not is_exhausted(epoch):
         return None
     version = case.traits.transaction_version
     if version is None:
@@ -108,8 +104,7 @@ def _exhausted(case: Case, _: str) -> Match | None:
     if version < 2:
         return None
     return CONSISTENT, [
-        f"The producer epoch is {max(epochs)}, of at most 32767, and transaction.version 2 raises it with each "
-        "transaction."
+        f"The producer epoch is {epoch}, of at most 32767, and transaction.version 2 raises it with each transaction."
     ]
 
 
@@ -225,7 +220,7 @@ FINGERPRINTS = (
     ),
     Fingerprint(
         name="producer_epoch_exhausted",
-        reasons=("stuck_prepare", "late"),
+        reasons=("stuck_prepare", "late", "epoch_bumped"),
         issues=("KAFKA-20090", "KAFKA-19367"),
         fits=_exhausted,
         affected="4.0 to 4.2 with transaction.version 2 (KAFKA-19367: 4.0.0 alone)",

@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from kafkawire import versions
 from kafkawire.client import Admin, Search
 from kafkawire.client.rpc.broker_traits import read_traits, releases_like
-from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, DescribeConfigsRequest, ProduceRequest
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeConfigsRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+)
 from kafkawire.rows import Cause
 from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
 from tests.broker_fixture import StartCluster
@@ -22,10 +31,11 @@ from tests.client import live
 from tests.client.answers import admin, scenario
 from tests.client.scripted import ScriptedBroker
 from tests.client.setups import until
+from tools import polling
 from tools.broker import RunningCluster
 from tools.fault_proxy import FaultProxy
 from tools.recordings.errors import RecordingError
-from tools.recordings.raw_client import RawCluster
+from tools.recordings.raw_client import TRANSIENT, RawCluster, RawProducer
 
 TOPIC = "causes"
 SEARCH = Search(topics=(TOPIC,), confirm_after_s=0.1, impact=True)
@@ -96,7 +106,7 @@ def causes(bootstrap: str) -> dict[int, Cause | None]:
     async def find() -> dict[int, Cause | None]:
         async with Admin.connect(bootstrap) as client:
             found = (await client.find_hanging_transactions(SEARCH)).findings
-            return {one.partition: one.cause for one in found}
+            return {one.partition: one.cause for one in found if one.reason != "live"}
 
     return asyncio.run(asyncio.wait_for(find(), 90))
 
@@ -104,7 +114,7 @@ def causes(bootstrap: str) -> dict[int, Cause | None]:
 def create(bootstrap: str) -> None:
     async def topics() -> None:
         async with Admin.connect(bootstrap) as client:
-            await live.create_topics(client, {TOPIC: 4})
+            await live.create_topics(client, {TOPIC: 6})
 
     asyncio.run(topics())
 
@@ -144,6 +154,56 @@ def test_transaction_version_2_refuses_a_delayed_batch_without_verification(brok
     create(broker.bootstrap)
     assert "Produce to causes-3 answers error 47" in late_batch(broker.bootstrap, 3, "causes-raised", version=2)
     assert 3 not in causes(broker.bootstrap)
+
+
+def last_epoch(bootstrap: str, name: str) -> None:
+    """A producer fences another one that has the last epoch, whose EndTxn is delivered after that.
+
+    Partition 4 has the transaction that is fenced, partition 5 the one that begins with the epoch of EndTxn's response.
+    """
+    at = int(time.time() * 1000) - 3 * HOUR_MS
+    begin = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
+    with RawCluster(bootstrap) as wire:
+        producer = wire.init_producer(name, timeout_ms=1000)
+        coordinator = wire.connection(wire.coordinator(name))
+        while producer.epoch < 32_766:
+            producer.epoch = coordinator.ask(begin, 4, InitProducerIdResponse).producer_epoch
+        wire.produce(TOPIC, 4, [b"fenced"], producer, timestamp=at, version=12)
+        coordinator.ask(begin, 4, InitProducerIdResponse)
+        late = EndTxnRequest(transactional_id=name, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+
+        def ended() -> EndTxnResponse | None:
+            answer = coordinator.ask(late, 5, EndTxnResponse)
+            return None if answer.error_code in TRANSIENT else answer
+
+        answer = polling.until(ended, "an answer to EndTxn", seconds=20)
+        if answer.error_code == 0:
+            goes_on = RawProducer(answer.producer_id, answer.producer_epoch, name)
+            wire.produce(TOPIC, 5, [b"goes on"], goes_on, timestamp=at, version=12)
+        coordinator.ask(begin, 4, InitProducerIdResponse)
+
+
+@pytest.mark.parametrize(("version", "partition"), [("4.0.0", 4), ("4.2.0", 5)])
+def test_the_last_epoch_hangs_on_a_release_without_its_fix(
+    start_cluster: StartCluster, version: str, partition: int
+) -> None:
+    """KAFKA-19367 and KAFKA-20090."""
+    with start_cluster(1, version=version, log_level="warn") as affected:
+        create(affected.bootstrap)
+        last_epoch(affected.bootstrap, "causes-epoch")
+        found = polling.until(lambda: causes(affected.bootstrap) or None, "a finding", seconds=30)
+    assert list(found) == [partition]
+    made = found[partition]
+    assert made is not None
+    assert (made.name, made.certainty) == ("producer_epoch_exhausted", "consistent")
+
+
+def test_the_last_epoch_does_not_hang_where_it_is_fixed(broker: RunningCluster) -> None:
+    create(broker.bootstrap)
+    last_epoch(broker.bootstrap, "causes-epoch")
+    with RawCluster(broker.bootstrap) as wire:
+        until(wire, "causes-epoch", "CompleteAbort")
+    assert not {4, 5} & causes(broker.bootstrap).keys()
 
 
 def test_a_marker_of_an_invented_epoch_is_the_cause_of_a_stuck_prepare(broker: RunningCluster) -> None:

@@ -232,6 +232,23 @@ def test_a_late_transaction_with_an_exhausted_epoch(logs: LogDirectory) -> None:
     assert cause(logs) == ("producer_epoch_exhausted", CONSISTENT)
 
 
+def test_data_of_another_epoch_is_not_held_by_an_exhausted_one(logs: LogDirectory) -> None:
+    logs.partition(*P).data(PID, 5, at=OLD)
+    logs.id("pay", "Ongoing", PID, 32_767, P, at=OLD, timeout=MINUTE)
+    metadata(logs, level("transaction.version", 2))
+    assert judged(logs).reason == "epoch_bumped"
+    assert cause(logs)[0] != "producer_epoch_exhausted"
+
+
+def test_a_fenced_epoch_that_is_the_last(logs: LogDirectory) -> None:
+    """KAFKA-19367: the coordinator has raised the epoch in memory, and fails to write the abort."""
+    logs.partition(*P).data(PID, 32_766, at=OLD)
+    logs.id("pay", "Ongoing", PID, 32_767, P, at=OLD, timeout=MINUTE)
+    metadata(logs, level("transaction.version", 2))
+    assert judged(logs).reason == "epoch_bumped"
+    assert cause(logs) == ("producer_epoch_exhausted", CONSISTENT)
+
+
 def test_a_live_transaction_has_no_cause(logs: LogDirectory) -> None:
     logs.partition(*P).data(PID, at=NOON)
     logs.id("pay", "Ongoing", PID, 0, P, at=NOON)

@@ -115,9 +115,14 @@ class _Finder:
         findings |= known
         suspects = {key for key, finding in findings.items() if self._suspect(finding) and key not in known}
         last, errors = reading, reading.errors
+        explained = {key: old.cause for key, one in findings.items() if (old := self._explained(key, one))}
+        late = {key for key, one in findings.items() if one.cause is not None} - suspects - known.keys()
+        if self._search.impact and (suspects or late - explained.keys()):
+            self._traits = await read_traits(self._cluster, metadata.brokers, self._deadline())
+        for key in late:  # they are not read again
+            cause = explained.get(key) or judge(replace(self._cases[key], traits=self._traits)).cause
+            findings[key] = replace(findings[key], cause=cause)
         if suspects:
-            if self._search.impact:
-                self._traits = await read_traits(self._cluster, metadata.brokers, self._deadline())
             confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
             errors = {place: error for place, error in errors.items() if place not in returned}
@@ -296,6 +301,11 @@ class _Finder:
         if old is None or not self._suspect(finding) or finding.verdict == UNKNOWN or not same_verdict(finding, old):
             return None
         return replace(finding, evidence=(*finding.evidence, _CONFIRMED), cause=old.cause)
+
+    def _explained(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
+        """The finding of an earlier search with its cause, if it has the same verdict."""
+        old = self._earlier.get(key)
+        return old if old is not None and old.cause is not None and same_verdict(finding, old) else None
 
     async def _confirm(
         self, suspects: set[OpenKey], before: ClusterReading, earlier: dict[OpenKey, rows.Finding], metadata: Metadata
