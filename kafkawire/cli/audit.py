@@ -158,7 +158,7 @@ def audit(
         typer.Option(
             callback=check_clock,
             metavar="MS",
-            help="The clock, epoch milliseconds; by default the newest time a broker wrote.",
+            help="Count ages up to this time, epoch milliseconds; by default the newest time that a broker wrote.",
         ),
     ] = None,
     max_transaction_timeout: Annotated[
@@ -225,15 +225,15 @@ def audit(
             help="Show the offsets of this partition in the report, too; repeatable.",
         ),
     ] = None,
-    format: output.FormatOption = None,
+    format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
     """Find hanging transactions in copied log directories, or on a cluster, and suggest what to do about each.
 
-    The logs are also checked for violations of the transaction protocol. Exit code 3: a hanging or stuck one was found,
-    or a broken rule; 4: none was found, but not everything could be read or judged; 5: one was found, and not
-    everything could be read or judged.
+    The logs are also checked for violations of the transaction protocol. Exit code 3: a transaction hangs or is stuck,
+    or a rule is violated; 4: nothing was found, but not everything could be read or judged; 5: something was found, and
+    not everything could be read or judged.
 
     \b
     All brokers' copies, with a page to send around:
@@ -396,9 +396,15 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
     """Prints which checks were made, what they found, and which had no data."""
+    from kafkawire.transactions.answers import OF_FINDINGS
+
     if not answers:
         return
-    broken = [f"{answer.check} ({answer.violated})" for answer in answers if answer.answer == "violated"]
+    broken = [
+        f"{answer.check} ({answer.violated}{', listed above' if answer.check in OF_FINDINGS else ''})"
+        for answer in answers
+        if answer.answer == "violated"
+    ]
     say(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
     mute = [answer for answer in answers if answer.answer == "not_checkable" or _doubts_an_id(answer)]
     if mute:

@@ -210,7 +210,7 @@ def _views() -> Views:
                 "response_bytes", "errors", "problem", *_BODIES,
             ),
             primary=("time", "api", "errors", "problem"),
-            minor=("version", "request_bytes", "response_bytes", "client", "broker"),
+            minor=("version", "request_bytes", "response_bytes", "client", "broker", "client_id"),
             prose=("problem",),
         ),
         rows.ExchangeStatistics: View(

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def decode(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)],
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help=arguments.NAME_HELP)] = None,
     data: Annotated[
         str | None,
         typer.Argument(
@@ -57,6 +57,8 @@ def decode(
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
       kafkawire decode --frame --schemas my/ ping.bin
     """
+    if name is None:
+        raise typer.BadParameter("give a message's NAME; or with --frame, a frame")
     read = partial(arguments.read_bytes, as_hex=as_hex, most=max_message_size)
     if frame:
         if prefixed or strict:

@@ -30,7 +30,10 @@ TierKeys = Annotated[
     ),
 ]
 Files = Annotated[
-    str | None, typer.Option("--files", metavar="FILE,FILE", help="The same, as kafka-dump-log takes them.")
+    str | None,
+    typer.Option(
+        "--files", metavar="FILE,FILE", help="More paths, with commas between them, as kafka-dump-log takes them."
+    ),
 ]
 
 # What is shown --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.formatting import brief, collapsed, printable
-from kafkawire.cli.output import Format
+from kafkawire.cli.output import Format, PrintedFormat
 
 #: What `find-hanging` prints where nothing was found: an all-clear, and a result that is none.
 NOTHING_HANGS, NONE_FOUND = "No transaction hangs.", "None found"
@@ -38,9 +38,9 @@ def say(text: str) -> None:
     typer.echo(collapsed(printable(text)).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 
-def chosen_format(format: Format | None) -> Format:
+def chosen_format(format: Format | PrintedFormat | None) -> Format:
     """The format of `--format`; by default a table on a terminal and jsonl elsewhere."""
-    return format or (Format.table if sys.stdout.isatty() else Format.jsonl)
+    return Format(format) if format else (Format.table if sys.stdout.isatty() else Format.jsonl)
 
 
 def print_for_tools(audit: rows.Audit, format: Format) -> None:

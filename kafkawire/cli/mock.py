@@ -27,10 +27,15 @@ def mock(
         str | None, typer.Option(metavar="RELEASE", help="Offer the versions of that release of Kafka: 3.9.")
     ] = None,
     transaction_version: Annotated[
-        int | None, typer.Option(min=0, max=2, help="Level of the feature transaction.version.")
+        int | None,
+        typer.Option(
+            min=0,
+            max=2,
+            help="Level of the feature transaction.version; by default 2, and 0 for a --release below 4.0.",
+        ),
     ] = None,
     no_verification: Annotated[
-        bool, typer.Option("--no-verification", help="Accept transactional records outside of a transaction: it hangs.")
+        bool, typer.Option("--no-verification", help="Accept records of a transaction that has ended: it hangs then.")
     ] = False,
     max_log_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Of each partition; older batches are dropped.")

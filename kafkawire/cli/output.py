@@ -36,11 +36,24 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
+class PrintedFormat(StrEnum):
+    """How rows are printed where no `-o` names a file: `Format` without parquet."""
+
+    table = "table"
+    json = "json"
+    jsonl = "jsonl"
+    csv = "csv"
+
+
 FormatOption = Annotated[
     Format | None,
     typer.Option(
         "--format", help="By default a table on a terminal and jsonl in a pipe or file; parquet needs -o FILE."
     ),
+]
+PrintedFormatOption = Annotated[
+    PrintedFormat | None,
+    typer.Option("--format", help="By default a table on a terminal and jsonl in a pipe or file."),
 ]
 OutputOption = Annotated[
     str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE; its suffix may name the format.")

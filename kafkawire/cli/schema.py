@@ -68,7 +68,9 @@ def register(app: typer.Typer) -> None:
     group.command("check")(check)
     group.command("fmt", short_help="Write schema files in the canonical form.")(schema_fmt.fmt)
     group.command("diff", short_help="Compare two sets of schemas: would old readers survive?")(schema_diff.diff)
-    group.command("emit", short_help="Make a Wireshark plugin, Kaitai Struct files or JSON Schemas.")(schema_emit.emit)
+    group.command("emit", short_help="Make a Wireshark plugin, Kaitai Struct files, JSON Schemas, docs.")(
+        schema_emit.emit
+    )
     app.add_typer(group, name="schema", short_help="Show and compare message schemas; make codecs of your own.")
 
 
@@ -82,10 +84,12 @@ def schema(context: typer.Context) -> None:
 
 def list_messages(
     family: Annotated[
-        str | None, typer.Option("--family", help="rpc, group, transaction, share, metadata, ...")
+        str | None, typer.Option("--family", help="Only this family: rpc, group, transaction, share, metadata, ...")
     ] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="request, response, coordinator-key, ...")] = None,
-    api_key: Annotated[int | None, typer.Option("--api-key", help="The number that names the message.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", help="Only this kind: request, response, coordinator-key, ...")
+    ] = None,
+    api_key: Annotated[int | None, typer.Option("--api-key", help="Only messages with this api key.")] = None,
     namespace: Namespace = "kafka",
     format: output.FormatOption = None,
     to: output.OutputOption = None,

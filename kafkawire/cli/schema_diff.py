@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 VIEW = View(
     columns=("message", "change", "versions", "field", "old", "new", "compatible", "why"),
-    primary=("message", "change", "field", "why"),
-    minor=("versions", "compatible"),
+    primary=("message", "change", "field", "compatible", "why"),
+    minor=("versions",),
     prose=("why",),
 )
 _SIDE = "A folder of schemas, a jar of Kafka's, or a namespace: kafka, kip-664-draft, ..."

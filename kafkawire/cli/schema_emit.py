@@ -48,7 +48,7 @@ def emit(
         ),
     ] = None,
 ) -> None:
-    """Make something else than codecs of the schemas.
+    """Write the layouts in another form: a Wireshark plugin, Kaitai Struct files, JSON Schemas, a reference.
 
     wireshark: a plugin of one file that shows every message. It belongs into Wireshark's folder of personal Lua plugins
     (Help > About Wireshark > Folders); tshark takes it with -X lua_script:FILE, too.

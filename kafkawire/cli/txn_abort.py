@@ -24,7 +24,7 @@ from kafkawire.cli.txn_ending import (
     YesOption,
     ask_leave,
     check_consent,
-    check_words,
+    check_reason,
     show_call,
 )
 from kafkawire.cli.txn_options import (
@@ -110,7 +110,10 @@ def abort(
         str | None, typer.Option("--transactional-id", hidden=True, is_eager=True, callback=_see_force_terminate)
     ] = None,
     all_hanging: Annotated[
-        bool, typer.Option("--all-hanging", help="All that hang there, one by one, up to the first surprise.")
+        bool,
+        typer.Option(
+            "--all-hanging", help="Abort all that hang in the topics, one by one, up to the first unexpected result."
+        ),
     ] = False,
     force: Annotated[
         str | None,
@@ -123,7 +126,7 @@ def abort(
     confirm_after: ConfirmOption = 1.0,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
-    format: output.FormatOption = None,
+    format: output.PrintedFormatOption = None,
 ) -> None:
     """Abort a hanging transaction: prove that it hangs, write its ABORT marker, and see that readers move on.
 
@@ -141,7 +144,7 @@ def abort(
     named = _named(topic, partition, start_offset, producer_id, producer_epoch, coordinator_epoch, all_hanging)
     if all_hanging and force is not None:
         raise typer.BadParameter("--force is for one transaction, not for --all-hanging", param_hint="--force")
-    check_words(force, format)
+    check_reason(force)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(
         bootstrap,
@@ -164,12 +167,13 @@ def abort(
     }
     log = None if dry_run else AuditLog(audit_log, "abort", bootstrap, command_config, force, asked)
     try:
-        human = findings.chosen_format(format) is Format.table
+        chosen = findings.chosen_format(format)
+        human = chosen is Format.table
         job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
         if named is None:
-            _abort_all(job, format)
+            _abort_all(job, chosen)
         else:
-            _print([named], job, format)
+            _print([named], job, chosen)
     finally:
         if log is not None:
             log.close()
@@ -213,7 +217,7 @@ def _named(
 # One, and all --------------------------------------------------------------------------------------------------------
 
 
-def _abort_all(job: EndingJob, format: Format | None) -> None:
+def _abort_all(job: EndingJob, format: Format) -> None:
     """Ends as find-hanging does with the remaining findings."""
     from kafkawire.transactions.abort_rules import all_hanging
 
@@ -228,7 +232,7 @@ def _abort_all(job: EndingJob, format: Format | None) -> None:
     findings.end(replace(audit, findings=tuple(finding for finding in audit.findings if finding not in hanging)))
 
 
-def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, format: Format | None) -> None:
+def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, format: Format) -> None:
     """Aborts one by one, printing each; raises the first failure."""
     failed: list[KafkaWireError] = []
     ended: list[Abort] = []

@@ -71,7 +71,7 @@ def doctor(
     ] = 1440,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
-    format: output.FormatOption = None,
+    format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:

@@ -11,7 +11,6 @@ import typer
 
 from kafkawire.cli.findings import say
 from kafkawire.cli.formatting import json_bytes, printable
-from kafkawire.cli.output import Format
 from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
@@ -76,9 +75,7 @@ def show_call(call: PreparedRequest) -> None:
     say(f"  in hex {call.hex}")
 
 
-def check_words(force: str | None, format: Format | None) -> None:
-    """Usage errors, before anything is done: `--force` without a reason, a format that needs a file."""
-    if format is Format.parquet:
-        raise typer.BadParameter("what is done is printed, and parquet needs a file", param_hint="--format")
+def check_reason(force: str | None) -> None:
+    """A usage error, before anything is done, where `--force` has no reason."""
     if force is not None and not force.strip():
         raise typer.BadParameter("give a reason: it is recorded", param_hint="--force")

@@ -111,29 +111,35 @@ def find_hanging(
     ] = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="GROUP", help="Where this group has offsets or members get partitions."),
+        typer.Option(
+            "--group",
+            metavar="GROUP",
+            help="Only partitions where this group has committed offsets, or that its members are assigned.",
+        ),
     ] = None,
     broker_id: Annotated[
         int | None, typer.Option("--broker-id", metavar="ID", help="Only partitions with a replica there.")
     ] = None,
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
-    all_: Annotated[bool, typer.Option("--all", help="Those too that are live, or too young to be judged.")] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Also print transactions that are live, or too young to be judged.")
+    ] = False,
     show_records: ShowRecordsOption = 0,
     fetch_bytes: FetchBytesOption = 8 << 20,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
-    format: output.FormatOption = None,
+    format: output.PrintedFormatOption = None,
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
     """Find hanging transactions on a cluster, prove that they hang, and suggest what to do about each.
 
-    Exit code 3: a hanging or stuck one was found; 4: none was found, but not everything could be read or judged; 5: one
+    Exit code 3: a transaction hangs or is stuck; 4: none was found, but not everything could be read or judged; 5: one
     was found, and not everything could be read or judged.
 
-    To say what a hanging or stuck one holds back, the offsets of groups, the sizes and settings of its partition, and
-    at most --fetch-bytes of its log are read.
+    To state what a hanging or stuck transaction holds back, the offsets of groups, the sizes and settings of its
+    partition, and at most --fetch-bytes of its log are read.
 
     \b
     The whole cluster, and only what holds up a consumer group:

@@ -21,7 +21,7 @@ from kafkawire.cli.txn_ending import (
     YesOption,
     ask_leave,
     check_consent,
-    check_words,
+    check_reason,
     show_call,
 )
 from kafkawire.cli.txn_options import (
@@ -76,7 +76,9 @@ def force_terminate(
     ],
     force: Annotated[
         str | None,
-        typer.Option(metavar="REASON", help="End one of two-phase commit, too; the reason is recorded."),
+        typer.Option(
+            metavar="REASON", help="Also end a transaction of two-phase commit (KIP-939); the reason is recorded."
+        ),
     ] = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -85,7 +87,7 @@ def force_terminate(
     confirm_after: ConfirmOption = 1.0,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
-    format: output.FormatOption = None,
+    format: output.PrintedFormatOption = None,
 ) -> None:
     """End the transaction of a transactional id: its coordinator aborts it, and its producer is fenced.
 
@@ -101,7 +103,7 @@ def force_terminate(
     from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
     from kafkawire.transactions.abort_rules import Refused
 
-    check_words(force, format)
+    check_reason(force)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
 
@@ -113,7 +115,8 @@ def force_terminate(
             audit_log, "force-terminate", bootstrap, command_config, force, {"transactional_id": transactional_id}
         )
     )
-    human = findings.chosen_format(format) is Format.table
+    chosen = findings.chosen_format(format)
+    human = chosen is Format.table
     job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
     found: TransactionDescription | None = None
     try:
@@ -145,7 +148,7 @@ def force_terminate(
             say("")
             findings.explain_one(finding)
     else:
-        output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=format)
+        output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=chosen)
     if problem is not None:
         raise NotDone(f"transactional id {transactional_id}: {outcome}: {problem}")
     if left is not None:

@@ -35,7 +35,7 @@ TimeoutOption = Annotated[
         min=0.001,
         max=86_400,
         metavar="SECONDS",
-        help="For each call, by default as configured, or 60.",
+        help="Limit of each call; by default default.api.timeout.ms of --command-config, or else 60.",
     ),
 ]
 TopicOption = Annotated[list[str] | None, typer.Option("--topic", metavar="NAME", help="Only this topic; repeatable.")]
@@ -56,7 +56,7 @@ ConfirmOption = Annotated[
         min=0,
         max=3600,
         metavar="SECONDS",
-        help="Before a suspect is read again; longer where a broker is missing.",
+        help="Wait before a suspect is read again; longer where a broker is missing.",
     ),
 ]
 

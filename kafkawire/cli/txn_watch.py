@@ -74,13 +74,13 @@ def watch(
 
     A line reports a transaction that appeared, changed its verdict or is gone, a partition or broker that can no longer
     be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143); SIGHUP reads --command-config
-    and --web-config again where there is no terminal. With --once: exit code 3 where one hangs or is stuck, 4 where not
-    everything could be read or judged, 5 where both hold, 1 where nothing could.
+    and --web-config again where there is no terminal. With --once: exit code 3 where a transaction hangs or is stuck, 4
+    where not everything could be read or judged, 5 where both hold, 1 where nothing could be read.
 
     A poll requests the producers of each broker's partitions (500 in a request) and, while transactions are open, their
-    offsets and the transactions that the broker coordinates. What a hanging or stuck one holds back is measured once:
-    offsets of groups, size and settings of its partition, at most --fetch-bytes of its log. Each broker has one
-    connection, which is kept.
+    offsets and the transactions that the broker coordinates. What a hanging or stuck transaction holds back is
+    measured once: offsets of groups, size and settings of its partition, at most --fetch-bytes of its log. Each broker
+    has one connection, which is kept.
 
     \b
     Metrics at http://127.0.0.1:9308/metrics, or in a file, from cron:

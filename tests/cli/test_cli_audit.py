@@ -187,7 +187,9 @@ def test_table_is_followed_by_the_suggested_action(run: Run, logs: LogDirectory)
     ]  # fmt: skip
     assert rest.startswith("Ages as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in ")
     checked = rest.splitlines()[1]
-    assert checked == "Checked: 25 rules of transactions. Violated: transaction_unknown_to_coordinator (1)."
+    assert (
+        checked == "Checked: 25 rules of transactions. Violated: transaction_unknown_to_coordinator (1, listed above)."
+    )
     assert "\norders-0, offset 2: hanging, transaction_ended\n  - " in rest
     assert rest.splitlines()[-1] == (
         "  => kafkawire txn abort --bootstrap-server HOST:PORT --topic orders --partition 0 --start-offset 2"

@@ -40,6 +40,19 @@ def test_help_examples_are_valid_commands(run: Run, words: tuple[str, ...]) -> N
         parse(example)
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_parquet_is_offered_where_a_file_can_be_named(run: Run, words: tuple[str, ...]) -> None:
+    options = run(*words, "--help").text.partition("\nOptions:\n")[2]
+    assert ("|parquet" in options) == ("--output" in options and "--format" in options)
+
+
+def test_a_frame_needs_no_name(run: Run) -> None:
+    assert run("decode", "--help").text.startswith("Usage: kafkawire decode [OPTIONS] [NAME] [HEX|FILE|-]")
+    missing = run("decode", "--frame")
+    assert (missing.code, missing.err.count("\n")) == (2, 1)
+    assert "give a message's NAME" in missing.err
+
+
 @pytest.mark.parametrize("group", ["", "txn", "schema"])
 def test_summary_of_a_command_is_a_sentence(run: Run, group: str) -> None:
     lines = run(*group.split(), "--help").text.partition("\nCommands:\n")[2].splitlines()

@@ -44,6 +44,12 @@ def test_prints_changes_in_every_format(run: Run, sides: tuple[Path, Path]) -> N
     assert list(rows[0]) == ["message", "change", "versions", "field", "old", "new", "compatible", "why"]
 
 
+def test_a_narrow_table_shows_which_changes_are_compatible(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run("schema", "diff", "kafka", "kip-664-draft", "--format", "table").text
+    assert "compatible" in shown.splitlines()[0]
+
+
 def test_incompatible_prints_incompatible_changes_alone(run: Run, sides: tuple[Path, Path]) -> None:
     rows = [json.loads(line) for line in run("schema", "diff", *sides, "--all", "--incompatible").out.splitlines()]
     assert [(row["message"], row["change"]) for row in rows] == [("A", "nullable"), ("Gone", "message removed")]

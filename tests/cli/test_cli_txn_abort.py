@@ -45,7 +45,7 @@ NOWHERE = "127.0.0.1:1"
          "--producer-epoch: "),
         (["--topic", "t", "--partition", 0, "--start-offset", 1, "--commit"], "No such option"),
         (["--transactional-id", "my orders"], "force-terminate --transactional-id 'my orders'"),
-        (["--topic", "t", "--partition", 0, "--start-offset", 1, "--format", "parquet"], "parquet needs a file"),
+        (["--topic", "t", "--partition", 0, "--start-offset", 1, "--format", "parquet"], "--format: 'parquet' is"),
     ],
 )  # fmt: skip
 def test_abort_refuses_options_that_name_no_transaction(run: Run, arguments: list[object], text: str) -> None:
