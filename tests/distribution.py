@@ -57,13 +57,16 @@ SHARED = {
     ),
 }
 
-#: Files whose tests take half a minute or more on one worker: they begin right after those.
+#: Files whose tests take half a minute or more on one worker, the longest first: they begin right after those.
 LONG = (
+    "tests/test_wheel.py",
     "tests/tools/test_bench.py",
     "tests/cli/test_cli_txn_lost_brokers.py",
     "tests/client/test_client_three_brokers.py",
     "tests/properties/test_mutations.py",
     "tests/wire/test_columns.py",
+    "tests/cli/test_cli_hostile_names.py",
+    "tests/cli/test_cli_output_file.py",
 )
 
 #: Fixtures that start another program.
@@ -135,7 +138,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> No
             group = places[item.nodeid.partition("::")[0]]
             if group in SHARED:
                 return shared.index(group)
-            return len(shared) + (0 if group in LONG else 1 if item.path in slow_files else 2)
+            if group in LONG:
+                return len(shared) + LONG.index(group)
+            return len(shared) + len(LONG) + (item.path not in slow_files)
 
         items.sort(key=place)
 

@@ -33,6 +33,7 @@ WAITING = """
 import sys
 from kafkawire.cli import main
 from kafkawire.spark import replica_parts
+from kafkawire.spark.session import QUICK_START
 
 begun = sys.argv[1]
 
@@ -42,7 +43,8 @@ def waiting(*arguments):
     time.sleep(600)
 
 replica_parts._cells = waiting
-sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--master", "local[1]"]))
+quick = [word for name, value in QUICK_START.items() for word in ("--conf", f"{name}={value}")]
+sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--master", "local[1]", *quick]))
 """
 
 

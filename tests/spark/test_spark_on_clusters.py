@@ -328,8 +328,11 @@ def test_workers_run_the_environment_that_is_submitted(cluster: Cluster, tmp_pat
         pytest.skip("the native engine is not built")
     import pyspark
 
+    from kafkawire.spark.session import QUICK_START
+
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = {
+        **QUICK_START,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
