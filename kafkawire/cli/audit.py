@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from enum import StrEnum
@@ -27,10 +26,9 @@ from kafkawire.cli.findings import (
     print_none_found,
     say,
 )
-from kafkawire.cli.formatting import printable
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
-from kafkawire.cli.progress import progress, tasks, total_size
+from kafkawire.cli.progress import progress, spark_tasks, total_size
 from kafkawire.cli.table import View, Views
 from kafkawire.cli.txn_options import ConfigOption, ConfirmOption, ShowRecordsOption, TimeoutOption, TopicOption
 
@@ -126,7 +124,10 @@ def audit(
         int, typer.Option(min=1, metavar="N", help="On a cluster: bytes a second of logs at most.")
     ] = 10_000_000,
     parallel: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="On a cluster: partitions that are read side by side.")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", help="On a cluster: partitions that are read side by side; on Spark: tasks."
+        ),
     ] = 4,
     resume: Annotated[
         str | None,
@@ -242,6 +243,8 @@ def audit(
       kafkawire audit s3://logs/fleet --engine spark --master spark://spark:7077
     A cluster, without its disks:
       kafkawire audit --bootstrap-server 127.0.0.1:9092 --since 0 --resume audit.journal
+    A large cluster, whose logs Spark tasks fetch:
+      kafkawire audit --bootstrap-server kafka:9092 --engine spark --throttle 200000000 --parallel 16
     """
     from kafkawire.transactions import Settings
 
@@ -254,9 +257,13 @@ def audit(
     for option, given in live.items():
         if given and bootstrap is None:
             raise typer.BadParameter(f"{option} needs --bootstrap-server")
-    if bootstrap is not None and (engine is not AuditEngine.local or jobs is not None):
-        raise typer.BadParameter("--engine spark and --jobs need log directories: a cluster is read by this process")
+    if bootstrap is not None and jobs is not None:
+        raise typer.BadParameter("--jobs needs log directories: --parallel sets how many partitions are read at a time")
+    if resume and engine is not AuditEngine.local:
+        raise typer.BadParameter("--resume needs --engine local: Spark's tasks keep no file")
     saved = {"--save": save, "--save-as-table": save_as_table}
+    if bootstrap is not None and any(saved.values()):
+        raise typer.BadParameter("--save and --save-as-table need log directories")
     if save and save_as_table:
         raise typer.BadParameter("--save and --save-as-table do not go together")
     if save_format and not (save or save_as_table):
@@ -280,16 +287,17 @@ def audit(
         show_records=show_records,
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
-        if engine is AuditEngine.spark:
-            output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
-            result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
-        elif bootstrap is not None:
+        if bootstrap is not None:
             from kafkawire.cli.audit_cluster import audit_cluster
 
             topics, load = tuple(topic) if topic else None, (throttle, parallel)
+            on_spark = (master, spark_conf) if engine is AuditEngine.spark else None
             result = audit_cluster(
-                bootstrap, command_config, settings, timeout, confirm_after, topics, since, load, resume
+                bootstrap, command_config, settings, timeout, confirm_after, topics, since, load, resume, on_spark
             )
+        elif engine is AuditEngine.spark:
+            output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
+            result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
         else:
             result = _local(paths, settings, jobs or _cores(), tier_key or ())
         if bootstrap is None and not result.read.partitions:
@@ -352,14 +360,9 @@ def _spark(
 ) -> rows.Audit:
     from kafkawire.spark import TableOutput, audit
 
-    with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
-        warnings.simplefilter("always", RuntimeWarning)
-        try:
-            save = None if tables is None else TableOutput(*tables)
-            return audit(paths, settings, master=master, conf=conf, progress=progress, save=save, tier_keys=tier_keys)
-        finally:
-            for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
-                typer.echo(f"warning: {printable(text)}", err=True)
+    save = None if tables is None else TableOutput(*tables)
+    with spark_tasks() as progress:
+        return audit(paths, settings, master=master, conf=conf, progress=progress, save=save, tier_keys=tier_keys)
 
 
 # Answers -------------------------------------------------------------------------------------------------------------

@@ -1,15 +1,19 @@
-"""`kafkawire audit --bootstrap-server`: the audit of a live cluster over the wire."""
+"""`kafkawire audit --bootstrap-server`: the audit of a live cluster over the wire, in this process or on Spark."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import typer
 
 from kafkawire import rows
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.txn_options import with_admin
+from kafkawire.cli.progress import spark_tasks
+from kafkawire.cli.txn_options import client_properties, with_admin
 from kafkawire.cli.wait_reports import Counting
 from kafkawire.client import Admin, Search
-from kafkawire.client.diagnosis.log_reading import Load
+from kafkawire.client.diagnosis.log_reading import Load, Reader, ReadWith
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.search import FETCH_BYTES
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
@@ -26,6 +30,7 @@ def audit_cluster(
     since_ms: int | None,
     load: tuple[int, int],
     journal: str | None,
+    on_spark: tuple[str | None, dict[str, str]] | None = None,
 ) -> rows.Audit:
     """The audit; what is read is announced on standard error, before it is.
 
@@ -34,6 +39,7 @@ def audit_cluster(
         settings: as of the audit of copied logs.
         since_ms: from when on logs are read; None: from the oldest open transactions.
         load: bytes a second, and partitions side by side. `journal`: path of a file to continue from.
+        on_spark: Spark's master and settings, where its tasks read the logs.
     """
     wanted = WireAudit(
         search=Search(
@@ -53,14 +59,32 @@ def audit_cluster(
         load=Load(*load),
         journal=journal,
     )
-    counting = Counting("byte")
+    counting = Counting("byte") if on_spark is None else None
 
     def announce(plan: ReadingPlan) -> None:
-        counting.total = plan.size or 0
+        if counting is not None:
+            counting.total = plan.size or 0
         typer.echo(f"note: {printable(str(plan))}", err=True)
 
-    async def ask(admin: Admin) -> rows.Audit:
-        advance = lambda size: counting.advance(size, counting.total)  # noqa: E731
-        return await audit(admin.cluster, wanted, announce=announce, progress=advance)
+    def advance(size: int) -> None:
+        if counting is not None:
+            counting.advance(size, counting.total)
 
-    return with_admin(bootstrap, command_config, timeout, ask, counting)
+    with nullcontext() if on_spark is None else _reader(bootstrap, command_config, timeout, *on_spark) as reader:
+
+        async def ask(admin: Admin) -> rows.Audit:
+            return await audit(admin.cluster, wanted, announce=announce, progress=advance, reader=reader)
+
+        return with_admin(bootstrap, command_config, timeout, ask, counting)
+
+
+@contextmanager
+def _reader(
+    bootstrap: str, command_config: str | None, timeout: float | None, master: str | None, conf: dict[str, str]
+) -> Iterator[Callable[[ReadWith], Reader]]:
+    from kafkawire.spark import session_on
+    from kafkawire.spark.wire_audit import reader_on
+
+    properties = client_properties(command_config, timeout)
+    with spark_tasks() as progress, session_on(master, conf=conf) as session:
+        yield reader_on(session, bootstrap, properties, progress)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
+
+import typer
+
+from kafkawire.cli.formatting import printable
 
 Advance = Callable[[int], None]
 
@@ -57,6 +62,18 @@ def tasks(*, shown: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     with _bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         task = bar.add_task("Spark starts", total=None)
         yield lambda description, done, total: bar.update(task, description=description, completed=done, total=total)
+
+
+@contextmanager
+def spark_tasks() -> Iterator[Callable[[str, int, int], None] | None]:
+    """As `tasks`, on a terminal. Warnings about workers are printed at the end."""
+    with warnings.catch_warnings(record=True) as caught, tasks(shown=sys.stderr.isatty()) as progress:
+        warnings.simplefilter("always", RuntimeWarning)
+        try:
+            yield progress
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in caught if one.category is RuntimeWarning):
+                typer.echo(f"warning: {printable(text)}", err=True)
 
 
 def _bar(*columns: Any) -> Any:

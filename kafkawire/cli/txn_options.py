@@ -115,12 +115,10 @@ def with_admin(
         reload: called at SIGHUP, where that is to be no end. If it returns True, the client is closed, and `action` is
             cancelled and called again with one of the properties that the file has then.
     """
-    from kafkawire.client import Admin, read_properties
+    from kafkawire.client import Admin
 
     async def run() -> T:
-        properties = read_properties(command_config) if command_config is not None else {}
-        if timeout is not None:
-            properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
+        properties = client_properties(command_config, timeout)
         with _ended_by_signals(reload):
             async with Admin.connect(bootstrap, properties) as admin:
                 for sentence in admin.cluster.config.unapplied:
@@ -133,6 +131,16 @@ def with_admin(
             return asyncio.run(run())
         except _ReloadSignal:
             pass
+
+
+def client_properties(command_config: str | None, timeout: float | None) -> dict[str, str]:
+    """The client properties of a file, and the seconds for each call in them."""
+    from kafkawire.client import read_properties
+
+    properties = read_properties(command_config) if command_config is not None else {}
+    if timeout is not None:
+        properties["default.api.timeout.ms"] = str(max(1, round(timeout * 1000)))
+    return properties
 
 
 class _ReloadSignal(Exception):

@@ -26,7 +26,7 @@ from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept
-from kafkawire.spark.outcome_judge import JudgedWith, judged, judgements
+from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
 from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
 from kafkawire.spark.session import QUICK_START, session_on
@@ -34,7 +34,6 @@ from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach
 from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
-from kafkawire.transactions.checks.cross_partition import decided_until, handed_out_until
 from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.part_scan import PART_BYTES
@@ -186,13 +185,7 @@ class _AuditJob(NamedTuple):
     ) -> list[Placed]:
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
-        using = {}
-        for cluster in clusters:
-            number = 0 if len(clusters) == 1 else ids[cluster.cluster_id]
-            default, by_place = decided_until(cluster)
-            known = {place: (number_, time) for number_, (place, time) in enumerate(by_place.items())}
-            partitions = cluster.resolved.transaction_state_partitions
-            using[number] = JudgedWith(cluster.context, default, known, partitions, handed_out_until(cluster))
+        using = {0 if len(clusters) == 1 else ids[cluster.cluster_id]: judged_with(cluster) for cluster in clusters}
         judging = judged(read, chosen, using, count, opens=opens, whole=self.save is not None)
         return list(judgements(tables.keep(judging)))
 

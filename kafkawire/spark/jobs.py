@@ -30,6 +30,10 @@ _CAUSES = [
     (re.compile(pattern), advice)
     for pattern, advice in (
         (
+            r"[Cc]heckpoint block \S+ not found",
+            "an executor was lost, and with it what it had read of the cluster: run the audit again",
+        ),
+        (
             r"maxResultSize",
             "the results are larger than the driver takes: raise spark.driver.maxResultSize and spark.driver.memory",
         ),
@@ -79,6 +83,14 @@ def job(spark: SparkSession, description: str, progress: Progress | None = None)
         if _interrupted(error):
             raise KeyboardInterrupt from None
         raise SparkError(f"the Spark job failed: {cause(error)}") from error
+
+
+def cancel(spark: SparkSession) -> None:
+    """End the jobs that run in a `job` of another thread."""
+    if hasattr(spark, "_jsparkSession"):
+        spark.sparkContext.cancelJobGroup(_GROUP)
+    else:  # Spark Connect
+        spark.interruptTag(_GROUP)
 
 
 @contextmanager

@@ -27,9 +27,10 @@ from kafkawire.spark.outcome_rows import (
 from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
-from kafkawire.transactions.checks.cross_partition import judge_home, judge_owner
+from kafkawire.transactions.checks.cross_partition import decided_until, handed_out_until, judge_home, judge_owner
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
+from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.copied_case import CaseContext
 from kafkawire.transactions.decisions import Decision
@@ -67,6 +68,14 @@ class JudgedWith(NamedTuple):
     by_place: dict[Place, tuple[int, int | None]]
     partitions: rows.Setting
     handed_out: tuple[int, int] | None = None
+
+
+def judged_with(cluster: ClusterFacts) -> JudgedWith:
+    """Of a cluster, whose ended transactions, decisions and uses of producer ids are with the workers."""
+    default, by_place = decided_until(cluster)
+    known = {place: (number, time) for number, (place, time) in enumerate(by_place.items())}
+    partitions = cluster.resolved.transaction_state_partitions
+    return JudgedWith(cluster.context, default, known, partitions, handed_out_until(cluster))
 
 
 def judged(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -38,7 +38,7 @@ from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.local_audit import to_read
-from kafkawire.transactions.part_summary import PartSummary, decode, encode
+from kafkawire.transactions.part_summary import decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.summary_processes import PartTask
@@ -239,13 +239,8 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
             partition = replica_at(first)
             cluster, settings = roots[partition.broker.root]
             merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
-            ended, numbers = 0, count()
-            for segment, summary in _summaries(chain([first], of_replica)):
-                merging.take(segment, summary)
-                ended += len(merging.endings)
-                yield from ending_rows(cluster, merging.endings.place, merging.endings.drain())
-                yield from decision_rows(cluster, merging.endings.place, merging.decided(), numbers)
-            yield from decision_rows(cluster, merging.endings.place, merging.decided(last=True), numbers)
+            parts = chain([first], of_replica)  # noqa: B031 (once, behind the first)
+            _, ended = yield from drained(cluster, _taken(merging, parts))
             facts = merging.facts()
             if whole:
                 yield from rows_of(
@@ -254,7 +249,7 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
                 )
                 facts = replace(facts, answers=tuple(map(capped, facts.answers)))
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            yield _to_driver(_of_driver(facts, ended))
+            yield to_driver(_of_driver(facts, ended))
             yield from id_rows(cluster, facts)
             yield from case_rows(cluster, facts)
             yield from rows_of(damage_cells(_damage(facts)))
@@ -262,16 +257,34 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
             if whole:
                 yield from open_rows(cluster, merging.open_in_log())
         for answers in sums.values():
-            yield _to_driver(list(short(answers)))
+            yield to_driver(list(short(answers)))
 
     ordered = found.repartition(tasks, "real").sortWithinPartitions("sort", "segment", "number", "cell")
     return by_task(ordered, merge, SPARK_SCHEMA)
 
 
-def _summaries(of_replica: Iterable[dict[str, Any]]) -> Iterator[tuple[int, PartSummary]]:
-    """The summaries of a replica's parts, put together from their cells, each with the index of its segment."""
+def _taken(merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]]) -> Iterator[ReplicaMerge]:
+    """The state of a replica after each of its parts, whose summaries are put together from their cells."""
     for (segment, _), cells in groupby(of_replica, key=lambda row: (row["segment"], row["number"])):
-        yield segment, decode(b"".join(cell["summary"] for cell in cells))
+        merging.take(segment, decode(b"".join(cell["summary"] for cell in cells)))
+        yield merging
+
+
+def drained(cluster: int, merges: Iterable[ReplicaMerge]) -> Generator[pa.RecordBatch, None, tuple[ReplicaMerge, int]]:
+    """The rows of a replica's ended transactions and decisions, which are taken out. Returns its last state, and how
+    many transactions have ended.
+
+    Args:
+        merges: the state of the replica after each part, at least once.
+    """
+    ended, numbers = 0, count()
+    for merging in merges:
+        place = merging.endings.place
+        ended += len(merging.endings)
+        yield from ending_rows(cluster, place, merging.endings.drain())
+        yield from decision_rows(cluster, place, merging.decided(), numbers)
+    yield from decision_rows(cluster, place, merging.decided(last=True), numbers)
+    return merging, ended
 
 
 def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
@@ -297,7 +310,8 @@ def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
     return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))
 
 
-def _to_driver(value: Any) -> pa.RecordBatch:
+def to_driver(value: Any) -> pa.RecordBatch:
+    """A row with a value for the driver."""
     return next(rows_of([{"kind": TO_DRIVER, "payload": pickle.dumps(value)}]))
 
 

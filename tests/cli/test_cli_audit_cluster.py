@@ -47,7 +47,9 @@ def test_an_empty_cluster_is_clear(run: Run) -> None:
         (("logs", "--resume", "file"), "--resume needs --bootstrap-server"),
         (("logs", "--topic", "orders"), "--topic needs --bootstrap-server"),
         (("logs", "--command-config", "f"), "--command-config needs --bootstrap-server"),
-        (("--bootstrap-server", "h:1", "--engine", "spark"), "--engine spark and --jobs need log directories"),
+        (("--bootstrap-server", "h:1", "--jobs", "2"), "--jobs needs log directories"),
+        (("--bootstrap-server", "h:1", "--engine", "spark", "--resume", "file"), "--resume needs --engine local"),
+        (("--bootstrap-server", "h:1", "--engine", "spark", "--save", "lake"), "--save and --save-as-table need log"),
         (("--bootstrap-server", "h:1", "--since", "17"), "of seconds, multiply by 1000"),
     ],
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -21,6 +22,8 @@ from kafkawire.client.errors import OFFSET_OUT_OF_RANGE, BrokerError, ClientErro
 from kafkawire.client.results import Offsets, ProducerState, TopicPartition
 from kafkawire.client.rpc.fetch_batches import fetch
 from kafkawire.client.rpc.partition_offsets import list_offsets
+from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
@@ -62,6 +65,36 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
         return self.offsets.high_watermark
 
 
+class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
+    """What stretches are read with.
+
+    Attributes:
+        address: of the cluster, as findings and damage name it.
+        producer_expiration_ms, id_expiration_ms: settings, as of `Replica`.
+    """
+
+    address: str
+    load: Load = Load()
+    producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS
+    id_expiration_ms: int | None = None
+
+
+class Reader(Protocol):
+    """Reads stretches, in this process or elsewhere.
+
+    Attributes:
+        errors: the partitions that were not read to the end, and why.
+    """
+
+    errors: dict[TopicPartition, ClientError]
+
+    async def read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
+        """The facts of each stretch, in order."""
+
+    async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
+        """The answers that rest on what `read` has left where it was read."""
+
+
 class Pace:
     """Spreads bytes over time: `took` returns when the next fetch may be sent."""
 
@@ -76,52 +109,47 @@ class Pace:
 
 
 class LogReader:
-    """Reads stretches.
+    """The reader of one process.
 
     Args:
-        address: of the cluster, as findings and damage name it.
-        producer_expiration_ms, id_expiration_ms: settings, as of `Replica`.
         progress: called with the number of bytes that were read since its last call.
-
-    Attributes:
-        errors: the partitions that were not read to the end, and why.
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        address: str,
-        load: Load,
-        journal: Journal,
-        *,
-        producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
-        id_expiration_ms: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        self, cluster: Cluster, using: ReadWith, journal: Journal, progress: Callable[[int], None] | None = None
     ) -> None:
         self.errors: dict[TopicPartition, ClientError] = {}
         self._cluster = cluster
-        self._address = address
-        self._piece = load.piece
-        self._pace = Pace(load.bytes_per_s)
-        self._side_by_side = asyncio.Semaphore(load.side_by_side)
+        self._using = using
+        self._piece = using.load.piece
+        self._pace = Pace(using.load.bytes_per_s)
+        self._side_by_side = asyncio.Semaphore(using.load.side_by_side)
         self._journal = journal
-        self._expirations = producer_expiration_ms, id_expiration_ms
         self._progress = progress or (lambda size: None)
 
-    async def read(self, stretches: Iterable[Stretch]) -> list[ReplicaFacts]:
-        """The facts of each stretch, in order."""
+    async def read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
         return list(await asyncio.gather(*map(self._one, stretches)))
+
+    async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
+        return []
 
     async def _one(self, stretch: Stretch) -> ReplicaFacts:
         async with self._side_by_side:
-            log = _Log(stretch, self._address, self._expirations)
-            offset = stretch.start
-            try:
-                while offset < stretch.end:
-                    offset = await self._next(log, offset)
-            except ClientError as error:
-                self.errors[stretch.place] = error
-            return log.merge.facts()
+            async for merge in self.merges(stretch):
+                last = merge
+            return last.facts()
+
+    async def merges(self, stretch: Stretch) -> AsyncGenerator[ReplicaMerge, None]:
+        """The state of a stretch after each piece, and once at the end. An error ends it, and is in `errors`."""
+        log = _Log(stretch, self._using)
+        offset = stretch.start
+        try:
+            while offset < stretch.end:
+                offset = await self._next(log, offset)
+                yield log.merge
+        except ClientError as error:
+            self.errors[stretch.place] = error
+        yield log.merge
 
     async def _next(self, log: _Log, offset: int) -> int:
         """Reads the piece at an offset. Returns the offset behind it."""
@@ -144,7 +172,11 @@ class LogReader:
         piece = log.partition.log.piece
         piece.follow(whole)
         summary = await asyncio.to_thread(
-            summarize_range, log.partition.log, piece.start, piece.end, expiration_ms=self._expirations[0]
+            summarize_range,
+            log.partition.log,
+            piece.start,
+            piece.end,
+            expiration_ms=self._using.producer_expiration_ms,
         )
         again = log.merge.read_again
         log.merge.take(0, summary)  # where it does not fit, it reads the piece again
@@ -194,19 +226,22 @@ class _Log:
         journaled: pieces of an earlier reading may be taken.
     """
 
-    def __init__(self, stretch: Stretch, address: str, expirations: tuple[int, int | None]) -> None:
+    def __init__(self, stretch: Stretch, using: ReadWith) -> None:
         self.stretch = stretch
         self.journaled = True
-        self._address = address
-        self._expirations = expirations
+        self._using = using
         self._begin(stretch.start)
 
     def _begin(self, first: int) -> None:
-        stretch = self.stretch
-        self.partition = FetchedPartition(self._address, stretch.place, first, stretch.offsets, stretch.producers)
-        producers, ids = self._expirations
+        stretch, using = self.stretch, self._using
+        self.partition = FetchedPartition(using.address, stretch.place, first, stretch.offsets, stretch.producers)
         self.merge = ReplicaMerge(
-            Replica(self.partition, producer_expiration_ms=producers, id_expiration_ms=ids, impacts=False)
+            Replica(
+                self.partition,
+                producer_expiration_ms=using.producer_expiration_ms,
+                id_expiration_ms=using.id_expiration_ms,
+                impacts=False,
+            )
         )
 
     def begin_at(self, base_offset: int | None) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.hanging_search import observe
-from kafkawire.client.diagnosis.log_reading import Load, LogReader, Stretch
+from kafkawire.client.diagnosis.log_reading import Load, LogReader, Reader, ReadWith, Stretch
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
 from kafkawire.client.diagnosis.search import Search
@@ -32,7 +32,7 @@ from kafkawire.transactions.answers import (
     Placed,
 )
 from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.cluster_facts import Facts
+from kafkawire.transactions.cluster_facts import ClusterFacts, Facts
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, ClusterMetadata, Place
 from kafkawire.transactions.replica_facts import ReplicaFacts
 from kafkawire.transactions.settings import Settings, resolve
@@ -71,12 +71,14 @@ async def audit(
     *,
     announce: Callable[[ReadingPlan], None] = lambda plan: None,
     progress: Callable[[int], None] | None = None,
+    reader: Callable[[ReadWith], Reader] | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction of a live cluster, and check its logs against the rules (`CHECKS`).
 
     Args:
         announce: called with what will be read, before the first byte of a log is fetched.
         progress: called with the number of bytes that were read since its last call.
+        reader: makes what reads the logs in place of this process; it keeps no journal, and reports no progress.
 
     Raises:
         ClientError: nothing could be read, or the journal is of another reading.
@@ -94,20 +96,18 @@ async def audit(
             journal,
         )
         announce(plan)
-        reader = LogReader(
-            cluster,
-            address,
-            wanted.load,
-            journal,
+        using = ReadWith(
+            address=address,
+            load=wanted.load,
             producer_expiration_ms=resolved.producer_id_expiration.value,
             id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,
-            progress=progress,
         )
+        logs = LogReader(cluster, using, journal, progress) if reader is None else reader(using)
         stretches = [*plan.data]
-        found = await reader.read(stretches)
+        found = await logs.read(stretches)
         stretches += await refreshed(cluster, plan.of_ids, search.timeout_s)
-        found += await reader.read(stretches[len(found) :])
-    errors = plan.errors | reader.errors
+        found += await logs.read(stretches[len(found) :])
+    errors = plan.errors | logs.errors
     if not plan.of_ids:
         hidden = await _hidden(cluster, search.timeout_s, any(replica.partition.transactional for replica in found))
         errors |= {TopicPartition(TRANSACTION_STATE, 0): hidden} if hidden is not None else {}
@@ -132,7 +132,9 @@ async def audit(
         answers=list(_answers(address, zip(stretches, found, strict=True), errors)),
     )
     judged = list(zip(observed.cases, observed.audit.findings, strict=True))
-    result = conclude(facts, replace(wanted.settings, as_of=observed.audit.as_of), judged=judged)
+    settings = replace(wanted.settings, as_of=observed.audit.as_of)
+    left = await logs.outcomes(ClusterFacts(facts, settings, cluster_id))
+    result = conclude(replace(facts, answers=[*facts.answers, *left]), settings, judged=judged)
     if not errors:
         journal.remove()
     return replace(

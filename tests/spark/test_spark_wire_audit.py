@@ -1,0 +1,166 @@
+"""The audit of a live cluster whose logs Spark tasks fetch: the result, and the load, of one process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from kafkawire import rows
+from kafkawire.cli import main
+from kafkawire.client import Admin, Offsets, Search, TopicPartition
+from kafkawire.client.diagnosis.log_reading import Load, Stretch
+from kafkawire.client.diagnosis.reading_plan import ReadingPlan
+from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
+from kafkawire.messages import FetchRequest, FetchResponse
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.spark.errors import SparkError
+from kafkawire.spark.wire_audit import audit_cluster, reader_on, shares
+from kafkawire.testing import MockBroker
+from tests.client.recorded import serving
+from tests.docs.guide import ROOT
+from tools.recordings.archive import unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LATER: int = json.loads((unpacked("hanging-transactions") / "truth.json").read_text("utf-8"))["later"]
+
+
+def in_one_process(broker: MockBroker, wanted: WireAudit) -> rows.Audit:
+    async def run() -> rows.Audit:
+        async with Admin.connect(broker.address) as admin:
+            return await audit(admin.cluster, wanted)
+
+    return asyncio.run(run())
+
+
+def fetched(broker: MockBroker) -> Counter[tuple[str, int, int]]:
+    """The partition and offset of each Fetch."""
+    return Counter(
+        (topic.topic, one.partition, one.fetch_offset)
+        for request in broker.requests
+        if isinstance(request.body, FetchRequest)
+        for topic in request.body.topics
+        for one in topic.partitions
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "since"), [("hanging-transactions", 0), ("three-nodes", None)])
+def test_equals_the_audit_of_one_process(spark: SparkSession, name: str, since: int | None) -> None:
+    path = ROOT / "examples" / "kafka-logs" / name if name == "three-nodes" else unpacked(name)
+    plans: list[ReadingPlan] = []
+    with serving(path) as broker:
+        wanted = WireAudit(search=Search(as_of=LATER, confirm_after_s=0, address="h:1"), since_ms=since)
+        expected = in_one_process(broker, wanted)
+        once = fetched(broker)
+        found = audit_cluster(broker.address, wanted, spark=spark, announce=plans.append)
+        assert fetched(broker) - once == once  # no offset twice
+    assert found == expected
+    assert found.read.complete
+    assert {one.verdict for one in found.findings} >= {"hanging", "not_hanging"}
+    assert {one.check for one in found.answers if one.held} > {"one_outcome", "id_in_its_partition", "marker_epoch"}
+    assert "4 side by side, at most 10.0 MB a second" in str(plans[0])
+
+
+@pytest.mark.spark
+def test_a_partition_that_may_not_be_fetched_is_a_gap(spark: SparkSession) -> None:
+    def denied(request: Any) -> FetchResponse:
+        (topic,) = request.topics
+        parts = tuple(
+            PartitionData(partition_index=one.partition, error_code=29, high_watermark=-1, records=b"")
+            for one in topic.partitions
+        )
+        return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=parts),))
+
+    broker = serving(unpacked("hanging-transactions"))
+    broker.on(FetchRequest, denied)
+    search = Search(as_of=LATER, confirm_after_s=0, address="h:1", topics=("late-batch",))
+    wanted = WireAudit(search=search, since_ms=0)
+    with broker:
+        found = audit_cluster(broker.address, wanted, spark=spark)
+        assert found == in_one_process(broker, wanted)
+    assert "late-batch" in {one.topic for one in found.unread}
+    assert any("the principal needs Read on topic late-batch" in gap for gap in found.read.gaps)
+
+
+@pytest.mark.spark
+def test_a_cancelled_audit_ends_its_job(spark: SparkSession) -> None:
+    wanted = WireAudit(search=Search(as_of=LATER, confirm_after_s=0), since_ms=0, load=Load(2, 2))
+
+    async def run(broker: MockBroker) -> None:
+        async with Admin.connect(broker.address) as admin:
+            reading = asyncio.create_task(audit(admin.cluster, wanted, reader=reader_on(spark, broker.address, {})))
+            while not fetched(broker):
+                await asyncio.sleep(0.05)
+                assert not reading.done()
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+
+    with serving(unpacked("hanging-transactions")) as broker:
+        asyncio.run(run(broker))  # it waits for the thread that has started the job
+    while spark.sparkContext.statusTracker().getActiveJobsIds():
+        time.sleep(0.05)
+    assert sum(fetched(broker).values()) <= 2
+
+
+@pytest.mark.spark
+def test_the_command_prints_what_one_process_prints(spark: SparkSession, capsysbinary: Any) -> None:
+    def printed(*arguments: str) -> tuple[int, Any, str]:
+        options = "--since", "0", "--confirm-after", "0", "--as-of", str(LATER), "--format", "json"
+        code = main(["audit", "--bootstrap-server", broker.address, *options, *arguments])
+        out, err = capsysbinary.readouterr()
+        answer = json.loads(out)
+        for finding in answer["findings"]:
+            assert finding["impact"].pop("measured_at") > LATER
+        return code, answer, err.decode()
+
+    with serving(unpacked("hanging-transactions")) as broker:
+        expected = printed("--parallel", "3")
+        assert printed("--engine", "spark", "--parallel", "3") == expected
+    assert expected[0] == 3
+    assert "3 side by side, at most 10.0 MB a second" in expected[2]
+
+
+def test_refuses_a_journal() -> None:
+    with pytest.raises(ValueError, match="journal of a reading is kept by one process"):
+        audit_cluster("h:1", WireAudit(journal="file"))
+
+
+def test_refuses_a_session_that_starts_copies_of_tasks() -> None:
+    session = SimpleNamespace(conf=SimpleNamespace(get={"spark.speculation": "true"}.get))
+    with pytest.raises(SparkError, match="would exceed the load on brokers"):
+        reader_on(cast("SparkSession", session), "h:1", {})
+
+
+def stretch(number: int, size: int | None, offsets: int) -> Stretch:
+    known = Offsets(log_start=0, last_stable_offset=offsets, high_watermark=offsets)
+    return Stretch(place=TopicPartition("orders", number), leader=1, start=0, offsets=known, size=size)
+
+
+@pytest.mark.parametrize("load", [Load(10_000_000, 4), Load(1000, 3), Load(7, 4), Load(1, 4), Load(50, 40)])
+@pytest.mark.parametrize("sizes", [[10, 20, 3000, 40, 50, 0], [100, None, 7, 7], [0, 0], [5]])
+def test_shares_of_all_tasks_keep_the_load(load: Load, sizes: list[int | None]) -> None:
+    stretches = [stretch(number, size, 3 * number) for number, size in enumerate(sizes)]
+    found = shares(stretches, load)
+    assert len(found) <= load.side_by_side
+    assert sum(one.bytes_per_s for one in found) <= load.bytes_per_s
+    assert all(one.bytes_per_s > 0 for one in found)
+    assert sorted(one.place for share in found for one in share.stretches) == [one.place for one in stretches]
+
+
+def test_a_large_partition_gets_the_larger_share() -> None:
+    found = shares([stretch(0, 9_000_000, 10), *(stretch(n, 10, 10) for n in range(1, 9))], Load(1_000_000, 4))
+    of_large = next(one for one in found if one.stretches[0].place.partition == 0)
+    assert [one.place.partition for one in of_large.stretches] == [0]
+    assert of_large.bytes_per_s == pytest.approx(625_000, abs=5)  # half of all, and a fourth of the other half
+    assert {len(one.stretches) for one in found if one is not of_large} == {2, 3}
