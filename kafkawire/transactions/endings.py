@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.lib.recfunctions import repack_fields
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.producer_append import OUTCOMES
 
-ABORT_CODE, _, EMPTY_CODE = range(len(OUTCOMES))
+ABORT_CODE, COMMIT_CODE, EMPTY_CODE = range(len(OUTCOMES))
 
 #: An ended transaction: `offset`, `timestamp`, `marker_epoch`, `coordinator_epoch` (`NO_EPOCH` for none) and `outcome`
 #: of its marker, the others of its data.
@@ -94,23 +95,39 @@ class Endings:
             self.chunks.append(known)
 
 
-def by_producer(endings: Iterable[Endings]) -> Iterator[tuple[int, list[Ending]]]:
-    """The transactions of each producer id, of all partitions."""
-    found = [one for one in endings if len(one)]
-    if not found:
-        return
-    table = np.concatenate([chunk for one in found for chunk in one.chunks])
-    places = np.repeat(np.arange(len(found)), [len(one) for one in found])
-    order = np.argsort(table["producer_id"], kind="stable")
-    bounds = np.flatnonzero(np.diff(table["producer_id"][order])) + 1
-    for chosen in np.split(order, bounds):
-        rows, numbers = table[chosen].tolist(), places[chosen].tolist()
-        yield (
-            rows[0][0],
-            [
-                Ending(found[number].place, offset, producer_id, data_epoch, marker_epoch, OUTCOMES[outcome], timestamp)
-                for number, (producer_id, offset, timestamp, _, data_epoch, marker_epoch, outcome) in zip(
-                    numbers, rows, strict=True
-                )
-            ],
-        )
+class JoinedEndings(NamedTuple):
+    """The ended transactions of several replicas: packed, each with the index of its place in `places`."""
+
+    rows: Packed
+    numbers: npt.NDArray[np.int64]
+    places: Sequence[Place]
+
+    @classmethod
+    def of(cls, endings: Iterable[Endings]) -> JoinedEndings:
+        found = [one for one in endings if len(one)]
+        chunks = [chunk for one in found for chunk in one.chunks]
+        numbers = np.repeat(np.arange(len(found)), [len(one) for one in found])
+        return cls(np.concatenate(chunks) if chunks else np.empty(0, JUDGED), numbers, [one.place for one in found])
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> JoinedEndings:
+        return JoinedEndings(self.rows[chosen], self.numbers[chosen], self.places)
+
+    def by_producer(self) -> Iterator[tuple[int, list[Ending]]]:
+        """The transactions of each producer id."""
+        if not len(self.rows):
+            return
+        order = np.argsort(self.rows["producer_id"], kind="stable")
+        bounds = np.flatnonzero(np.diff(self.rows["producer_id"][order])) + 1
+        for chosen in np.split(order, bounds):
+            rows, numbers = self.rows[chosen].tolist(), self.numbers[chosen].tolist()
+            yield (
+                rows[0][0],
+                [
+                    Ending(
+                        self.places[number], offset, producer_id, data_epoch, marker_epoch, OUTCOMES[outcome], timestamp
+                    )
+                    for number, (producer_id, offset, timestamp, _, data_epoch, marker_epoch, outcome) in zip(
+                        numbers, rows, strict=True
+                    )
+                ],
+            )

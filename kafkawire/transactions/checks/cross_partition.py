@@ -4,7 +4,7 @@ with those that were handed out, transactional ids with their partition of `__tr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from kafkawire import rows
@@ -19,11 +19,12 @@ from kafkawire.transactions.answers import (
     Tally,
 )
 from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge
+from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import by_producer
+from kafkawire.transactions.endings import Ending, JoinedEndings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -67,12 +68,23 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until, until_of = decided_until(cluster)
     tallies = Tallies()
-    for producer_id, endings in by_producer(e for e in cluster.facts.endings if e.place in cluster.chosen):
+    ended = JoinedEndings.of(e for e in cluster.facts.endings if e.place in cluster.chosen)
+    for producer_id, endings in _without_undecided(ended, decisions, tallies, [until, *until_of.values()]):
         owner = owners.get(producer_id)
         known = until if owner is None else until_of[owner]
         judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
     for place, tally in tallies.all():
         yield Placed(place, tally.answer())
+
+
+def _without_undecided(
+    ended: JoinedEndings, decisions: Mapping[int, Sequence[Decision]], tallies: Tallies, until: Iterable[int | None]
+) -> Iterator[tuple[int, list[Ending]]]:
+    """Judge the transactions that no decision is known for. Returns the others, by producer id."""
+    columns = EndedColumns.of(ended)
+    alone, early = undecided(columns, decisions)
+    known = max((time for time in until if time is not None), default=None)
+    return ended.where(judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)).by_producer()
 
 
 def _until(history: IdFacts, partition: PartitionFacts) -> int | None:

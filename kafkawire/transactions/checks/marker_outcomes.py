@@ -30,7 +30,8 @@ _MOST_LOOKED_AT = 100
 #: Decisions that are over are removed when there are as many of them.
 _OVER = 64
 
-_UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
+#: Why nothing is known of a transaction without a decision.
+UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
 _SEVERAL = "several transactions of that epoch ended about that time, with different outcomes"
 _NO_LIST = "the Prepare record was compacted, and with it the list of the transaction's partitions"
 _NOT_LISTED = "the coordinator's transaction does not list the partition: an abort by hand"
@@ -194,7 +195,7 @@ class _Candidates:
 
     __slots__ = (
         "_commits", "_last_of", "_lasting", "_lasting_commits", "_lasting_epochs", "_removed", "_since", "_start",
-        "_timed", "_until",
+        "_timed", "_unlisted", "_until",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -206,6 +207,7 @@ class _Candidates:
         self._since: list[int] = []
         self._until: list[float] = []
         self._commits = [0]  # among the timed ones before each
+        self._unlisted = [0]  # likewise, those whose partitions are not known
         self._last_of: dict[int, int] = {}  # by the epoch of its markers, the number of the last timed one
 
     def __len__(self) -> int:
@@ -231,13 +233,14 @@ class _Candidates:
         self._since.append(decision.since)
         self._until.append(max(_until(decision), self._until[-1] if self._until else -math.inf))
         self._commits.append(self._commits[-1] + (decision.outcome == "COMMIT"))
+        self._unlisted.append(self._unlisted[-1] + (decision.partitions is None))
 
     def forget(self, time: float) -> None:
         """Remove those that are over. `time`: ascends."""
         while self._start < len(self._timed) and _is_over(self._timed[self._start], time):
             self._start += 1
         if self._start >= _OVER and 2 * self._start > len(self._timed):
-            for values in (self._timed, self._since, self._until, self._commits):
+            for values in (self._timed, self._since, self._until, self._commits, self._unlisted):
                 del values[: self._start]
             self._removed += self._start
             self._start = 0
@@ -253,6 +256,12 @@ class _Candidates:
         """How many decided the outcome that the marker has."""
         commits = self._lasting_commits + self._commits[-1] - self._commits[self._start]
         return commits if ending.outcome == "COMMIT" else len(self) - commits
+
+    @property
+    def unlisted(self) -> bool:
+        """Whether the partitions of one of them are not known."""
+        timed = self._unlisted[-1] - self._unlisted[self._start]
+        return timed > 0 or any(one.partitions is None for one in self._lasting)
 
     def during(self, ending: Ending) -> Decision | None:
         """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
@@ -285,7 +294,7 @@ def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies) -> bool:
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
     if agreeing:
         outcome.held += 1
-    elif by_hand and decision.partitions is None:
+    elif by_hand and candidates.unlisted:
         tallies.lack(ending.place, _NO_LIST)
         return False
     else:
@@ -331,16 +340,16 @@ class _Orphans:
             self._tallies.epoch[ending.place].breach(
                 ending.offset, ending.producer_id, what, transactional_id=own.transactional_id
             )
-            self._tallies.outcome[ending.place].lack(_UNKNOWN)
+            self._tallies.outcome[ending.place].lack(UNKNOWN)
         elif ending.outcome == "ABORT":
             self._aborted[ending.place] += 1
         elif not self._is_decided_by_none(ending):
-            self._tallies.lack(ending.place, _UNKNOWN)
+            self._tallies.lack(ending.place, UNKNOWN)
 
     def judge(self, decided: _Decisions) -> None:
         """Judge what needs all decisions."""
         for place, count in self._aborted.items():
-            self._tallies.lack(place, _UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
+            self._tallies.lack(place, UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
         for group in self._raised.values():
             others = []
             for ending in group:
@@ -358,7 +367,7 @@ class _Orphans:
         for ending in group:
             if self._is_decided_by_none(ending):
                 continue
-            self._tallies.epoch[ending.place].lack(_UNKNOWN)
+            self._tallies.epoch[ending.place].lack(UNKNOWN)
             tally = self._tallies.outcome[ending.place]
             if committed is not None and aborted:
                 if ending.outcome == "ABORT":
@@ -372,14 +381,14 @@ class _Orphans:
             elif several:
                 tally.held += 1
             else:
-                tally.lack(_UNKNOWN)
+                tally.lack(UNKNOWN)
 
     def _is_decided_by_none(self, ending: Ending) -> bool:
         """Whether it is a COMMIT at a time of which no decision is missing."""
         until = self._decided_until
         if ending.outcome != "COMMIT" or until is None or ending.timestamp >= until:
             return False
-        self._tallies.epoch[ending.place].lack(_UNKNOWN)
+        self._tallies.epoch[ending.place].lack(UNKNOWN)
         what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
         self._tallies.outcome[ending.place].breach(ending.offset, ending.producer_id, what)
         return True

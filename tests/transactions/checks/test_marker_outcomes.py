@@ -209,7 +209,7 @@ def compared(ending: Ending, candidates: list[Decision]) -> tuple[int | None, in
     own = bool(agreeing) and len(candidates) == 1 and first.version >= 2 and first.partitions is not None
     own = own and first.since <= ending.timestamp <= (math.inf if first.until is None else first.until)
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
-    if not agreeing and by_hand and candidates[0].partitions is None:
+    if not agreeing and by_hand and any(one.partitions is None for one in candidates):
         return 2, 2
     named = any(one.marker_epoch == ending.marker_epoch for one in candidates)
     epoch = 0 if by_hand or named else 1 if ending.marker_epoch >= ending.data_epoch else None
@@ -259,6 +259,17 @@ def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2(time: in
     tallies = Tallies()
     judge([ended("COMMIT", time)], decisions, tallies)
     assert [tally.held for tally in tallies.outcome.values()] == [1]
+
+
+@pytest.mark.parametrize("listed", [(True, False), (False, True)])
+def test_an_abort_by_hand_may_be_of_a_transaction_whose_partitions_are_not_known(listed: tuple[bool, bool]) -> None:
+    decisions = [
+        replace(one, partitions=one.partitions if has else None)
+        for one, has in zip([decided("COMMIT", 20_000, 20_000), decided("COMMIT", 20_001, 20_001)], listed, strict=True)
+    ]
+    tallies = Tallies()
+    judge([ended("ABORT", 20_000)], decisions, tallies)
+    assert [(tally.violated, tally.not_checkable) for tally in tallies.outcome.values()] == [(0, 1)]
 
 
 @pytest.mark.slow
