@@ -25,6 +25,7 @@ from kafkawire.spark.outcome_rows import (
     unpacked,
 )
 from kafkawire.spark.task_sizing import FEWEST_TASKS
+from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
 from kafkawire.transactions.checks.cross_partition import decided_until, handed_out_until, judge_home, judge_owner
@@ -69,6 +70,12 @@ class JudgedWith(NamedTuple):
     partitions: rows.Setting
     handed_out: tuple[int, int] | None = None
 
+    @property
+    def latest(self) -> int | None:
+        """The latest such time of any producer id."""
+        times = [self.default, *(time for _, time in self.by_place.values())]
+        return max((time for time in times if time is not None), default=None)
+
 
 def judged_with(cluster: ClusterFacts) -> JudgedWith:
     """Of a cluster, whose ended transactions, decisions and uses of producer ids are with the workers."""
@@ -109,14 +116,16 @@ def judged(
     grouped = asked.repartition(tasks, "cluster", "producer_id").sortWithinPartitions(*order)
 
     def judge_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tallies: dict[int, Tallies] = {}
+        tallies: dict[int, Tallies] = defaultdict(Tallies)
         of_opens = OpenTallies()
+        until = {number: one.latest for number, one in clusters.items()}
         listed = chain.from_iterable(
-            zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
+            zip(*(column.to_pylist() for column in table.columns), strict=True)
+            for table in without_undecided(batches, tallies, until)
         )
         with every_breach(whole):
             for (cluster, _), of_producer in groupby(listed, key=lambda row: (row[1], row[2])):
-                found = _judge(of_producer, clusters[cluster], tallies.setdefault(cluster, Tallies()), of_opens)
+                found = _judge(of_producer, clusters[cluster], tallies[cluster], of_opens)
                 yield from finding_rows((cluster, one) for one in found)
             for one in tallies.values():
                 yield from found_rows((Placed(place, tally.answer()) for place, tally in one.all()), whole=whole)
