@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.messages import (
+    ApiVersionsRequest,
     DescribeProducersRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -45,6 +46,20 @@ async def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
     assert verdicts(audit) == [("not_hanging", reason)]
     assert action in (audit.findings[0].action or "")
     assert made.count(DescribeProducersRequest) == 1
+
+
+@scenario
+async def test_a_late_transaction_has_a_cause_by_release_and_features() -> None:
+    """Though it is read once."""
+
+    async def asked(begun_s: int) -> int:
+        made = broker()
+        begun = int(time.time() + begun_s) * 1000
+        made.on |= preparing("Ongoing", transaction_timeout_ms=60_000, transaction_start_time_ms=begun)
+        await find(made, replace(SEARCH, impact=True))
+        return made.count(ApiVersionsRequest)
+
+    assert await asked(-61) > await asked(0)
 
 
 @scenario
