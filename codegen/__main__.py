@@ -37,7 +37,7 @@ def main(check: bool) -> int:
     for files, output in packages:
         changed += list(generate.differences(files, output)) if check else generate.write(files, output)
     for change in changed:
-        print(f"{change.path.relative_to(package.parent)}: {change.what}")
+        print(f"{change.path.relative_to(package.parent)}: {change.what if check else generate.DONE[change.what]}")
     return 1 if check and changed else 0
 
 

@@ -25,6 +25,10 @@ class Difference:
     what: str
 
 
+#: What writing does about a difference.
+DONE = {"missing": "created", "differs": "changed", "left over": "removed"}
+
+
 def load(schemas: Path, *, drafts: bool = False) -> list[MessageModel]:
     """The messages of a folder of schemas; SchemaError with everything that is wrong in it.
 

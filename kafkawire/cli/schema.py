@@ -234,10 +234,9 @@ def generate(
     from kafkawire.codegen import generate
 
     messages, files = _package(schemas, package_doc, drafts)
-    done = {"missing": "created", "differs": "changed", "left over": "removed"}
     changes = generate.write(files, folder, save=output_file.save)
     for change in changes:
-        typer.echo(f"{done.get(change.what, change.what):8} {printable(str(change.path))}")
+        typer.echo(f"{generate.DONE[change.what]:8} {printable(str(change.path))}")
     typer.echo(f"{counted(len(messages), 'message')}, {len(changes)} of {len(files)} files changed")
 
 

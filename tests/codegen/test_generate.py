@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import kafkawire
+from kafkawire.codegen import __main__ as package
 from kafkawire.codegen import generate
 from kafkawire.codegen.render import render_module
 from kafkawire.errors import ForeignFileError, SchemaError
@@ -283,6 +284,16 @@ def test_two_names_that_become_one_in_python(tmp_path: Path, first: str, second:
     with pytest.raises(SchemaError) as caught:
         kafkawire.load_schemas(folder_of(tmp_path, schema))
     assert "Twice.json" in str(caught.value)
+
+
+def test_generating_the_package_names_what_was_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changes = [[generate.Difference(ROOT / "kafkawire" / "a.py", what)] for what in generate.DONE]
+    monkeypatch.setattr(generate, "write", lambda files, output: changes.pop() if changes else [])
+    assert package.main(check=False) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert sorted(shown) == [f"kafkawire/a.py: {done}" for done in ("changed", "created", "removed")]
 
 
 def test_the_packages_own_code_is_what_its_schemas_give() -> None:
