@@ -11,10 +11,13 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir, records
+from kafkawire.client import Search
+from kafkawire.client.diagnosis.wire_audit import WireAudit
 from kafkawire.messages import TransactionLogValue
-from kafkawire.spark import from_kafka_message, local_session, read_topic, stream_topic
+from kafkawire.spark import audit_tables, from_kafka_message, local_session, read_topic, stream_topic
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.session import QUICK_START
+from kafkawire.spark.wire_audit import audit_cluster
 from tests.spark.clusters import call
 from tools.broker import BrokerUnavailableError, RunningCluster
 from tools.broker.jars import spark_kafka_jars
@@ -36,14 +39,20 @@ def connector() -> str:
         pytest.skip(str(error))
 
 
-def transact(bootstrap: str) -> None:
+def transact(bootstrap: str) -> Any:
+    """Commits three transactions, and returns the producer of an open one."""
     confluent = pytest.importorskip("confluent_kafka")
-    for number in range(3):
-        producer = confluent.Producer({"bootstrap.servers": bootstrap, "transactional.id": f"spark-topics-{number}"})
+    for number in range(4):
+        name = {"transactional.id": f"spark-topics-{number}", "transaction.timeout.ms": 900_000}
+        producer = confluent.Producer({"bootstrap.servers": bootstrap, **name})
         producer.init_transactions(60)
         producer.begin_transaction()
         producer.produce("spark-topics", b"value")
-        producer.commit_transaction(60)
+        if number < 3:
+            producer.commit_transaction(60)
+        else:
+            assert producer.flush(60) == 0
+    return producer
 
 
 def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
@@ -57,6 +66,15 @@ def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
             for row in state.select("partition", "offset", value).collect()
         ]
         said["orders"] = read_topic(spark, bootstrap, "spark-topics").count()
+        key = from_kafka_message("key", "TransactionLogKey", version="prefix")
+        changes = state.select(key.transactional_id.alias("transactional_id"), "partition", "offset", value)
+        wanted = WireAudit(search=Search(topics=("spark-topics",), confirm_after_s=0), since_ms=0)
+        findings = audit_tables(spark, audit_cluster(bootstrap, wanted, spark=spark))["findings"]
+        history = findings.select("reason", "transactional_id", "producer_id").join(changes, "transactional_id")
+        said["history"] = [
+            (row.reason, row.transactional_id, row.v.transaction_status, row.v.producer_id == row.producer_id)
+            for row in history.orderBy("offset").collect()
+        ]
         for topic in ("spark-topics-nothing", "a,b"):
             try:
                 read_topic(spark, bootstrap, topic)
@@ -92,14 +110,17 @@ def in_the_log(broker: RunningCluster) -> list[tuple[int, int, int | None]]:
 
 def test_an_internal_topic_is_not_silently_empty(broker: RunningCluster, tmp_path: Path) -> None:
     jars = connector()
-    transact(broker.bootstrap)
+    producer = transact(broker.bootstrap)
     before = set(in_the_log(broker))
     said = call("tests.spark.test_spark_topics:what_is_read", broker.bootstrap, jars, str(tmp_path))
+    producer.abort_transaction(60)
     state = {tuple(row) for row in said["state"]}
     # Transactions end a little after their producers get the answer.
     assert before <= state <= set(in_the_log(broker))
     assert {status for _, _, status in before} >= {0, 1}
-    assert said["orders"] == 3
+    assert said["orders"] == 4
+    # The coordinator's records of the transaction that the audit over the wire has as open: Empty, then Ongoing.
+    assert said["history"] == [["live", "spark-topics-3", status, True] for status in (0, 1)]
     assert "spark-topics-nothing has no record at" in said["spark-topics-nothing"]
     assert said["a,b"].startswith("one topic at a time")
     assert said["allowed"] == 0
