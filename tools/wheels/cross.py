@@ -75,6 +75,7 @@ def compiled(source: Path, platform: Platform, version: str, build_std: bool) ->
     settings = {
         "CARGO_TARGET_DIR": str(TARGET / "cross"),
         "PYO3_CROSS": "1",
+        "PYO3_BUILD_EXTENSION_MODULE": "1",  # no libpython: zig has none, and a process brings its own
         "PYO3_CROSS_PYTHON_VERSION": version,
         "RUSTFLAGS": " ".join(flags),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
