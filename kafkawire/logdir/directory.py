@@ -21,6 +21,8 @@ from kafkawire.logdir.tiers import (
     Joined,
     TierEvents,
     by_partition,
+    content_of,
+    epoch_damage,
     epoch_lines,
     join,
     lineage_of,
@@ -172,20 +174,14 @@ class Partition:
         """Of `partition.metadata`, in a tier of the directory's name; None where it is not known."""
         if self.state == TIERED:
             return topic_id(self.path)
-        try:
-            data = self._content("partition.metadata")
-        except OSError:
-            return None
+        data = content_of(self._beside("partition.metadata"))
         found = () if isinstance(data, Damage) else properties(data)
         ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
         return next(ids, None)
 
-    def _content(self, name: str) -> bytes | Damage:
-        """A small file of the directory, also where only others of it were given; empty where there is none."""
-        try:
-            return self.files[0].elsewhere(os.path.join(self.path, name)).content()
-        except FileNotFoundError:
-            return b""
+    def _beside(self, name: str) -> LogFile:
+        """A file of the directory, also where only others of it were given; it need not exist."""
+        return self.files[0].elsewhere(os.path.join(self.path, name))
 
     @cached_property
     def tiers(self) -> tuple[Partition, ...]:
@@ -213,8 +209,11 @@ class Partition:
         if self.state == TIERED:
             return join((), own, lineage_of(own), self.tier_metadata())
         tiered = [file for tier in self.tiers for file in tier._in_use("log")]
-        lineage = epoch_lines(self._content("leader-epoch-checkpoint")) or lineage_of(tiered)
-        return join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)
+        checkpoint = self._beside("leader-epoch-checkpoint")
+        data = content_of(checkpoint)
+        lineage = epoch_lines(data) or lineage_of(tiered)
+        found = join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)
+        return found._replace(damage=(*epoch_damage(checkpoint, data), *found.damage))
 
     @property
     def local_log_start(self) -> int | None:

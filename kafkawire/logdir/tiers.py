@@ -143,11 +143,13 @@ class Joined(NamedTuple):
             first copy only if the log start offset is known.
         unknown_ends: copies that cannot be read up to their ends, and whose ends no metadata has: offsets that are
             missing behind these may be in them.
+        damage: of the files with leader epochs that decided which copies belong to the log.
     """
 
     segments: tuple[LogFile, ...]
     missing: tuple[tuple[int, int], ...] = ()
     unknown_ends: tuple[LogFile, ...] = ()
+    damage: tuple[tuple[LogFile, Damage], ...] = ()
 
 
 def joined(
@@ -178,7 +180,9 @@ def join(
             names alone are known, and all count.
         log_start: segments that end below are left out.
     """
-    copies, unknown = [], []
+    copies: list[_Copy] = []
+    unknown: list[LogFile] = []
+    damaged: list[tuple[LogFile, Damage]] = []
     for file in tiered:
         known = metadata.get(segment_id(file))
         if metadata and (known is None or known.state != COPY_FINISHED):
@@ -189,7 +193,10 @@ def join(
         else:
             end, certain = copied_end(file)
             unknown += [] if certain else [file]
-        left_at = leaves_lineage(copied_epochs(file), lineage, base)
+        checkpoint = file.beside("leader_epoch_checkpoint")
+        data = content_of(checkpoint)
+        damaged += epoch_damage(checkpoint, data)
+        left_at = leaves_lineage(epoch_lines(data), lineage, base)
         if left_at is not None and left_at < end:
             end, file = left_at, replace(file, limit=_position(file, left_at))
         if end > base:
@@ -205,7 +212,7 @@ def join(
             found.append(replace(copy.file, limit=_position(copy.file, following)))
         else:
             found.append(copy.file)
-    return Joined((*found, *local), tuple(missing), tuple(unknown))
+    return Joined((*found, *local), tuple(missing), tuple(unknown), tuple(damaged))
 
 
 class _Copy(NamedTuple):
@@ -292,16 +299,28 @@ def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], ba
 
 def copied_epochs(file: LogFile) -> list[EpochLine]:
     """Of the checkpoint that was copied with the segment; empty where it cannot be read."""
+    return epoch_lines(content_of(file.beside("leader_epoch_checkpoint")))
+
+
+def content_of(file: LogFile) -> bytes | Damage:
+    """A small file; empty where it does not exist."""
     try:
-        data = file.beside("leader_epoch_checkpoint").content()
-    except OSError:
-        return []
-    return epoch_lines(data)
+        return file.content()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        return Damage(0, "unreadable", error.strerror or str(error))
 
 
 def epoch_lines(data: bytes | Damage) -> list[EpochLine]:
     """The readable lines of a `leader-epoch-checkpoint`."""
     return [] if isinstance(data, Damage) else [line for line in leader_epochs(data) if isinstance(line, EpochLine)]
+
+
+def epoch_damage(file: LogFile, data: bytes | Damage) -> list[tuple[LogFile, Damage]]:
+    """What is damaged in a `leader-epoch-checkpoint`, with the file."""
+    found = [data] if isinstance(data, Damage) else leader_epochs(data)
+    return [(file, one) for one in found if isinstance(one, Damage)]
 
 
 def copied_end(file: LogFile) -> tuple[int, bool]:

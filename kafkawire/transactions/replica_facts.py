@@ -76,7 +76,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
         endings: the transactions with data that have ended.
         producers: its producer ids.
         ids: of `__transaction_state`, the facts of its records.
-        damage: of its snapshots.
+        damage: of its snapshots, and of the leader epochs along which a tier is joined to it.
         digests: of its batches (`range_digests.DIGEST`).
     """
 
@@ -161,7 +161,8 @@ class ReplicaMerge:
         partition = replica.partition
         self._replica = replica
         self._place = place_of(partition)
-        entries, self._damage = read_snapshot(partition, partition.local_start_offset or 0)
+        entries, damaged = read_snapshot(partition, partition.local_start_offset or 0)
+        self._damage = [*damaged, *(rows.DamageRow.of(one, **file.place) for file, one in partition.joined.damage)]
         seeded = [Replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay

@@ -15,6 +15,7 @@ from tools.audit_faults.sound import Files
 
 #: The two brokers; what the first has, the second has of the topic.
 _LEADER, _FOLLOWER = "broker-2", "broker-1"
+EPOCHS = "leader-epoch-checkpoint"
 _CHECKPOINTS = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
 
 
@@ -90,7 +91,7 @@ def _field_changes(
     draw: random.Random, name: str, bounds: Bounds, rows: list[Row], at: int
 ) -> Iterator[tuple[str, Any]]:
     """Names of changes and new values. Those that change nothing are left out."""
-    value = rows[at].get(name)
+    value: Any = rows[at].get(name)
     others = [row[name] for row in rows if name in row]
     if bounds == (0, 1):
         yield "flipped", 1 - value
@@ -142,6 +143,9 @@ def _structures(path: str, files: Files) -> Iterator[tuple[str, bool]]:
     elif name.suffix == ".snapshot" and topic == TOPIC:
         yield ".snapshot", False
         yield ".snapshot header", False
+    elif name.name == EPOCHS:
+        yield EPOCHS, False
+        yield f"{EPOCHS} header", False
 
 
 def _changed(row: Row, structure: str) -> bool:
@@ -193,11 +197,11 @@ def _of_file(draw: random.Random, seed: int, files: Files, path: str, structure:
         }
         if at + 1 < len(rows):
             changes["swapped with the next"] = [*rows[:at], rows[at + 1], row, *rows[at + 2 :]], row
-        for change, (new, after) in changes.items():
-            yield fault("", change, at, new, after)
+        for change, (new, became) in changes.items():
+            yield fault("", change, at, new, became)
             if "_offset" in row and change != "removed":
                 numbered = [{**one, "_offset": number} for number, one in enumerate(new, rows[0]["_offset"])]
-                yield fault("", f"{change}, offsets in order", at, numbered, after)
+                yield fault("", f"{change}, offsets in order", at, numbered, became)
 
 
 def _of_files(seed: int, files: Files) -> Iterator[Fault]:

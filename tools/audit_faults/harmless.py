@@ -1,4 +1,4 @@
-"""The faults that the audit need not name, as data: structure, field, change, and and why it misleads no reader."""
+"""The faults that the audit need not name, as data: why they mislead no reader, their patterns, and which of these."""
 
 from __future__ import annotations
 
@@ -6,92 +6,160 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from kafkawire.transactions.coordinator_rules import NEVER
-from tools.audit_faults.faults import Fault
+from kafkawire.transactions.coordinator_rules import NEVER, state_name
+from tools.audit_faults.faults import EPOCHS, Fault
+from tools.audit_faults.layouts import Row
 
 
 class Harmless(NamedTuple):
-    """Kinds of faults that are harmless.
+    """Faults that are harmless for one reason.
 
     Attributes:
-        structure, field, change: patterns (`fnmatch`).
-        when: of these, which; None: all that the audit does not name.
+        faults: patterns (`fnmatch`) of `structure.field change`.
+        when: which of these; None: all that the audit does not name.
     """
 
-    structure: str
-    field: str
-    change: str
     reason: str
+    faults: tuple[str, ...]
     when: Callable[[Fault], bool] | None = None
 
 
-_UNSAID = "offsets are missing: what rests on them is reported as not checkable"
-_CLOCK = "a time that no other record contradicts"
-_NOT_COPIED = "a file that may not have been copied: what needs it is reported as not checkable"
-_FIRST = "the log does not show what was before: the producer's first batch may have any number and epoch"
-_DELETED = "the log below is deleted: the file alone knows"
+def _lags(fault: Fault) -> bool:
+    """Whether a high watermark of these directories is below the end (`sound`)."""
+    return fault.seed % 3 == 1
+
+
+def _is_retained(fault: Fault) -> bool:
+    """Whether a log of these directories begins behind deleted segments (`sound`)."""
+    return fault.seed % 3 == 2
+
+
+def _before(holds: Callable[[Row], bool]) -> Callable[[Fault], bool]:
+    """Of the element that is changed."""
+    return lambda fault: holds(fault.row)
+
+
+def _after(holds: Callable[[Row], bool]) -> Callable[[Fault], bool]:
+    """Of what the element becomes."""
+    return lambda fault: fault.after is not None and holds(fault.after)
+
+
+def _state(*names: str) -> Callable[[Fault], bool]:
+    return _before(lambda row: state_name(row["transaction_status"]) in names)
+
 
 #: The first that fits counts.
-HARMLESS: tuple[Harmless, ...] = (
-    Harmless("*", "partitionLeaderEpoch", "*", "not under the checksum; which leader wrote a batch decides no rule"),
-    Harmless("*", "baseTimestamp", "*", "records count their times from it; rules use the newest"),
-    Harmless("*", "timestampType", "*", "whose clock it is; no rule rests on it"),
-    Harmless("*", "maxTimestamp", "*", _CLOCK),
-    Harmless("batch", "recordsCount", "*", "rules count offsets, not records; `dump` reports what cannot be read"),
-    Harmless("batch", "lastOffsetDelta", "*", _UNSAID),
-    Harmless("batch*", "baseOffset", "*", _UNSAID),
-    Harmless("marker*", "baseOffset", "*", _UNSAID),
-    Harmless("batch", "", "removed", _UNSAID),
-    Harmless("marker", "", "removed", _UNSAID),
-    Harmless("batch", "baseSequence", "*", _FIRST),
-    Harmless("batch", "producerEpoch", "*", _FIRST),
-    Harmless("batch", "producerId", "*", "a batch of no transaction, by a producer of which nothing else is there"),
-    Harmless("batch", "isTransactional", "*", "its transaction is committed: all readers get it either way"),
-    Harmless("batch", "isControl", "*", "of no producer: no marker, and no rule of transactions is about it"),
-    Harmless("marker", "keyVersion", "*", "Kafka reads later versions as the one that it knows"),
-    Harmless("marker", "valueVersion", "*", "Kafka reads later versions as the one that it knows"),
-    Harmless("marker", "coordinatorEpoch", "*", "an epoch is compared with those before; later elections are legal"),
-    Harmless("marker", "producerId", "*", "a marker that ends nothing, as coordinators may write"),
-    Harmless("marker", "isControl", "*", "its transaction had no data: the marker ended nothing"),
-    Harmless("TransactionLogValue", "timestamp", "*", _CLOCK),
-    Harmless("TransactionLogValue", "transaction_last_update_timestamp_ms", "*", _CLOCK),
-    Harmless("TransactionLogValue", "transaction_timeout_ms", "*", "a producer may ask for any timeout when it begins"),
-    Harmless("TransactionLogValue", "client_transaction_version", "*", "clients of any version may go on with an id"),
-    Harmless("TransactionLogValue", "next_producer_id", "*", "under two-phase commit (KIP-939) ids are announced at "
-             "other times", lambda fault: fault.row["transaction_timeout_ms"] == NEVER),
-    Harmless("TransactionLogValue", "next_producer_epoch", "*", "brokers neither write nor read it (KIP-939)"),
-    Harmless("TransactionLogValue", "partitions", "one repeated", "a set: Kafka counts a partition once"),
-    Harmless("TransactionLogValue", "partitions", "one added", "a transaction may list a partition without data"),
-    Harmless("TransactionLogValue", "", "removed", _UNSAID),
-    Harmless("TransactionLogValue", "", "repeated*", "a retry is answered by the same record (KIP-360)"),
-    Harmless("TransactionLogValue", "", "swapped*", "records of different ids are in no order"),
-    Harmless("* of one replica", "*", "*", "not below both high watermarks, or the last of a segment: what follows it "
-             "may not have been copied"),
-    Harmless("ProducerIdsRecord", "timestamp", "*", _CLOCK),
-    Harmless("ProducerIdsRecord", "broker_*", "*", "who asked for the block; nothing follows from it"),
-    Harmless("ProducerIdsRecord", "", "removed", _UNSAID),
-    Harmless(".txnindex", "first_offset", "*", "the transaction may have begun where the log is deleted"),
-    Harmless(".txnindex", "last_stable_offset", "*", "what held it may have begun where the log is deleted, or in the "
-             "same append"),
-    Harmless(".snapshot", "", "removed", "brokers forget idle producers"),
-    Harmless(".snapshot", "", "repeated", "Kafka keeps the last entry of a producer"),
-    Harmless(".snapshot", "", "swapped*", "entries are in no order"),
-    Harmless(".snapshot", "producer_id", "*", "brokers forget idle producers; of another one the log is deleted"),
-    Harmless(".snapshot", "coordinator_epoch", "*", "-1: the producer was forgotten and has come back"),
-    Harmless(".snapshot", "*", "*", _DELETED),
-    Harmless(".snapshot file", "", "named*", _DELETED),
-    Harmless("checkpoint", "offset", "*", "a replica may lag: it is written every 5 s"),
-    Harmless("checkpoint", "*", "*", _NOT_COPIED),
-    Harmless("* file", "", "removed", _NOT_COPIED),
-    Harmless("* file", "", "emptied", _NOT_COPIED),
-    Harmless("*checkpoint file", "", "last byte missing", "the end of the last line: Kafka reads it"),
+HARMLESS = (
+    Harmless("not under the checksum; which leader wrote a batch decides no rule", ("*.partitionLeaderEpoch *",)),
+    Harmless(
+        "records count their times from it; rules use the newest", ("batch.baseTimestamp *", "marker.baseTimestamp *")
+    ),
+    Harmless("whose clock it is; no rule rests on it", ("batch.timestampType *", "marker.timestampType *")),
+    Harmless(
+        "a time that no other record contradicts",
+        (
+            "batch.maxTimestamp *", "marker.maxTimestamp *", "TransactionLogValue.timestamp *",
+            "TransactionLogValue.transaction_last_update_timestamp_ms *", "ProducerIdsRecord.timestamp *",
+        ),
+    ),
+    Harmless(
+        "offsets are missing: what rests on them is reported as not checkable",
+        (
+            "batch.baseOffset *", "marker.baseOffset *", "batch.lastOffsetDelta *", "batch removed", "marker removed",
+            "TransactionLogValue removed", "ProducerIdsRecord removed",
+        ),
+    ),
+    Harmless("rules count offsets, not records; `dump` reports what cannot be read", ("batch.recordsCount *",)),
+    Harmless(
+        "of no producer: no rule of transactions is about it",
+        ("batch.baseSequence *", "batch.producerEpoch *", "batch.isControl *"),
+        _before(lambda row: row["producerId"] < 0),
+    ),
+    Harmless(
+        "of no transaction: a producer without other batches before may begin with any number",
+        ("batch.producerId *",),
+        _before(lambda row: not row["isTransactional"]),
+    ),
+    Harmless(
+        "the log does not show what was before: the producer's first batch may have any number and epoch",
+        ("batch.baseSequence *", "batch.producerEpoch *"),
+        _before(lambda row: row["baseSequence"] == 0),
+    ),
+    Harmless(
+        "in a committed transaction, and of no producer then: no rule is about it, and all readers get it either way",
+        ("batch.producerId *",),
+        _after(lambda row: row["producerId"] < 0),
+    ),
+    Harmless("its transaction is committed: all readers get it either way", ("batch.isTransactional *",)),
+    Harmless("Kafka reads later versions as the one that it knows", ("marker.keyVersion *", "marker.valueVersion *")),
+    Harmless("an epoch is compared with those before; later elections are legal", ("marker.coordinatorEpoch *",)),
+    Harmless(
+        "a producer may ask for any timeout when it begins",
+        ("TransactionLogValue.transaction_timeout_ms *",),
+        _state("Empty"),
+    ),
+    Harmless(
+        "clients of any version may go on with an id",
+        ("TransactionLogValue.client_transaction_version *",),
+        _state("Empty", "Ongoing"),
+    ),
+    Harmless(
+        "under two-phase commit (KIP-939) ids are announced at other times",
+        ("TransactionLogValue.next_producer_id *",),
+        _before(lambda row: row["transaction_timeout_ms"] == NEVER),
+    ),
+    Harmless("brokers neither write nor read it (KIP-939)", ("TransactionLogValue.next_producer_epoch *",)),
+    Harmless(
+        "the next record may add it with others", ("TransactionLogValue.partitions one removed",), _state("Ongoing")
+    ),
+    Harmless("a set: Kafka counts a partition once", ("TransactionLogValue.partitions one repeated",)),
+    Harmless("a transaction may list a partition without data", ("TransactionLogValue.partitions one added",)),
+    Harmless("a retry is answered by the same record (KIP-360)", ("TransactionLogValue repeated*",)),
+    Harmless("those of different ids are in no order", ("TransactionLogValue swapped*", ".snapshot swapped*")),
+    Harmless(
+        "the last of a segment: what follows it may not have been copied", ("* of one replica removed",)
+    ),
+    Harmless("not below both high watermarks", ("* of one replica*",), _lags),
+    Harmless("who asked for the block; nothing follows from it", ("ProducerIdsRecord.broker_*",)),
+    Harmless(
+        "the transaction, or what held it, may have begun where the log is deleted",
+        (".txnindex.first_offset *", ".txnindex.last_stable_offset *"),
+        _is_retained,
+    ),
+    Harmless(
+        "what begins behind the marker may be of the same append",
+        (".txnindex.last_stable_offset *",),
+        _after(lambda row: row["last_stable_offset"] > row["last_offset"]),
+    ),
+    Harmless(
+        "brokers forget idle producers",
+        (".snapshot removed", ".snapshot.producer_id *"),
+        _before(lambda row: row["current_txn_first_offset"] < 0),
+    ),
+    Harmless("Kafka keeps the last entry of a producer", (".snapshot repeated",)),
+    Harmless(
+        "-1: the producer was forgotten and has come back",
+        (".snapshot.coordinator_epoch *",),
+        _after(lambda row: row["coordinator_epoch"] == -1),
+    ),
+    Harmless("the log below is deleted: the file alone knows", (".snapshot.*", ".snapshot removed"), _is_retained),
+    Harmless(
+        "no producer's batch is between the offsets, or the log ends below the file's", (".snapshot file named*",)
+    ),
+    Harmless("a replica may lag: it is written every 5 s", ("checkpoint.offset *",)),
+    Harmless("no tier is here to be joined along it, and no rule of a log rests on it", (f"{EPOCHS}*",)),
+    Harmless(
+        "a file that may not have been copied: what needs it is reported as not checkable",
+        ("checkpoint*", "* file removed", "* file emptied"),
+    ),
+    Harmless("the end of the last line: Kafka reads it", ("*checkpoint file last byte missing",)),
 )  # fmt: skip
 
 
 def reason_of(fault: Fault) -> str | None:
     """Why the audit need not name a fault; None where it must."""
+    name = f"{fault.structure}.{fault.field} {fault.change}" if fault.field else f"{fault.structure} {fault.change}"
     for one in HARMLESS:
-        alike = zip(one[:3], (fault.structure, fault.field, fault.change), strict=True)
-        if all(fnmatchcase(value, pattern) for pattern, value in alike) and (one.when is None or one.when(fault)):
+        if any(fnmatchcase(name, pattern) for pattern in one.faults) and (one.when is None or one.when(fault)):
             return one.reason
     return None

@@ -73,9 +73,9 @@ def _rest(audit: rows.Audit) -> frozenset[str]:
     return frozenset(found)
 
 
-def audit_of(root: Path) -> rows.Audit:
-    """The audit of all directories below a folder."""
-    return transactions.audit(logdir.open(root))
+def audit_of(*roots: Path) -> rows.Audit:
+    """The audit of all directories below folders."""
+    return transactions.audit(logdir.open(*roots))
 
 
 def outcomes(root: Path, of_seed: dict[int, Files], chosen: Iterable[Fault]) -> Iterator[tuple[Fault, Outcome]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import crc32c
@@ -215,18 +216,29 @@ def _write_head(rows: list[Row]) -> bytes:
 _HEAD = {"version": "h", "crc": "I", "count": "i"}
 
 
-def _read_checkpoint(data: bytes) -> list[Row]:
-    lines = data.decode().splitlines()[2:]
+def _read_lines(data: bytes, fields: Mapping[str, type]) -> list[Row]:
+    """Of a checkpoint: a version, the number of lines, and the lines."""
     return [
-        {"topic": topic, "partition": int(number), "offset": int(offset)}
-        for topic, number, offset in map(str.split, lines)
+        {name: type_(text) for (name, type_), text in zip(fields.items(), line.split(), strict=True)}
+        for line in data.decode().splitlines()[2:]
     ]
 
 
-def _write_checkpoint(rows: list[Row]) -> bytes:
-    return "".join(
-        [f"0\n{len(rows)}\n", *(f"{row['topic']} {row['partition']} {row['offset']}\n" for row in rows)]
-    ).encode()
+def _write_lines(rows: list[Row]) -> bytes:
+    return "".join([f"0\n{len(rows)}\n", *(" ".join(map(str, row.values())) + "\n" for row in rows)]).encode()
+
+
+_CHECKPOINT = {"topic": str, "partition": int, "offset": int}
+_EPOCHS = {"epoch": int, "start_offset": int}
+
+
+def _read_counted(data: bytes) -> list[Row]:
+    version, count, *lines = data.decode().splitlines(keepends=True)
+    return [{"version": int(version), "count": int(count), "_rest": "".join(lines)}]
+
+
+def _write_counted(rows: list[Row]) -> bytes:
+    return "".join(f"{row['version']}\n{row['count']}\n{row['_rest']}" for row in rows).encode()
 
 
 def _numbers(fields: dict[str, str]) -> dict[str, Bounds]:
@@ -247,7 +259,14 @@ LAYOUTS = {
     ".txnindex": Layout(_read_aborted, _write_aborted, _numbers(_ABORTED)),
     ".snapshot": Layout(_read_snapshot, _write_snapshot, _numbers(_PRODUCER)),
     ".snapshot header": Layout(_read_head, _write_head, _numbers(_HEAD)),
-    "checkpoint": Layout(_read_checkpoint, _write_checkpoint,
+    "checkpoint": Layout(
+        partial(_read_lines, fields=_CHECKPOINT), _write_lines,
         {"topic": None, "partition": _bounds("i")[0], "offset": _bounds("q")[0]},
+    ),
+    "leader-epoch-checkpoint": Layout(
+        partial(_read_lines, fields=_EPOCHS), _write_lines, _numbers({"epoch": "i", "start_offset": "q"})
+    ),
+    "leader-epoch-checkpoint header": Layout(
+        _read_counted, _write_counted, _numbers({"version": "i", "count": "i"})
     ),
 }  # fmt: skip

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from kafkawire.records import Batch, read
 from tests.worlds import IDS, TOPIC, Producer, World
 
 #: Path below the folder of both brokers -> content.
@@ -46,6 +47,8 @@ def sound(seed: int, cluster: str = "test") -> Files:
                 path.with_suffix(".timeindex").write_bytes(b"")
         if seed % 3 == 2:
             _retained(world, others.root)
+        for directory in root.glob(f"*/{TOPIC}-*"):
+            (directory / "leader-epoch-checkpoint").write_text(_leader_epochs(directory))
         files = {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
     return with_cluster(files, cluster)
 
@@ -66,8 +69,8 @@ def _memory() -> str | None:
 
 
 def _live(world: World) -> None:
-    """Both transaction versions: commits and aborts that overlap, an empty abort, an id that is fenced, a coordinator
-    that is elected anew, segments that roll, an idempotent producer."""
+    """Both transaction versions: commits and aborts that overlap, an empty abort, an id that is fenced, coordinators
+    and leaders that are elected anew, segments that roll, an idempotent producer."""
     producers = [world.producer(f"app-{version}-{number}", version) for version in (0, 2) for number in range(2)]
     idempotent = world.producer_id()
     draw = world.random
@@ -85,6 +88,7 @@ def _live(world: World) -> None:
         rolled = world.orders[draw.randrange(3)]
         if rolled.end > rolled.segments[-1][0]:
             rolled.roll()
+            rolled.leader_epoch += 1
         world.orders[draw.randrange(3)].plain(at=world.tick(), records=2)
         if draw.random() < 0.5:
             _elect(world)
@@ -122,6 +126,16 @@ def _open(world: World) -> None:
     producer.epoch += 1
     world.write(producer, "Empty")
     world.begin(producer, 1)
+
+
+def _leader_epochs(directory: Path) -> str:
+    """The first offset of each leader epoch in a log."""
+    starts: dict[int, int] = {}
+    for path in sorted(directory.glob("*.log")):
+        for batch in read(path.read_bytes()):
+            assert isinstance(batch, Batch)
+            starts.setdefault(batch.partition_leader_epoch, batch.base_offset)
+    return "".join([f"0\n{len(starts)}\n", *(f"{epoch} {start}\n" for epoch, start in starts.items())])
 
 
 def _lag(world: World, of_other: object, draw: random.Random) -> None:
