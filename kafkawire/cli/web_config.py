@@ -7,7 +7,6 @@ refused: a setting that is ignored would be a hole.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 import ssl
@@ -15,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -57,7 +56,7 @@ class _Tls(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Http(msgspec.Struct, forbid_unknown_fields=True):
-    headers: dict[_HEADERS, str] = {}
+    headers: dict[_HEADERS, Annotated[str, msgspec.Meta(pattern=r"^[ -~]*\Z")]] = {}
     http2: bool = False
 
 
@@ -98,7 +97,7 @@ class WebConfig:
             return False
         try:
             name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
-        except binascii.Error:
+        except ValueError:  # no base64, or no ASCII
             return False
         login = hashlib.sha256(len(name).to_bytes(8, "big") + name + password).digest()
         if not colon or login in self._logins:
@@ -140,13 +139,14 @@ def read_web_config(path: str) -> WebConfig:
         raise _refused(f"{path}: over {_MOST_BYTES} bytes")
     try:
         read = msgspec.convert(yaml.safe_load(data) or {}, _File)
-    except yaml.YAMLError as error:
-        raise _refused(f"{path}: no YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise _refused(f"{path}: no YAML: nested too deeply") from None
     except msgspec.ValidationError as error:
         raise _refused(f"{path}: {error}") from None
-    users = {name: hashed.encode() for name, hashed in (read.basic_auth_users or {}).items()}
+    # Of a number or a date that is none, PyYAML raises what Python does.
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
+        raise _refused(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+    users = {name: hashed.encode("utf-8", "replace") for name, hashed in (read.basic_auth_users or {}).items()}
     for name, hashed in users.items():
         if _HASH.fullmatch(hashed) is None:
             raise _refused(f"{path}: basic_auth_users: {name}: no bcrypt hash (htpasswd -nB writes one)")
@@ -179,6 +179,8 @@ def _named(path: str, *names: str) -> Iterator[None]:
     """Errors of the body name the files that it reads."""
     try:
         yield
+    except ValueError as error:
+        raise _refused(f"{path}: tls_server_config: {' or '.join(map(repr, names))}: no path: {error}") from None
     except OSError as error:  # ssl.SSLError is one
         unread = not isinstance(error, ssl.SSLError)
         reason = error.strerror if unread else "no certificate, not its key, or a key with a password (PEM)"

@@ -128,6 +128,8 @@ class Replica:
             yield from walk.up_to(after.offset or 0)
             return
         yield from walk.finish()
+        if chosen:  # a last segment without batches begins where the log ends
+            yield from walk.up_to(chosen[-1].offset or 0)
         shown, why = self._shown(walk.reached)
         if shown > walk.reached:
             code = TRUNCATED if walk.damaged is None else UNREADABLE

@@ -32,6 +32,16 @@ HASH = "$2y$10$CwTycUXWue0Thq9StjUM0uJ8i0E9rj4l3mYkqkqDSMdnRzqXbWEiG"
         ),
         ("http_server_config: {http2: true}", "http2: this server has HTTP/1.1 only"),
         ("http_server_config: {headers: {Set-Cookie: x}}", "Invalid enum value 'Set-Cookie'"),
+        ("http_server_config: {headers: {X-Frame-Options: |\n  deny}}", "no YAML: while scanning"),
+        ("http_server_config:\n  headers:\n    X-Frame-Options: |\n      deny\n", "Expected `str` matching regex"),
+        ('http_server_config: {headers: {X-Frame-Options: "a\\r\\nSet-Cookie: b"}}', "Expected `str` matching regex"),
+        ("http_server_config: {headers: {X-Frame-Options: é}}", "Expected `str` matching regex"),
+        ('tls_server_config: {cert_file: "a\\0", key_file: b}', "'a\\x00' or 'b': no path: embedded null byte"),
+        ('basic_auth_users: {zoe: "\\uD800"}', "zoe: no bcrypt hash"),
+        ("!!int a: b", "no YAML: invalid literal for int()"),
+        ("a: !!int", "no YAML: string index out of range"),
+        ("a: !!timestamp b", "no YAML: "),
+        ("a: 2001-99-14", "no YAML: month must be in 1..12"),
         ("- a", "Expected `object`, got `array`"),
         ("a: [", "no YAML: while parsing"),
         ("!!python/object/apply:os.system [x]", "no YAML: could not determine a constructor"),
@@ -54,3 +64,12 @@ def test_empty_parts_are_as_if_they_were_absent(tmp_path: Path, text: str) -> No
     path.write_text(text)
     web = read_web_config(str(path))
     assert (web.context, web.headers, web.admits("")) == (None, [], "zoe" not in text)
+
+
+@pytest.mark.parametrize(
+    "login", ["Basic \xe9", "Basic em9l=", "Basic em9l", "Basic", "Bearer em9lOng=", "", "Basic w6k6eA=="]
+)
+def test_an_authorization_header_of_any_text_is_no_login(tmp_path: Path, login: str) -> None:
+    path = tmp_path / "web.yml"
+    path.write_text(f"basic_auth_users: {{zoe: {HASH}}}")
+    assert not read_web_config(str(path)).admits(login)

@@ -7,13 +7,17 @@ from pathlib import Path
 import pytest
 
 from kafkawire.client import ClientError, TopicPartition
+from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.reading_journal import Journal
+from kafkawire.transactions.part_scan import PartScan
+from kafkawire.transactions.part_summary import PartSummary
 
 ORDERS = TopicPartition("orders", 0)
 
 
 @pytest.mark.parametrize(
-    "content", [b"hello", b"hello\n", b"{}\n", b'{"format":1', b"\0" * 10_000, b'{"cluster":"a"}\n']
+    "content",
+    [b"hello", b"hello\n", b"{}\n", b'{"format":1', b"\0" * 10_000, b'{"cluster":"a"}\n', b'{"cluster":"\xff"}\n'],
 )
 def test_a_file_that_is_no_journal_is_refused_and_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.txt"
@@ -35,3 +39,31 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path: Path) -> 
     assert path.read_bytes().endswith(b"}\n")
     with pytest.raises(ClientError, match="of another cluster"):
         Journal(str(path), "other", 0)
+
+
+def test_a_damaged_line_is_refused(tmp_path: Path) -> None:
+    """A changed summary could be that of other batches: it is not read."""
+    path = tmp_path / "journal"
+    with Journal(str(path), "cluster", 0) as journal:
+        journal.add(ORDERS, 5, 9, PartSummary(start=0, end=70, scan=PartScan(first_offset=5)))
+    whole = path.read_bytes()
+    start = whole.index(b"\n") + 1
+    for place in range(start, len(whole) - 1):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(ClientError, match=f"at byte {start}: "):
+            Journal(str(path), "cluster", 0)
+    path.write_bytes(whole)
+    with Journal(str(path), "cluster", 0) as journal:
+        known = journal.known(ORDERS, 5)
+    assert known is not None
+    assert (known[0].scan.first_offset, known[1]) == (5, 9)
+
+
+def test_a_journal_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its summaries may lack the answers of newer rules."""
+    path = tmp_path / "journal"
+    with monkeypatch.context() as patched:
+        patched.setattr(reading_journal, "__version__", "0.0.1")
+        Journal(str(path), "cluster", 0).__exit__()
+    with pytest.raises(ClientError, match="version of kafkawire"):
+        Journal(str(path), "cluster", 0)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import kafkawire
 from kafkawire import logdir, records, rows, transactions
 from kafkawire.client import Admin, ClientError, Search
 from kafkawire.client.diagnosis import log_reading
@@ -167,6 +168,9 @@ class Interrupted(Exception):
     pass
 
 
+HEADER = f'{{"format":2,"cluster":"kafkawire-mock","since":0,"kafkawire":"{kafkawire.__version__}"}}'
+
+
 def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, disks = recorded("hanging-transactions")
     journal = tmp_path / "journal"
@@ -199,7 +203,7 @@ def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.M
     [
         ('{"format":1,"cluster":"another","since":0}\n', "of another cluster, or with another --since"),
         ("no json\n", "no journal of an audit"),
-        ('{"format":1,"cluster":"kafkawire-mock","since":0}\n{"topic":7}\n', "at byte 50: no journal of an audit"),
+        (f'{HEADER}\n{{"topic":7}}\n', f"at byte {len(HEADER) + 1}: no journal of an audit"),
     ],
 )
 def test_refuses_a_file_that_is_no_journal_of_this_reading(tmp_path: Path, text: str, reason: str) -> None:

@@ -82,6 +82,21 @@ def test_ranges_of_random_logs_are_what_the_outcomes_say(tmp_path: Path, seed: i
         assert part == {offset: everything[offset] for offset in range(first, until)}
 
 
+@pytest.mark.parametrize("checkpoints", [True, False])
+def test_offsets_before_an_empty_last_segment_are_missing(tmp_path: Path, checkpoints: bool) -> None:
+    """Not truncated: the name of the last segment shows that the log reaches to it."""
+    root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
+    for path in (root / "node-1" / "orders-0").glob("*81.*"):
+        path.unlink()
+    if not checkpoints:
+        for path in (root / "node-1").glob("re*-offset-checkpoint"):
+            path.unlink()
+    (replica,) = offsets.replicas(logdir.open(root / "node-1", root / "tier"), "orders", 0)
+    assert (replica.span.log_end_offset, replica.span.end_offset) == (83, 83)
+    *_, last = ranges_of(replica)
+    assert (last.first_offset, last.last_offset, last.status, last.reason) == (81, 82, "unreadable", "missing")
+
+
 def test_copies_of_another_cluster_are_not_joined() -> None:
     roots = ROOT / "examples" / "kafka-logs" / "three-nodes", unpacked("tiered-storage")
     both = offsets.replicas(logdir.open(*roots), "orders", 0)

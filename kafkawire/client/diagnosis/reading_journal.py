@@ -4,37 +4,49 @@ from __future__ import annotations
 
 import base64
 import os
+import zlib
 from collections import defaultdict
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
+from kafkawire import __version__
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.transactions import part_summary
 from kafkawire.transactions.part_summary import PartSummary
 
-_FORMAT = 1
+_FORMAT = 2
 #: Bytes; a cluster's id has 22 characters.
 _LONGEST_HEADER = 4096
 
 
 class _Header(msgspec.Struct, frozen=True):
-    """The first line: what is read. A journal is of no use for anything else."""
+    """The first line: what is read. A journal is of no use for anything else, nor for other rules."""
 
     format: int
     cluster: str
     since: int | None
+    kafkawire: str = ""
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A piece: offsets `[first, next)`, and its summary, base64; None: it has to be read again."""
+    """A piece: offsets `[first, next)`, and its summary, base64; None: it has to be read again.
+
+    `crc` is the CRC-32 of the line with 0 in its place: a damaged summary could be read as another one.
+    """
 
     topic: str
     partition: int
     first: int
     next: int
     summary: str | None
+    crc: int = 0
+
+    def sealed(self) -> _Line:
+        """With its checksum."""
+        return replace(self, crc=zlib.crc32(msgspec.json.encode(replace(self, crc=0))))
 
 
 class Journal:
@@ -55,7 +67,7 @@ class Journal:
         self._file = None
         if path is None:
             return
-        header = _Header(_FORMAT, cluster, since)
+        header = _Header(_FORMAT, cluster, since, __version__)
         end = self._read(path, header)
         self._file = open(path, "ab")  # noqa: SIM115 (closed by the context)
         self._file.truncate(end)
@@ -78,17 +90,20 @@ class Journal:
                 if first and not first.endswith(b"\n"):  # truncating it would destroy a file of something else
                     raise ClientError(f"{path}: no journal of an audit: its first line is none of a journal")
                 if first and msgspec.json.decode(first, type=_Header) != header:
-                    raise ClientError(f"{path}: of another cluster, or with another --since: give another file")
+                    what = "of another cluster, or with another --since or version of kafkawire"
+                    raise ClientError(f"{path}: {what}: give another file")
                 end = len(first)
                 for line in file:
                     if not line.endswith(b"\n"):
                         break  # of a reading that was cut off
                     known = msgspec.json.decode(line, type=_Line)
+                    if known != known.sealed():
+                        raise ClientError(f"{path}: at byte {end}: a damaged line: delete the file to read all again")
                     self._known[TopicPartition(known.topic, known.partition)][known.first] = known
                     end += len(line)
         except FileNotFoundError:
             return 0
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeError) as error:
             raise ClientError(f"{path}: at byte {end}: no journal of an audit ({error})") from None
         return end
 
@@ -118,7 +133,7 @@ class Journal:
     def add(self, place: TopicPartition, first: int, following: int, summary: PartSummary | None) -> None:
         """Note a piece: offsets `[first, following)`. `summary` None: it has to be read again."""
         text = None if summary is None else base64.b64encode(part_summary.encode(summary)).decode()
-        self._write(_Line(*place, first, following, text))
+        self._write(_Line(*place, first, following, text).sealed())
 
     def remove(self) -> None:
         """Delete the file: all was read."""

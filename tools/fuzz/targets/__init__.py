@@ -18,16 +18,18 @@ from tools.fuzz.targets import (  # noqa: E402
     brokers,
     captures,
     commands,
+    journals,
     logins,
     logs,
     messages,
     records,
     schemas,
+    tiers,
     tls,
 )
 
 TARGETS: dict[str, FuzzTarget] = {
     target.name: target
-    for room in (messages, schemas, records, logs, captures, tls, logins, brokers, commands)
+    for room in (messages, schemas, records, logs, tiers, captures, tls, logins, brokers, journals, commands)
     for target in room.TARGETS
 }

@@ -7,17 +7,26 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from kafkawire import frames
+from msgspec import structs
+
+from kafkawire import frames, records
 from kafkawire.client import Admin, Connection, Search, TopicPartition
+from kafkawire.client.actions.terminating import terminate
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.blocked_group import group_offsets
+from kafkawire.client.diagnosis.doctor import examine
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
-from kafkawire.client.errors import ClientError, ConnectError
+from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
+from kafkawire.client.errors import ClientError, ConnectError, NoSuchBrokerError
 from kafkawire.client.rpc.hidden_resources import has_authorizer, hidden_topics
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.sasl import Credentials
 from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
+from kafkawire.testing import MockBroker
+from kafkawire.testing.state.partition_log import Stored
+from kafkawire.transactions.abort_rules import Refused
+from kafkawire.transactions.producer_append import append_of
 from kafkawire.wire.message import Message
 from tools.fuzz import inputs, seed_vectors
 from tools.fuzz.target import FuzzTarget
@@ -89,6 +98,7 @@ def _connections() -> Iterator[bytes]:
 
 _FAST = {"default.api.timeout.ms": "1", "retry.backoff.ms": "0", "retry.backoff.max.ms": "0"}
 _MOST_ANSWERS = 200
+_SEARCH = Search(confirm_after_s=0, session_s=0)
 
 
 class _AnsweringCluster(Cluster):
@@ -113,6 +123,8 @@ class _AnsweringCluster(Cluster):
             raise ConnectError("b:9092", str(error)) from None
 
     async def highest(self, request: type[Message], deadline: Any, broker_id: int = -1) -> int:
+        if broker_id >= 0 and broker_id not in self.brokers:
+            raise NoSuchBrokerError.of(broker_id, self.brokers)
         return request.spec.valid_versions[-1]
 
 
@@ -123,12 +135,16 @@ _CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
     lambda admin: admin.fence_producers(["a"]),
     lambda admin: admin.describe_producers([_PLACE, TopicPartition("orders", 1)]),
     lambda admin: admin.offsets([_PLACE]),
-    lambda admin: admin.find_hanging_transactions(Search(confirm_after_s=0, session_s=0)),
+    lambda admin: admin.find_hanging_transactions(_SEARCH),
     lambda admin: admin.abort_transaction(_PLACE, start_offset=0),
     lambda admin: group_offsets(admin.cluster, "g", admin.cluster.deadline()),
     lambda admin: read_ids(admin.cluster, [0], admin.cluster.deadline()),
     lambda admin: has_authorizer(admin.cluster, admin.cluster.deadline()),
     lambda admin: hidden_topics(admin.cluster, [1], [], admin.cluster.deadline()),
+    lambda admin: audit(admin.cluster, WireAudit(search=_SEARCH, since_ms=0)),
+    lambda admin: examine(admin.cluster),
+    lambda admin: terminate(admin.cluster, "a", _SEARCH, record=lambda *_: None),
+    lambda admin: admin.find_hanging_transactions(structs.replace(_SEARCH, impact=True, show_records=1)),
 )
 
 
@@ -138,7 +154,7 @@ def check_calls(data: bytes) -> None:
     call = inputs.pick(_CALLS, parts[0] if parts else b"")
 
     async def run() -> None:
-        with suppress(ClientError):
+        with suppress(ClientError, Refused):
             repr(await call(Admin(_AnsweringCluster(parts[1:]))))
 
     asyncio.run(run())
@@ -162,6 +178,7 @@ def _calls() -> Iterator[bytes]:
             bodies = [newest[f"{name}Response"] for name in answers]
             yield inputs.joined([bytes([number]), *(found[variant % len(found)] for found in bodies)])
     yield from _scripted()
+    yield from _recorded()
 
 
 def _scripted() -> Iterator[bytes]:
@@ -204,6 +221,43 @@ def _scripted() -> Iterator[bytes]:
             yield inputs.joined([bytes([number]), *sent_bytes])
 
 
+class _RecordingCluster(Cluster):
+    """A cluster that keeps its brokers' answers, as `_AnsweringCluster` reads them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(Config.of(bootstrap))
+        self.answers: list[bytes] = []
+
+    async def ask(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
+        found = await super().ask(broker_id, body, deadline, **options)
+        at_most = options.get("at_most")
+        self.answers.append(found.encode(found.spec.valid_versions[-1] if at_most is None else at_most))
+        return found
+
+
+def _recorded() -> Iterator[bytes]:
+    """Answers of a broker in memory with an open transaction, call by call."""
+
+    async def run() -> list[bytes]:
+        seeds = []
+        async with MockBroker({"orders": 1, "__transaction_state": 1}) as broker:
+            log = broker._log("orders", 0)
+            ids = {"producer_id": 3, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+            data = records.build([records.Record(b"k", b"v", timestamp=1)], **ids)
+            (batch,) = records.read(data)
+            log.batches.append(Stored(0, 0, 1, data))
+            log.replay.add(append_of(batch))
+            log.end = 1
+            for number, call in enumerate(_CALLS):
+                async with Admin(_RecordingCluster(broker.address)) as admin:
+                    with suppress(KafkaWireError):
+                        await call(admin)
+                    seeds.append(inputs.joined([bytes([number]), *admin.cluster.answers]))
+        return seeds
+
+    yield from asyncio.run(run())
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 
 TARGETS = (
@@ -217,8 +271,8 @@ TARGETS = (
     ),
     FuzzTarget(
         name="calls",
-        reads="a hostile broker's answers to every call of the admin client and to find-hanging",
-        holds="`ClientError`, or a result; every request that follows can be encoded",
+        reads="a hostile broker's answers to every call of the admin client, to find-hanging, the audit and doctor",
+        holds="`ClientError`, `Refused`, or a result; every request that follows can be encoded",
         check=check_calls,
         seeds=_calls,
         form=inputs.PARTS,

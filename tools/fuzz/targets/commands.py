@@ -97,6 +97,9 @@ _LINES = {
         ("dump", "--format", "table", "orders-0/FILE.snapshot"),
         ("audit", "--format", "table", "orders-0/FILE.log"),
         ("audit", "--format", "json", "__transaction_state-0/FILE.log"),
+        ("dump", "--isolation-level", "read_committed", "--print-data-log", "--format", "table", "orders-0/FILE.log"),
+        ("explain", "--topic", "orders", "--partition", "0", "--format", "table", "orders-0/FILE.log"),
+        ("explain", "--topic", "orders", "--partition", "0", "--offset", "1", "--format", "table", "orders-0/FILE.log"),
     ),
     "schema": (
         ("schema", "check", "FILE.json"),
@@ -182,7 +185,7 @@ TARGETS = (
     ),
     FuzzTarget(
         name="commands",
-        reads="whole commands (decode, encode, capture, dump, audit, schema, txn) on a file or text of any bytes",
+        reads="whole commands (decode, encode, capture, dump, explain, audit, schema, txn) on any file or text",
         holds="an exit code and a sentence, never a traceback; no output acts on a terminal",
         check=check_command,
         seeds=_commands,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import string
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -11,6 +12,9 @@ from io import BytesIO
 from typing import Any
 from unittest import mock
 
+import bcrypt
+
+from kafkawire.cli.web_config import read_web_config
 from kafkawire.client.errors import AuthenticationError, ConfigError
 from kafkawire.client.transport.config import Config, TokenSource
 from kafkawire.client.transport.java_properties import parse_properties
@@ -99,6 +103,45 @@ def _stores() -> Iterator[bytes]:
     yield identity.truststore("p")
     yield b"\xfe\xed\xfe\xed" + bytes(20)
     yield b""
+
+
+# Web configuration ----------------------------------------------------------------------------------------------------
+
+
+def check_web_config(data: bytes) -> None:
+    """Parts: the file, and an Authorization header; `c.pem` beside the file is a certificate with its key."""
+    parts = [*inputs.parts_of(data, 2), b"", b""]
+    identity = _identity()
+    root = input_files.folder("web")
+    (root / "c.pem").write_text(f"{identity.certificate}{identity.key}")
+    (root / "web.yml").write_bytes(parts[0])
+    refused = None
+    try:
+        web = read_web_config(str(root / "web.yml"))
+    except ConfigError as error:
+        refused = str(error)
+    if refused is not None:
+        assert refused.startswith(f"{root}/web.yml: "), refused
+        assert "\n" not in refused, refused
+        return
+    with mock.patch.object(bcrypt, "checkpw", lambda password, hashed: bool(hashed) and password == b"secret"):
+        web.admits(parts[1].decode("latin-1"))
+    for _, value in web.headers:
+        assert set(value) <= set(string.printable[:-5]), value
+
+
+def _web_configs() -> Iterator[bytes]:
+    hashed = "$2y$10$CwTycUXWue0Thq9StjUM0uJ8i0E9rj4l3mYkqkqDSMdnRzqXbWEiG"
+    for text in (
+        f"basic_auth_users:\n  zoe: {hashed}\n  'me': \"{hashed}\"\n",
+        "tls_server_config: {cert_file: c.pem, key_file: c.pem, min_version: TLS13}\n",
+        "tls_server_config:\n  cert_file: c.pem\n  key_file: c.pem\n  client_ca_file: c.pem\n"
+        "  client_auth_type: RequireAndVerifyClientCert\n",
+        "http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n",
+        "a: &b [*b, 2001-12-14, !!binary YQ==, 1.5, 0x1f, ~]\n",
+    ):
+        for login in (b"Basic em9lOnNlY3JldA==", b"basic em9l", b"Bearer x", b""):
+            yield inputs.joined([text.encode(), login])
 
 
 # SASL and tokens ------------------------------------------------------------------------------------------------------
@@ -206,6 +249,28 @@ TARGETS = (
         seeds=_stores,
         longest=8192,
         words=(b"-----BEGIN CERTIFICATE-----\n", b"-----END CERTIFICATE-----\n", b"-----BEGIN PRIVATE KEY-----\n"),
+    ),
+    FuzzTarget(
+        name="web-config",
+        reads="the file of `--web-config`, and an Authorization header",
+        holds="`ConfigError` of one line, or a configuration whose headers can be sent; the header is judged",
+        check=check_web_config,
+        seeds=_web_configs,
+        form=inputs.PARTS,
+        words=(
+            *(b"tls_server_config:", b"cert_file: c.pem", b"basic_auth_users:", b"headers:", b"client_ca_file: "),
+            *(
+                b"!!int ",
+                b"!!timestamp ",
+                b"!!binary ",
+                b'"\\ud800"',
+                b'"\\r\\n"',
+                b"2001-99-14",
+                b"&a ",
+                b"*a",
+                b"<<: ",
+            ),
+        ),
     ),
     FuzzTarget(
         name="sasl",

@@ -1,0 +1,145 @@
+"""The journal that resumes an audit over the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from kafkawire import __version__, logdir
+from kafkawire.client.diagnosis import reading_journal
+from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
+from kafkawire.client.diagnosis.log_reading import Load, LogReader, Stretch
+from kafkawire.client.diagnosis.reading_journal import Journal
+from kafkawire.client.errors import ClientError
+from kafkawire.client.results import Offsets, TopicPartition
+from kafkawire.records import Batch
+from kafkawire.transactions import part_summary
+from kafkawire.transactions.part_scan import summarize_range
+from tools.fuzz import input_files, inputs
+from tools.fuzz.target import FuzzTarget
+from tools.recordings.archive import unpacked
+
+_CLUSTER = "b:9092"
+#: Bytes of a piece: a partition has some of them.
+_PIECE = 600
+#: Pieces that seeds have: a fuzzer changes little of a long one.
+_MOST_PIECES = 6
+
+
+class _Log:
+    """A recorded partition, as its leader returns it."""
+
+    def __init__(self, partition: logdir.Partition) -> None:
+        self.batches = [batch for batch in partition if isinstance(batch, Batch)]
+        end = self.batches[-1].last_offset + 1
+        start = self.batches[0].base_offset
+        offsets = Offsets(log_start=start, last_stable_offset=end, high_watermark=end)
+        place = TopicPartition(partition.topic, partition.partition)
+        self.stretch = Stretch(place=place, leader=1, start=start, offsets=offsets)
+
+    def fetched(self, offset: int) -> bytes:
+        data = b"".join(bytes(batch.data) for batch in self.batches if batch.last_offset >= offset)
+        return data[: whole_batches(data[:_PIECE])] or bytes(self.batches[0].data)
+
+
+@cache
+def _logs() -> list[_Log]:
+    partitions = logdir.open(unpacked("hanging-transactions")).partitions
+    found = {(one.topic, one.partition): one for one in partitions if not one.topic.startswith("__cluster")}
+    return [_Log(one) for one in found.values() if any(isinstance(item, Batch) for item in one)]
+
+
+@cache
+def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
+    """Partition, offsets and summary of each piece, as a journal has them."""
+    found = []
+    for log in _logs():
+        offset, stretch = log.stretch.start, log.stretch
+        while offset < stretch.end:
+            partition = FetchedPartition(_CLUSTER, stretch.place, offset, stretch.offsets, ())
+            partition.log.piece.follow(log.fetched(offset))
+            summary = summarize_range(partition.log, 0, partition.log.piece.end)
+            behind = summary.scan.following or stretch.end
+            found.append((stretch.place, offset, behind, part_summary.encode(summary)))
+            offset = behind
+    return found
+
+
+class _Reader(LogReader):
+    """Takes pieces that the journal has not from the recorded log."""
+
+    async def _fetched(self, stretch: Stretch, offset: int) -> bytes | int:
+        return next(log for log in _logs() if log.stretch is stretch).fetched(offset)
+
+
+def check_journal(data: bytes) -> None:
+    """Reads recorded logs beside the journal. Lines with a summary that is one of those logs' get their checksum."""
+    path = input_files.folder("journal") / "journal"
+    before = b"".join(map(_sealed, data.splitlines(keepends=True)))
+    path.write_bytes(before)
+
+    async def run(journal: Journal) -> None:
+        reader = _Reader(None, _CLUSTER, Load(bytes_per_s=1 << 40), journal)  # type: ignore[arg-type]
+        found = await reader.read(log.stretch for log in _logs())
+        assert len(found) == len(_logs())
+
+    refused = None
+    try:
+        with Journal(str(path), _CLUSTER, 0) as journal:
+            asyncio.run(run(journal))
+    except ClientError as error:
+        refused = str(error)
+    assert refused is None or (str(path) in refused and path.read_bytes() == before), refused
+
+
+def _sealed(line: bytes) -> bytes:
+    try:
+        found = msgspec.json.decode(line, type=reading_journal._Line)
+    except (msgspec.MsgspecError, UnicodeError):
+        return line
+    if not line.endswith(b"\n") or found.summary not in _texts():
+        return line
+    return msgspec.json.encode(found.sealed()) + b"\n"
+
+
+@cache
+def _texts() -> set[str | None]:
+    return {None, *(base64.b64encode(summary).decode() for *_, summary in _pieces())}
+
+
+def _journals() -> Iterator[bytes]:
+    header = reading_journal._Header(reading_journal._FORMAT, _CLUSTER, 0, __version__)
+    lines = [msgspec.json.encode(header) + b"\n"]
+    for place, first, following, summary in _pieces():
+        text = base64.b64encode(summary).decode()
+        for found in (text, None):
+            line = reading_journal._Line(*place, first, following, found)
+            lines.append(msgspec.json.encode(line.sealed()) + b"\n")
+    for number in range(1, len(lines), _MOST_PIECES):
+        yield b"".join([lines[0], *lines[number : number + _MOST_PIECES]])
+    yield from (lines[0], lines[0][:-1], b"".join(lines[:3])[:-1], b"{}\n", b"notes\n", b"")
+
+
+TARGETS = (
+    FuzzTarget(
+        name="journals",
+        reads="the journal that resumes an audit over the wire: any file",
+        holds="`ClientError` with the path, and the file as it was; or the facts of every partition",
+        check=check_journal,
+        seeds=_journals,
+        form=inputs.TEXT,
+        longest=8192,
+        words=(
+            b'"first":',
+            b'"next":',
+            b'"summary":',
+            b'"summary":null',
+            b'"topic":"late-batch"',
+            b"9223372036854775807",
+        ),
+    ),
+)
