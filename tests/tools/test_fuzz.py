@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.bench.machine_info import commit
 from tools.fuzz import __main__ as command
 from tools.fuzz import inputs, libfuzzer_runs, outcome_table, sanitizer, target
 from tools.fuzz.libfuzzer_runs import FuzzOutcome
@@ -126,6 +127,7 @@ def test_outcomes_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert f"| 3.0 | 3,000 | 12 | {len(TARGETS['records'].corpus())} |" in text
     assert "2 minutes and 1,000 inputs were with AddressSanitizer" in text
     assert all(f"| `{name}` |" in text for name in TARGETS)
+    assert f"Made on {commit()}.\n" in text
 
 
 @pytest.mark.slow

@@ -46,8 +46,13 @@ def _processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+def commit() -> str:
+    """The commit of this checkout, with `-dirty` where files are changed."""
+    return _first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"])
+
+
 def _versions() -> dict[str, str]:
-    found = {"kafkawire": _first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"])}
+    found = {"kafkawire": commit()}
     found["Python"] = platform.python_version()
     for name in _PACKAGES:
         try:

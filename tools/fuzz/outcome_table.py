@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tools.bench.machine_info import commit
 from tools.fuzz.libfuzzer_runs import ROOT, FuzzOutcome
 from tools.fuzz.targets import TARGETS
 from tools.pages import write_section
@@ -18,8 +19,9 @@ _PAGE = ROOT / "SECURITY.md"
 def add(outcome: FuzzOutcome, output: Path) -> None:
     """Appends an outcome to `outcomes.jsonl`."""
     line = {name: value for name, value in vars(outcome).items() if name != "findings"}
+    line |= {"findings": len(outcome.findings), "commit": commit()}
     with (output / _OUTCOMES).open("a") as file:
-        file.write(json.dumps(line | {"findings": len(outcome.findings)}) + "\n")
+        file.write(json.dumps(line) + "\n")
 
 
 def write(output: Path) -> None:
@@ -45,7 +47,9 @@ def table(outcomes: Iterable[dict[str, Any]]) -> str:
     lines.append(f"| all | | | {_sums(everything, corpus)} |")
     sanitized = [outcome for outcome in everything if outcome["engine"] == "address"]
     minutes, inputs = _minutes(sanitized), sum(outcome["inputs"] for outcome in sanitized)
+    of_commits = ", ".join(dict.fromkeys(outcome["commit"] for outcome in everything))
     lines += ["", f"Of these, {minutes:.0f} minutes and {inputs:,} inputs were with AddressSanitizer."]
+    lines += [f"Made on {of_commits}."]
     return "".join(f"{line}\n" for line in lines)
 
 
