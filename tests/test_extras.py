@@ -6,12 +6,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import metadata, packages_distributions, requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.test_public_names import MODULES
 
 pytestmark = pytest.mark.slow
 
@@ -30,12 +32,11 @@ NEEDED = {
     "kafkawire.spark": "spark",
     "kafkawire.testing.strategies": "testing",
 }
-#: Of each room the modules that users import.
-PUBLIC = (
-    "kafkawire", "kafkawire.capture", "kafkawire.codegen", "kafkawire.drafts", "kafkawire.errors", "kafkawire.frames",
-    "kafkawire.logdir", "kafkawire.messages", "kafkawire.records", "kafkawire.report", "kafkawire.rows",
-    "kafkawire.runtime", "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.wire",
-)  # fmt: skip
+#: The other public modules.
+PUBLIC = sorted(
+    {*MODULES, "kafkawire.codegen", "kafkawire.drafts", "kafkawire.messages", "kafkawire.wire"} - NEEDED.keys()
+)
+EXTRAS = ("cli", "arrow", "net", "msk", "spark", "spark-connect", "testing", "all")
 
 ABSENT = """
 import json, os, sys
@@ -49,8 +50,8 @@ sys.meta_path.insert(0, Absent())
 """
 
 
-def closure(names: Iterable[str]) -> set[str]:
-    """Distributions that the requirements install, with those that these need."""
+def closure(names: Iterable[str]) -> set[tuple[str, str]]:
+    """Distributions that the requirements install, with those that these need, and the extras of each."""
     found: set[tuple[str, str]] = set()
     wanted = [Requirement(name) for name in names]
     while wanted:
@@ -63,12 +64,12 @@ def closure(names: Iterable[str]) -> set[str]:
                     needed = Requirement(text)
                     if needed.marker is None or needed.marker.evaluate({"extra": extra}):
                         wanted.append(needed)
-    return {name for name, _ in found}
+    return found
 
 
 def run_with(extra: str, program: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that finds only what `kafkawire[extra]` installs, and Python itself."""
-    installed = closure([f"kafkawire[{extra}]" if extra else "kafkawire"])
+    installed = {name for name, _ in closure([f"kafkawire[{extra}]" if extra else "kafkawire"])}
     homes = {name: set(map(canonicalize_name, packages)) for name, packages in packages_distributions().items()}
     absent = [name for name, packages in homes.items() if not packages & installed]
     command = [sys.executable, "-c", ABSENT + program, json.dumps(absent)]
@@ -80,17 +81,24 @@ def import_with(extra: str, modules: Iterable[str]) -> subprocess.CompletedProce
 
 
 def test_the_package_alone_brings_the_codecs_and_few_packages() -> None:
-    assert closure(["kafkawire"]) == {
+    assert {name for name, _ in closure(["kafkawire"])} == {
         "kafkawire", "msgspec", "construct", "jinja2", "markupsafe", "crc32c", "cramjam",
     }  # fmt: skip
     done = import_with("", PUBLIC)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("extra", ["cli", "arrow", "net", "spark", "testing"])
+@pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
-    done = import_with(extra, [module for module, needed in NEEDED.items() if needed == extra])
+    brought = {included for name, included in closure([f"kafkawire[{extra}]"]) if name == "kafkawire"}
+    modules = [module for module, needed in NEEDED.items() if needed in brought]
+    assert modules
+    done = import_with(extra, modules)
     assert done.returncode == 0, done.stderr
+
+
+def test_every_extra_is_tested_except_the_java_runtime() -> None:
+    assert {*EXTRAS, "spark-jre"} == set(metadata("kafkawire").get_all("Provides-Extra") or ())
 
 
 @pytest.mark.parametrize(
