@@ -18,6 +18,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from kafkawire.printable import printable
+
 _MOST_BYTES = 1 << 20
 #: Logins that are remembered, so that a scrape does not wait for bcrypt each time.
 _MOST_LOGINS = 100
@@ -141,11 +143,11 @@ def read_web_config(path: str) -> WebConfig:
         read = msgspec.convert(yaml.safe_load(data) or {}, _File)
     except RecursionError:
         raise _refused(f"{path}: no YAML: nested too deeply") from None
-    except msgspec.ValidationError as error:
-        raise _refused(f"{path}: {error}") from None
+    except msgspec.ValidationError as error:  # which quotes the file
+        raise _refused(f"{path}: {printable(str(error))}") from None
     # Of a number or a date that is none, PyYAML raises what Python does.
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError) as error:
-        raise _refused(f"{path}: no YAML: {' '.join(str(error).split())}") from None
+        raise _refused(f"{path}: no YAML: {printable(' '.join(str(error).split()))}") from None
     users = {name: hashed.encode("utf-8", "replace") for name, hashed in (read.basic_auth_users or {}).items()}
     for name, hashed in users.items():
         if _HASH.fullmatch(hashed) is None:

@@ -38,6 +38,7 @@ HASH = "$2y$10$CwTycUXWue0Thq9StjUM0uJ8i0E9rj4l3mYkqkqDSMdnRzqXbWEiG"
         ("http_server_config: {headers: {X-Frame-Options: é}}", "Expected `str` matching regex"),
         ('tls_server_config: {cert_file: "a\\0", key_file: b}', "'a\\x00' or 'b': no path: embedded null byte"),
         ('basic_auth_users: {zoe: "\\uD800"}', "zoe: no bcrypt hash"),
+        ('"a\\nb": c', "unknown field `a\\nb`"),
         ("!!int a: b", "no YAML: invalid literal for int()"),
         ("a: !!int", "no YAML: string index out of range"),
         ("a: !!timestamp b", "no YAML: "),

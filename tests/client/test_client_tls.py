@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from pathlib import Path
 
 import pytest
 
 from kafkawire.client import Config, ConfigError
+from kafkawire.client.transport.config import TokenSource
+from kafkawire.client.transport.oauth import get_token
 from kafkawire.client.transport.tls import Tls
 from tests.client.certificates import Identity, make_identity
 
@@ -111,3 +114,14 @@ def test_enabled_versions_of_tls_are_applied() -> None:
 def test_stores_without_an_end_are_refused(key: str) -> None:
     with pytest.raises(ConfigError, match=f"{key}: /dev/zero is no store of certificates: it has more than 16777216"):
         Config.of("a:1", {"security.protocol": "SSL", key: "/dev/zero"})
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_a_location_with_a_null_byte_is_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{re.escape(key)}: 'a\\x00b' is no path"):
+        Config.of("a:1", {"security.protocol": "SSL", key: "a\0b"})
+
+
+def test_a_token_file_with_a_null_byte_in_its_path_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"token\.endpoint\.url: '/a\\x00b' is no path"):
+        get_token(TokenSource(file="/a\0b"), 1)

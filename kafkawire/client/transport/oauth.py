@@ -44,6 +44,8 @@ def _from_file(path: str) -> str:
         raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} holds no token, which is text") from None
+    except ValueError as error:  # a null byte
+        raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path!r} is no path: {error}") from None
     if not token:
         raise ConfigError(f"sasl.oauthbearer.token.endpoint.url: {path} is empty: a token belongs in it")
     return token

@@ -165,6 +165,8 @@ def _read(path: str, key: str) -> bytes:
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
+    except ValueError as error:  # a null byte
+        raise ConfigError(f"{key}: {path!r} is no path: {error}") from None
     except OSError as error:
         raise ConfigError(f"{key}: {path}: {error.strerror}") from None
     if len(data) > _MOST_BYTES:

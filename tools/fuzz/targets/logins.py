@@ -31,7 +31,7 @@ def check_properties(data: bytes) -> None:
     """A file of properties; it names no file that is there."""
     try:
         given = parse_properties(data.decode("utf-8", "replace"), "client.properties")
-        given = {key: value for key, value in given.items() if not key.endswith(".location")}
+        given = {key: value for key, value in given.items() if not key.endswith(".location") or "\0" in value}
         config = Config.of(given.get("bootstrap.servers", "b:9092"), given)
     except ConfigError:
         return
@@ -60,6 +60,7 @@ def _properties() -> Iterator[bytes]:
         b"sasl.jaas.config = PlainLoginModule required \\\n  username=\\u00e9 \\\n"
         b"  password='\\ud83d\\ude00' ;\nclient.id: \\t\\\\\n"
     )
+    yield b"security.protocol=SSL\nssl.truststore.location=a\\u0000\n"
     yield b"request.timeout.ms=" + b"9" * 4301
     yield b"bootstrap.servers=a:" + b"9" * 4301
     yield b"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config=" + plain.encode()
