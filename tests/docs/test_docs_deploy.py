@@ -5,23 +5,18 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
 
 from kafkawire.client.watch.metrics import families
 from kafkawire.client.watch.state import WatchState, advance
 from tests.client.watching import T0, attempt, finding, observation
+from tools.polling import until
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "docs" / "deploy"
@@ -123,64 +118,41 @@ def test_unit_is_valid(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -> None:
     """A real Prometheus scrapes the command, which watches a mock broker with a hanging transaction."""
-    prometheus = program("prometheus")
+    program("prometheus")
     pytest.importorskip("prometheus_client")
     from kafkawire.testing import MockBroker
+    from tools.dashboard_picture import scraped_watch
     from tools.recordings.raw_client import RawCluster
 
-    with ExitStack() as stack:
-        broker = stack.enter_context(MockBroker({"orders": 1}, verify_transactions=False))
+    with MockBroker({"orders": 1}, verify_transactions=False) as broker:
         with RawCluster(broker.address) as client:
             client.produce("orders", 0, [b"lost"], client.init_producer("late"), timestamp=1)
-        options = ["--bootstrap-server", broker.address, "--listen", "0", "--interval", "1", "--confirm-after", "0.1"]
-        command = [sys.executable, "-m", "kafkawire", "txn", "watch", *options]
-        watch = stack.enter_context(_process(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True))
-        found = re.search(r"http://(\S+)/metrics", watch.stderr.readline())
-        assert found
-        job = {"job_name": "kafkawire", "static_configs": [{"targets": [found[1]]}]}
-        settings = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-        config = {"global": settings, "rule_files": [str(RULES)], "scrape_configs": [job]}
-        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            address = f"127.0.0.1:{free.getsockname()[1]}"
-        files = [f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data"]
-        command = [prometheus, *files, f"--web.listen-address={address}", "--log.level=error"]
-        stack.enter_context(_process(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        with scraped_watch(broker.address, tmp_path) as ask:
 
-        def ask(path: str) -> Any:
-            with urlopen(f"http://{address}/api/v1/{path}", timeout=20) as answer:
-                return json.load(answer)["data"]
+            def hanging() -> bool:
+                alerts = {one["labels"]["alertname"] for one in ask("alerts")["alerts"]}
+                return "KafkaTransactionHanging" in alerts
 
-        def hanging() -> bool:
-            alerts = {one["labels"]["alertname"] for one in ask("alerts")["alerts"]}
-            return "KafkaTransactionHanging" in alerts
-
-        _wait(hanging)
-        for rule in (rule for group in ask("rules")["groups"] for rule in group["rules"]):
-            assert rule["health"] == "ok", rule
-        empty = [query for query in queries() if not ask(f"query?query={quote(query)}")["result"]]
+            until(hanging, "the alert", seconds=30)
+            for rule in (rule for group in ask("rules")["groups"] for rule in group["rules"]):
+                assert rule["health"] == "ok", rule
+            empty = [query for query in queries() if not ask("query", query=query)["result"]]
         # Nothing is late by Kafka's measure, unread, or missed; rates need a second scrape.
         assert [query for query in empty if "rate(" not in query and "increase(" not in query] == [
             'max by (broker) (kafkawire_unread_partitions{job=~".*"}) > 0'
         ]
 
 
-@contextmanager
-def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    started = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
-    try:
-        yield started
-    finally:
-        started.kill()
-        started.communicate()
+def test_picture_draws_each_panel_with_its_lines() -> None:
+    from tools.dashboard_picture import Series, Span, amount, page
+    from tools.grafana_dashboard import PANELS
 
-
-def _wait(done: Callable[[], bool]) -> None:
-    for _ in range(300):
-        try:
-            if done():
-                return
-        except OSError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("it did not happen in 30 seconds")
+    lines = [Series("<one>", [(0.0, 1.0), (1.0, 3.0), (5.0, 2.0)]), Series("two", [(2.0, 0.0)])]
+    drawn = page([(PANELS[0], lines), (PANELS[4], lines), (PANELS[5], [])], Span(0, 10, (4,)), "a & b")
+    assert drawn.count("No data") == 1
+    assert "<b>2</b>" in drawn  # the last value of all lines
+    assert drawn.count("&lt;one&gt;") == 1
+    assert drawn.count("stroke-dasharray") == 1
+    assert "a &amp; b" in drawn
+    assert [amount(value, "s") for value in (0, 0.02, 1.5, 90, 7200)] == ["0 s", "20 ms", "1.5 s", "1.5 min", "2 h"]
+    assert [amount(value, "short") for value in (0, 0.25, 12, 1234)] == ["0", "0.25", "12", "1.23 K"]
