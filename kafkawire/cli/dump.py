@@ -282,14 +282,14 @@ def _stats(files: list[LogFile], options: Options, advance: Advance) -> Iterator
 
 def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[Made]:
     """The rows; each advances the progress bar."""
-    told = 0
+    reported = 0
     for number, row in enumerate(_readable(file, found)):
         if not number % _STEP or isinstance(row, (Lines, Columns)):
             position = getattr(row, "position", None) or 0
-            advance(max(0, position - told))
-            told = max(told, position)
+            advance(max(0, position - reported))
+            reported = max(reported, position)
         yield row
-    advance(max(0, total_size([file]) - told))
+    advance(max(0, total_size([file]) - reported))
 
 
 def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:

@@ -295,10 +295,10 @@ def _logged(log: Path, ports: set[int]) -> dict[Place, list[Logged]]:
     """The exchanges in a broker's request log, of some of its listeners."""
     found = defaultdict(list)
     for line in log.read_text(errors="replace").splitlines():
-        said = _LINE.search(line)
-        if said is None:
+        line_found = _LINE.search(line)
+        if line_found is None:
             continue
-        entry = json.loads(said[1])
+        entry = json.loads(line_found[1])
         ends = _ENDS.match(entry["connection"])
         assert ends is not None
         header, port = entry["requestHeader"], int(ends[1].rpartition(":")[2])

@@ -84,7 +84,7 @@ def test_rejects_a_packet_of_an_unknown_interface() -> None:
 INTERFACE = block(1, struct.pack("<HHI", 1, 0, 0))
 ENHANCED = block(6, struct.pack("<IIIII", 0, 0, 7, 2, 2) + b"ab\0\0")
 NAMES = struct.pack("<HH4s6s2x", 1, 10, b"\x0a\0\0\1", b"host.a") + bytes(4)
-COMMENT, END = struct.pack("<HH4s", 1, 4, b"said"), bytes(4)
+COMMENT, END = struct.pack("<HH4s", 1, 4, b"text"), bytes(4)
 GOOD = {
     "names": block(4, NAMES),
     "names, options": block(4, NAMES + COMMENT + END),

@@ -281,22 +281,22 @@ def test_half_of_the_secrets_of_tls_1_3_suffice_for_data(tmp_path: Path) -> None
 def long_connection(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Traffic, bytes, list[bytes]]:
-    """A connection of 200 messages each way, its key log, and what each side said."""
+    """A connection of 200 messages each way, its key log, and the plaintext of each side."""
     ciphers = {"gcm": "AES128-GCM-SHA256", "chacha": "ECDHE-RSA-CHACHA20-POLY1305", "cbc": "AES128-SHA"}
     version = TLS_1_3 if request.param == "1.3" else TLS_1_2
     cipher = ciphers.get(request.param)
     ends = Endpoints(tmp_path_factory.mktemp("tls"), version, ciphers=cipher and f"{cipher}:@SECLEVEL=0")
     source = random.Random(7)
     messages = [(i % 2, f"[{i}]".encode() * source.choice([1, 9, 100])) for i in range(400)]
-    said = [b"".join(data for side, data in messages if side == wanted) for wanted in (CLIENT, SERVER)]
-    return ends.connect(messages), ends.key_log.read_bytes(), said
+    plain_streams = [b"".join(data for side, data in messages if side == wanted) for wanted in (CLIENT, SERVER)]
+    return ends.connect(messages), ends.key_log.read_bytes(), plain_streams
 
 
 @given(side=st.integers(0, 1), start=st.integers(3000, 60_000), size=st.integers(1, 40_000))
 def test_hole_costs_the_records_in_it_only(
     long_connection: tuple[Traffic, bytes, list[bytes]], side: int, start: int, size: int
 ) -> None:
-    traffic, log, said = long_connection
+    traffic, log, plain_streams = long_connection
     whole = traffic.bytes_of(side)
     start = min(start, len(whole) - 2)
     size = min(size, len(whole) - start - 1)
@@ -316,11 +316,11 @@ def test_hole_costs_the_records_in_it_only(
                 found.take(found.session.receive(side, Chunk(data[max(first, start + size) : last], 3, 3)))
     found.finish()
     assert found.session.failure is None
-    assert found.data[1 - side] == said[1 - side]
+    assert found.data[1 - side] == plain_streams[1 - side]
     kept = found.data[side]
-    before = next(i for i in range(len(kept) + 1) if i == len(kept) or kept[i] != said[side][i])
-    lost = len(said[side]) - len(kept)
-    assert said[side].endswith(kept[before:]) or kept in said[side]
+    before = next(i for i in range(len(kept) + 1) if i == len(kept) or kept[i] != plain_streams[side][i])
+    lost = len(plain_streams[side]) - len(kept)
+    assert plain_streams[side].endswith(kept[before:]) or kept in plain_streams[side]
     if lost:
         assert sum(event.bytes for _, event in found.lost) >= lost
     assert lost <= size + 2 * (1 << 14)
@@ -328,7 +328,7 @@ def test_hole_costs_the_records_in_it_only(
 
 
 def test_damaged_record_is_lost_alone(long_connection: tuple[Traffic, bytes, list[bytes]]) -> None:
-    traffic, log, said = long_connection
+    traffic, log, plain_streams = long_connection
     sent = list(traffic.sent)
     index = 300
     side, data = sent[index]
@@ -336,8 +336,8 @@ def test_damaged_record_is_lost_alone(long_connection: tuple[Traffic, bytes, lis
     found = decrypt(sent, with_log(log))
     assert found.session.failure is None
     assert [(index, event.bytes) for index, event in found.lost] == [(side, len(data))]
-    assert found.data[1 - side] == said[1 - side]
-    assert 0 < len(said[side]) - len(found.data[side]) < len(data)
+    assert found.data[1 - side] == plain_streams[1 - side]
+    assert 0 < len(plain_streams[side]) - len(found.data[side]) < len(data)
 
 
 @pytest.mark.slow
@@ -461,8 +461,8 @@ def test_changed_byte_never_gives_other_data(recorded: tuple[Traffic, bytes], in
     place = int(at * len(data))
     sent[index % len(sent)] = (side, data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :])
     found = decrypt(sent, with_log(log))
-    for said, data in zip(SAID, found.data, strict=True):
-        assert said.startswith(data) or data in said or found.lost
+    for plain_streams, data in zip(SAID, found.data, strict=True):
+        assert plain_streams.startswith(data) or data in plain_streams or found.lost
 
 
 def test_waiting_bytes_are_bounded(tmp_path: Path) -> None:

@@ -289,18 +289,18 @@ def test_progress_sums_to_the_total(run: Run, broker: Path, monkeypatch: pytest.
 
     from kafkawire.cli import dump
 
-    told: list[int] = []
+    advances: list[int] = []
     totals: list[int] = []
 
     @contextmanager
     def counting(total: int, *, shown: bool) -> Any:
         totals.append(total)
-        yield told.append
+        yield advances.append
 
     monkeypatch.setattr(dump, "progress", counting)
     lines(run, "logs", "--deep-iteration")
     size = sum(path.stat().st_size for path in broker.rglob("*") if path.is_file())
-    assert totals == [sum(told)] == [size]
+    assert totals == [sum(advances)] == [size]
 
 
 def test_leaves_files_unchanged(run: Run, broker: Path) -> None:

@@ -179,11 +179,11 @@ def test_errors_match_the_golden_table(run: Run, tmp_path: Path, monkeypatch: py
     lines = ["# Errors of typical mistakes", ""]
 
     def row(command: str, code: int, err: str) -> None:
-        said = err.splitlines()
+        printed = err.splitlines()
         assert code in (1, 2), command
-        assert len(said) == 1, command
-        assert said[0].startswith("error: "), command
-        lines.append(f"| `{command.replace(NOWHERE, '...')}` | {code} | {said[0].removeprefix('error: ')} |")
+        assert len(printed) == 1, command
+        assert printed[0].startswith("error: "), command
+        lines.append(f"| `{command.replace(NOWHERE, '...')}` | {code} | {printed[0].removeprefix('error: ')} |")
 
     def heading(text: str) -> None:
         lines.extend([f"## {text}", "", "| kafkawire ... | exit code | error: ... |", "|---|---|---|"])

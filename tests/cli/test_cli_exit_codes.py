@@ -26,8 +26,8 @@ def test_pages_have_every_exit_code_of_a_verdict(page: str) -> None:
 @pytest.mark.parametrize("module", ["audit", "txn_find_hanging", "txn_watch", "txn_force_terminate"])
 def test_help_has_every_exit_code_of_a_verdict(module: str) -> None:
     source = (ROOT / "kafkawire" / "cli" / f"{module}.py").read_text("utf-8")
-    said = " ".join(source.partition("xit code 3")[2][:300].split())
-    assert re.search(rf"\b{INCOMPLETE}\b.*\b{FOUND_INCOMPLETE}\b", said)
+    documented = " ".join(source.partition("xit code 3")[2][:300].split())
+    assert re.search(rf"\b{INCOMPLETE}\b.*\b{FOUND_INCOMPLETE}\b", documented)
 
 
 def test_outcome_determines_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

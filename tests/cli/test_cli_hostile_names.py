@@ -171,8 +171,8 @@ def test_output_in_a_pipe_is_harmless(run: Run, world: World, case: Case) -> Non
         result = run(*case.line(world), *(() if format is None else ("--format", format.value)))
         assert result.code in case.codes, result.err
         check_stderr(result.err)
-        told = check(format, result.text) if result.text else []
-        assert missing(case.names, [*told, result.err]) == [], format
+        printed = check(format, result.text) if result.text else []
+        assert missing(case.names, [*printed, result.err]) == [], format
 
 
 def test_output_on_a_terminal_is_harmless(world: World, tmp_path: Path) -> None:
@@ -200,9 +200,9 @@ def test_parquet_keeps_texts_unchanged(run: Run, world: World, tmp_path: Path, c
     assert result.code in case.codes, result.err
     check_stderr(result.err)
     if file.exists():
-        told = [text for row in parquet.read_table(file).to_pylist() for text in strings(_plain(row))]
+        printed = [text for row in parquet.read_table(file).to_pylist() for text in strings(_plain(row))]
         names = [name for name in case.names if name.isascii() or name.encode(errors="ignore").decode() == name]
-        assert missing(names, [*told, result.err]) == []
+        assert missing(names, [*printed, result.err]) == []
 
 
 def _plain(value: Any) -> Any:

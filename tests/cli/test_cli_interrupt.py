@@ -84,8 +84,8 @@ def test_first_ctrl_c_ends_a_followed_file(tmp_path: Path) -> None:
             for number in os.listdir(f"/proc/{process.pid}/fd"):
                 try:
                     if os.readlink(f"/proc/{process.pid}/fd/{number}") == str(path.resolve()):
-                        told = Path(f"/proc/{process.pid}/fdinfo/{number}").read_text().split()
-                        return int(told[1]) == path.stat().st_size
+                        info = Path(f"/proc/{process.pid}/fdinfo/{number}").read_text().split()
+                        return int(info[1]) == path.stat().st_size
                 except FileNotFoundError:
                     continue
             return False

@@ -64,8 +64,8 @@ def test_head_returns_the_headers_of_get_without_body(port: int, encoding: str) 
     got, body = ask(port, "GET", **{"Accept-Encoding": encoding})
     with socket.create_connection(("127.0.0.1", port), 20) as raw:
         raw.sendall(f"HEAD /metrics HTTP/1.0\r\nAccept-Encoding: {encoding}\r\n\r\n".encode())
-        said = b"".join(iter(lambda: raw.recv(1 << 16), b""))
-    head, end, rest = said.partition(b"\r\n\r\n")
+        received = b"".join(iter(lambda: raw.recv(1 << 16), b""))
+    head, end, rest = received.partition(b"\r\n\r\n")
     assert (end, rest) == (b"\r\n\r\n", b"")
     assert head.startswith(b"HTTP/1.0 200 OK\r\n")
     assert f"Content-Length: {len(body)}".encode() in head

@@ -171,8 +171,8 @@ def test_rejects_redirected_output_that_is_an_input(inputs: Path) -> None:
         result = subprocess.run(
             ["sh", "-c", line.format(python=sys.executable, arguments=arguments)], capture_output=True, timeout=WAIT_S
         )
-        said = result.stderr.decode() + (Path("log").read_text() if "log" in arguments.split() else "")
-        assert (result.returncode, named in said) == (2, True), (arguments, said)
+        reported = result.stderr.decode() + (Path("log").read_text() if "log" in arguments.split() else "")
+        assert (result.returncode, named in reported) == (2, True), (arguments, reported)
     assert Path("c.pcap").read_bytes() == CAPTURE.read_bytes()
 
 
@@ -189,11 +189,11 @@ def test_rejects_output_that_is_no_regular_file(inputs: Path, run: Run) -> None:
         "socket": "a socket, not a regular file: redirect standard output there",
         "folder": "a directory, not a file",
     }
-    for name, said in expected.items():
+    for name, reported in expected.items():
         for arguments in (["capture", "c.pcap", "-o"], ["audit", "logs", "--report"], ["schema", "list", "-o"]):
             result = run(*arguments, name)
             assert (result.code, result.out) == (2, b"")
-            assert f"{name} is {said}" in result.err
+            assert f"{name} is {reported}" in result.err
     listening.close()
     os.close(terminal)
     os.close(other_side)

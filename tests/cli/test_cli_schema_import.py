@@ -139,8 +139,8 @@ def test_rejects_conflicting_releases_without_newest_wins(run: Run, tmp_path: Pa
     assert refused.err == ("error: 1 versions are laid out otherwise by an older release, A 0 of 1.0 first: "
                            "--newest-wins takes the newest layout\n")  # fmt: skip
     assert not (tmp_path / "out").exists()
-    said = run("schema", "import", old, new, "-o", tmp_path / "out", "--newest-wins").text
-    assert "newest   A 0 of 1.0 is laid out otherwise there" in said
+    printed = run("schema", "import", old, new, "-o", tmp_path / "out", "--newest-wins").text
+    assert "newest   A 0 of 1.0 is laid out otherwise there" in printed
     assert json.loads((tmp_path / "out" / "raft" / "A.json").read_bytes())["fields"][0]["type"] == "int8"
 
 

@@ -180,8 +180,8 @@ def test_prose_is_wrapped_between_words(monkeypatch: pytest.MonkeyPatch) -> None
     text = "the quick brown fox jumps over the lazy dog and then sleeps for a while"
     shown = lines(monkeypatch, 70, Line(remark=text))
     assert "Narrow" not in shown[-1] or "shortened" not in shown[-1]
-    told = re.findall(r"[a-z]+", " ".join(line[20:] for line in shown[3:]))
-    assert [word for word in told if word in text.split()][-len(text.split()) :] == text.split()
+    letters = re.findall(r"[a-z]+", " ".join(line[20:] for line in shown[3:]))
+    assert [word for word in letters if word in text.split()][-len(text.split()) :] == text.split()
 
 
 def test_fits_very_narrow_terminals(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,16 +43,16 @@ HASTE = {"request.timeout.ms": 200, "default.api.timeout.ms": 600, "socket.conne
 class Stranger(ScriptedBroker):
     """Sends the same bytes to every client, and closes the connection."""
 
-    def __init__(self, said: bytes | str) -> None:
+    def __init__(self, reply: bytes | str) -> None:
         super().__init__()
-        self.said = said
+        self.reply = reply
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
-        if isinstance(self.said, str):
+        if isinstance(self.reply, str):
             reset(writer)
             return
-        writer.write(self.said)
+        writer.write(self.reply)
         writer.close()
 
 
@@ -73,7 +73,7 @@ def config(tmp_path: Path) -> Path:
     return file
 
 
-def told(run: Run, broker: ScriptedBroker, command: str, config: Path) -> str:
+def error_line(run: Run, broker: ScriptedBroker, command: str, config: Path) -> str:
     """The one line on standard error."""
     result = run("txn", *COMMANDS[command], "--bootstrap-server", broker.address, "--command-config", config)
     assert (result.code, result.text) == (1, "")
@@ -86,9 +86,9 @@ def told(run: Run, broker: ScriptedBroker, command: str, config: Path) -> str:
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_servers_that_are_no_brokers_are_reported(run: Run, config: Path, stranger: str, command: str) -> None:
-    said, text = STRANGERS[stranger]
-    with in_thread(Stranger(said)) as broker:
-        line = told(run, broker, command, config)
+    reply, text = STRANGERS[stranger]
+    with in_thread(Stranger(reply)) as broker:
+        line = error_line(run, broker, command, config)
         assert broker.address in line
         assert text in line
 
@@ -106,14 +106,14 @@ def failing(request: pytest.FixtureRequest) -> Iterator[tuple[ScriptedBroker, st
         return FindCoordinatorResponse(coordinators=tuple(denied))
 
     nonsense = bytes.fromhex("00000007 00000000 ffffff")
-    said: Any = {"closes": None, "resets": RESET, "says nothing": ..., "says nonsense": nonsense}.get(request.param)
+    reply: Any = {"closes": None, "resets": RESET, "says nothing": ..., "says nonsense": nonsense}.get(request.param)
     for kind in (
         ListTransactionsRequest,
         DescribeProducersRequest,
         DescribeTransactionsRequest,
         FindCoordinatorRequest,
     ):
-        broker.on[kind] = lambda _: said
+        broker.on[kind] = lambda _: reply
     if request.param == "denies":
         broker.on |= {FindCoordinatorRequest: found, DescribeProducersRequest: producers(29)}
         broker.on |= {DescribeTransactionsRequest: describing(53), MetadataRequest: broker.metadata}
@@ -126,7 +126,7 @@ def test_failing_brokers_are_reported(
     run: Run, config: Path, failing: tuple[ScriptedBroker, str], command: str
 ) -> None:
     broker, how = failing
-    line = told(run, broker, command, config)
+    line = error_line(run, broker, command, config)
     if how == "denies":
         assert "the principal needs " in line
     else:

@@ -151,9 +151,9 @@ def test_watch_shows_lost_brokers_and_continues_when_they_return(three: RunningC
     finally:
         watching.terminate()
         watching.communicate(timeout=30)
-    told = (tmp_path / "err").read_text()
-    assert f"broker {PAUSED} ({address(three, PAUSED)})" in told
-    assert len(waits(told)) == len(set(waits(told))), "each wait is reported once, however many polls it takes"
+    errors = (tmp_path / "err").read_text()
+    assert f"broker {PAUSED} ({address(three, PAUSED)})" in errors
+    assert len(waits(errors)) == len(set(waits(errors))), "each wait is reported once, however many polls it takes"
 
 
 def _hung(rows: list[dict[str, object]]) -> int:

@@ -39,7 +39,7 @@ def changes(old: Schema | list[Schema], new: Schema | list[Schema]) -> list[Sche
     return list(compare(*sides))
 
 
-def said(old: Schema | list[Schema], new: Schema | list[Schema]) -> list[str]:
+def described(old: Schema | list[Schema], new: Schema | list[Schema]) -> list[str]:
     """Each change on a line: `! what versions field: old -> new`, the mark where it is not compatible."""
     out = []
     for change in changes(old, new):
@@ -55,38 +55,38 @@ A = field("A")
 
 def test_nothing_changed() -> None:
     given = flexible("0-3", A, field("B", "1+", "[]T", fields=[field("K", "2+", "string", nullableVersions="3+")]))
-    assert said(given, given) == []
-    assert said([], []) == []
+    assert described(given, given) == []
+    assert described([], []) == []
 
 
 # messages
 
 
 def test_messages_come_and_go() -> None:
-    assert said([schema("0")], [schema("0"), schema("0-1", name="N")]) == ["message added 0-1"]
-    assert said([schema("0"), schema("0-1", name="N")], [schema("0")]) == ["! message removed 0-1"]
+    assert described([schema("0")], [schema("0"), schema("0-1", name="N")]) == ["message added 0-1"]
+    assert described([schema("0"), schema("0-1", name="N")], [schema("0")]) == ["! message removed 0-1"]
 
 
 def test_a_message_that_has_the_name_as_an_alias_is_the_same() -> None:
-    assert said(schema("0", A, name="Old"), schema("0", A, aliases=["Old"])) == ["message renamed: Old -> M"]
+    assert described(schema("0", A, name="Old"), schema("0", A, aliases=["Old"])) == ["message renamed: Old -> M"]
     both = [schema("0", A, name="Old"), schema("0", A)]
-    assert said(both, schema("0", A, aliases=["Old"])) == ["! message removed 0"]
+    assert described(both, schema("0", A, aliases=["Old"])) == ["! message removed 0"]
 
 
 def test_api_key_and_type_stay() -> None:
     request = schema("0", name="MRequest", kind="request", apiKey=1)
-    assert said(request, request | {"apiKey": 2}) == ["! api key: 1 -> 2"]
-    assert said(schema("0"), schema("0", apiKey=2)) == ["api key:  -> 2"]
-    assert said(schema("0", kind="metadata", apiKey=1), schema("0", apiKey=1)) == ["! type: metadata -> data"]
-    assert said(schema("0", apiKey=1), schema("0", kind="coordinator-value", apiKey=1)) == [
+    assert described(request, request | {"apiKey": 2}) == ["! api key: 1 -> 2"]
+    assert described(schema("0"), schema("0", apiKey=2)) == ["api key:  -> 2"]
+    assert described(schema("0", kind="metadata", apiKey=1), schema("0", apiKey=1)) == ["! type: metadata -> data"]
+    assert described(schema("0", apiKey=1), schema("0", kind="coordinator-value", apiKey=1)) == [
         "type: data -> coordinator-value"
     ]
 
 
 def test_a_key_whose_version_became_its_api_key() -> None:
     old, new = schema("8", field("A", "8")), schema("0", field("A", "0"), kind="coordinator-key", apiKey=8)
-    assert said(old, new) == ["version became api key: 8 -> 8"]
-    assert said(old, new | {"fields": [field("A", "0", "int64")]}) == [
+    assert described(old, new) == ["version became api key: 8 -> 8"]
+    assert described(old, new | {"fields": [field("A", "0", "int64")]}) == [
         "version became api key: 8 -> 8",
         "! field retyped 0 A: int32 -> int64",
     ]
@@ -96,7 +96,7 @@ def test_what_no_byte_shows_is_compatible() -> None:
     old = schema("0-1", A, name="MRequest", kind="request", apiKey=1, listeners=["broker"])
     new = old | {"listeners": ["broker", "controller"], "latestVersionUnstable": True}
     new["fields"] = [field("A", ignorable=True, entityType="brokerId")]
-    assert said(old, new) == [
+    assert described(old, new) == [
         "listeners: broker -> broker, controller",
         "latest version unstable: no -> yes",
         "ignorable A: no -> yes",
@@ -109,42 +109,42 @@ def test_what_no_byte_shows_is_compatible() -> None:
 
 def test_low_versions_may_go_where_peers_agree_on_others() -> None:
     old = schema("0-3", name="MRequest", kind="request", apiKey=1)
-    assert said(old, old | {"validVersions": "2-3"}) == ["versions removed 0-1"]
-    assert said(old, old | {"validVersions": "0-2"}) == ["! versions removed 3"]
-    assert said(old | {"validVersions": "0"}, old | {"validVersions": "1"})[0] == "! versions removed 0"
-    assert said(schema("0-3"), schema("2-3")) == ["! versions removed 0-1"]
+    assert described(old, old | {"validVersions": "2-3"}) == ["versions removed 0-1"]
+    assert described(old, old | {"validVersions": "0-2"}) == ["! versions removed 3"]
+    assert described(old | {"validVersions": "0"}, old | {"validVersions": "1"})[0] == "! versions removed 0"
+    assert described(schema("0-3"), schema("2-3")) == ["! versions removed 0-1"]
 
 
 def test_an_added_version_tells_what_it_changes() -> None:
     old = schema("0", A, field("B", "0", "[]T", fields=[field("K")]))
     new = flexible("0-3", A, field("B", "0", "[]T", fields=[field("K")]), field("C", "2+")) | {"flexibleVersions": "3+"}
-    assert said(old, new) == [
+    assert described(old, new) == [
         "version added 1",
         "field removed 1 B: []T -> ",
         "version added 2",
         "field added 2 C:  -> int32",
         "version added 3:  -> the first flexible one",
     ]
-    assert said(schema("0", A), schema("0-1", A)) == ["version added 1:  -> the bytes of 0"]
+    assert described(schema("0", A), schema("0-1", A)) == ["version added 1:  -> the bytes of 0"]
 
 
 def test_versions_below_the_old_ones_are_told_but_hurt_nobody() -> None:
-    assert said(schema("2", A), schema("0-2", A)) == ["versions added 0-1"]
+    assert described(schema("2", A), schema("0-2", A)) == ["versions added 0-1"]
 
 
 def test_a_version_that_is_out_does_not_become_flexible() -> None:
-    assert said(flexible("0-3", A) | {"flexibleVersions": "2+"}, flexible("0-3", A) | {"flexibleVersions": "1+"}) == [
-        "! flexible versions 1: 2-3 -> 1-3"
-    ]
+    assert described(
+        flexible("0-3", A) | {"flexibleVersions": "2+"}, flexible("0-3", A) | {"flexibleVersions": "1+"}
+    ) == ["! flexible versions 1: 2-3 -> 1-3"]
 
 
 # fields
 
 
 def test_a_field_in_a_version_that_is_out() -> None:
-    assert said(schema("0-1", A), schema("0-1", A, field("B", "1+"))) == ["! field added 1 B:  -> int32"]
-    assert said(schema("0-1", A, field("B", "1+")), schema("0-1", A)) == ["! field removed 1 B: int32 -> "]
-    assert said(schema("0-2", field("A", "1+")), schema("0-2", field("A", "0-1"))) == [
+    assert described(schema("0-1", A), schema("0-1", A, field("B", "1+"))) == ["! field added 1 B:  -> int32"]
+    assert described(schema("0-1", A, field("B", "1+")), schema("0-1", A)) == ["! field removed 1 B: int32 -> "]
+    assert described(schema("0-2", field("A", "1+")), schema("0-2", field("A", "0-1"))) == [
         "! field added 0 A:  -> int32",
         "! field removed 2 A: int32 -> ",
     ]
@@ -152,14 +152,14 @@ def test_a_field_in_a_version_that_is_out() -> None:
 
 def test_a_tag_may_come_and_not_go() -> None:
     old, new = flexible("0-1", A), flexible("0-1", A, tagged("T", 0, "1+"))
-    assert said(old, new) == ["field added 1 T:  -> int32, tag 0"]
-    assert said(new, old) == ["! field removed 1 T: int32, tag 0 -> "]
+    assert described(old, new) == ["field added 1 T:  -> int32, tag 0"]
+    assert described(new, old) == ["! field removed 1 T: int32, tag 0 -> "]
 
 
 def test_a_field_does_not_become_a_tag_nor_change_it() -> None:
     plain, tag = flexible("0", A), flexible("0", tagged("A", 0))
-    assert said(plain, tag) == ["! tag 0 A: none -> 0"]
-    assert said(flexible("0", tagged("A", 0), tagged("B", 1)), flexible("0", tagged("A", 1), tagged("B", 0))) == [
+    assert described(plain, tag) == ["! tag 0 A: none -> 0"]
+    assert described(flexible("0", tagged("A", 0), tagged("B", 1)), flexible("0", tagged("A", 1), tagged("B", 0))) == [
         "! tag 0 A: 0 -> 1",
         "! tag 0 B: 1 -> 0",
     ]
@@ -167,62 +167,64 @@ def test_a_field_does_not_become_a_tag_nor_change_it() -> None:
 
 @pytest.mark.parametrize("kind", ["int64", "[]int32", "string"])
 def test_a_type_stays(kind: str) -> None:
-    assert said(schema("0-1", A), schema("0-1", field("A", kind=kind))) == [f"! field retyped 0-1 A: int32 -> {kind}"]
+    assert described(schema("0-1", A), schema("0-1", field("A", kind=kind))) == [
+        f"! field retyped 0-1 A: int32 -> {kind}"
+    ]
 
 
 def test_types_with_the_same_bytes() -> None:
-    assert said(schema("0", field("A", kind="bytes")), schema("0", field("A", kind="records"))) == [
+    assert described(schema("0", field("A", kind="bytes")), schema("0", field("A", kind="records"))) == [
         "field retyped 0 A: bytes -> records"
     ]
     old = schema("0", field("A", kind="[]T", fields=[A]))
-    assert said(old, schema("0", field("A", kind="[]U", fields=[A]))) == ["field retyped 0 A: []T -> []U"]
+    assert described(old, schema("0", field("A", kind="[]U", fields=[A]))) == ["field retyped 0 A: []T -> []U"]
 
 
 def test_null() -> None:
     old, new = (schema("0-2", field("A", kind="string", nullableVersions=at)) for at in ("2+", "1+"))
-    assert said(old, new) == ["! nullable 1 A: no -> yes"]
-    assert said(new, old) == ["! nullable 1 A: yes -> no"]
+    assert described(old, new) == ["! nullable 1 A: no -> yes"]
+    assert described(new, old) == ["! nullable 1 A: yes -> no"]
 
 
 def test_a_default_stays() -> None:
-    assert said(schema("0-1", A), schema("0-1", field("A", default="-1"))) == ["! default 0-1 A: 0 -> -1"]
+    assert described(schema("0-1", A), schema("0-1", field("A", default="-1"))) == ["! default 0-1 A: 0 -> -1"]
     null = field("A", kind="string", nullableVersions="0+", default="null")
-    assert said(schema("0", field("A", kind="string", nullableVersions="0+")), schema("0", null)) == [
+    assert described(schema("0", field("A", kind="string", nullableVersions="0+")), schema("0", null)) == [
         "! default 0 A:  -> null"
     ]
 
 
 def test_a_field_with_its_own_flexible_versions() -> None:
     old = flexible("0", field("A", kind="string"))
-    assert said(old, flexible("0", field("A", kind="string", flexibleVersions="none"))) == [
+    assert described(old, flexible("0", field("A", kind="string", flexibleVersions="none"))) == [
         "! flexible versions 0 A: 0 -> none"
     ]
 
 
 def test_another_order_is_seen_in_the_bytes_alone() -> None:
     one, two = field("A"), field("B", "1+", "int64")
-    assert said(schema("0-2", one, two), schema("0-2", two, one)) == ["! layout 1-2"]
+    assert described(schema("0-2", one, two), schema("0-2", two, one)) == ["! layout 1-2"]
 
 
 def test_structs_are_compared_within() -> None:
     old = schema("0-1", field("A", "1+", "[]T", fields=[field("K")]))
     new = schema("0-1", field("A", "1+", "[]T", fields=[field("K", kind="int16")]))
-    assert said(old, new) == ["! field retyped 1 A.K: int32 -> int16"]
+    assert described(old, new) == ["! field retyped 1 A.K: int32 -> int16"]
     common = schema("0-1", field("A", "1+", "[]T"), commonStructs=[{"name": "T", "versions": "0+", "fields": [A]}])
-    assert said(schema("0-1", field("A", "1+", "[]T", fields=[A])), common) == []
+    assert described(schema("0-1", field("A", "1+", "[]T", fields=[A])), common) == []
 
 
 # names
 
 
 def test_a_field_of_another_name_at_the_same_place() -> None:
-    assert said(schema("0-1", A, field("B")), schema("0-1", A, field("C"))) == ["field renamed 0-1 C: B -> C"]
-    assert said(schema("0", A), schema("0", field("a"))) == []
-    assert said(flexible("0", tagged("A", 0)), flexible("0", tagged("B", 0))) == ["field renamed 0 B: A -> B"]
+    assert described(schema("0-1", A, field("B")), schema("0-1", A, field("C"))) == ["field renamed 0-1 C: B -> C"]
+    assert described(schema("0", A), schema("0", field("a"))) == []
+    assert described(flexible("0", tagged("A", 0)), flexible("0", tagged("B", 0))) == ["field renamed 0 B: A -> B"]
 
 
 def test_what_differs_in_more_than_the_name_is_another_field() -> None:
-    assert said(schema("0", A), schema("0", field("B", kind="int64"))) == [
+    assert described(schema("0", A), schema("0", field("B", kind="int64"))) == [
         "! field added 0 B:  -> int64",
         "! field removed 0 A: int32 -> ",
     ]
@@ -231,7 +233,7 @@ def test_what_differs_in_more_than_the_name_is_another_field() -> None:
 def test_a_name_may_have_gone_to_another_field() -> None:
     old = schema("0", field("Lag"))
     new = schema("0-1", field("LagLegacy", "0"), field("Lag", "1+", "int64"))
-    assert said(old, new) == [
+    assert described(old, new) == [
         "version added 1",
         "field removed 1 LagLegacy: int32 -> ",
         "field added 1 Lag:  -> int64",
@@ -240,7 +242,7 @@ def test_a_name_may_have_gone_to_another_field() -> None:
 
 
 def test_an_alias_tells_the_old_name_whatever_else_changed() -> None:
-    assert said(schema("0", A), schema("0", field("B", kind="int64", aliases=["A"]))) == [
+    assert described(schema("0", A), schema("0", field("B", kind="int64", aliases=["A"]))) == [
         "field renamed 0 B: A -> B",
         "! field retyped 0 B: int32 -> int64",
     ]
@@ -261,6 +263,6 @@ def test_structs_that_share_others_are_not_compared_again_and_again() -> None:
     ]
     structs = [*twice, {"name": "S25", "versions": "0+", "fields": [A]}]
     given = schema("0-1", field("R", kind="S0"), commonStructs=structs)
-    assert said(given, given) == []
+    assert described(given, given) == []
     other = [*twice, {"name": "S25", "versions": "0+", "fields": [field("A", kind="int64")]}]
-    assert len(said(given, given | {"commonStructs": other})) == 1
+    assert len(described(given, given | {"commonStructs": other})) == 1

@@ -145,9 +145,9 @@ def test_one_release_has_one_schema_of_a_name(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_schema_is_named(tmp_path: Path, text: str | bytes, says: str) -> None:
-    said = refusal(jar(tmp_path / "kafka-clients-1.0.jar", message__A=text))
-    assert "kafka-clients-1.0.jar, message/A.json" in said
-    assert says in said
+    message = refusal(jar(tmp_path / "kafka-clients-1.0.jar", message__A=text))
+    assert "kafka-clients-1.0.jar, message/A.json" in message
+    assert says in message
 
 
 def test_a_jar_that_is_none(tmp_path: Path) -> None:

@@ -87,9 +87,9 @@ def test_every_difference_is_found(place: tuple[Any, ...], value: Any, found: st
     for step in place[:-1]:
         holder = holder[step]
     holder[place[-1]] = value
-    said = difference(OURS, theirs, 0)
-    assert said is not None
-    assert found in said
+    described = difference(OURS, theirs, 0)
+    assert described is not None
+    assert found in described
 
 
 def test_a_field_that_java_lacks_is_found() -> None:

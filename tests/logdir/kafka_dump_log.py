@@ -89,10 +89,10 @@ def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Said
 def _parsed(line: str) -> Said:
     for kind, layout in (("batch", _BATCH), ("batch", _LEGACY_BATCH), ("record", _RECORD)):
         if match := layout.fullmatch(line):
-            said = {name: _value(name, value) for name, value in match.groupdict().items()}
+            dumped = {name: _value(name, value) for name, value in match.groupdict().items()}
             if kind == "record":
-                said["content"] = _content(said["content"])
-            return {"kind": kind, **said}
+                dumped["content"] = _content(dumped["content"])
+            return {"kind": kind, **dumped}
     for layout in _OTHERS:
         if match := layout.fullmatch(line):
             return {name: _value(name, value) for name, value in match.groupdict().items()}
@@ -124,25 +124,25 @@ def _json(text: str) -> Any:
 
 def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:
     """Rows in the form of `dump_log_segments`; no damage may be among them."""
-    said: list[Said] = []
+    dumped: list[Said] = []
     magic = 2
     for row in found:
         assert not (isinstance(row, rows.DamageRow) and not row.harmless), row
         if isinstance(row, rows.BatchRow):
             magic = row.magic
-            said.append(_batch(row))
+            dumped.append(_batch(row))
         elif isinstance(row, rows.RecordRow):
-            said.append(_record(row, magic, decoder))
+            dumped.append(_record(row, magic, decoder))
         elif isinstance(row, rows.Index):
-            said.append({"offset": row.offset, "log_position": row.log_position})
+            dumped.append({"offset": row.offset, "log_position": row.log_position})
         elif isinstance(row, rows.TimeIndex):
-            said.append({"timestamp": row.timestamp, "offset": row.offset})
+            dumped.append({"timestamp": row.timestamp, "offset": row.offset})
         elif isinstance(row, rows.TxnIndex):
             names = ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
-            said.append({name: getattr(row, name) for name in names})
+            dumped.append({name: getattr(row, name) for name in names})
         elif isinstance(row, rows.Snapshot):
-            said.append(_snapshot(row))
-    return said
+            dumped.append(_snapshot(row))
+    return dumped
 
 
 _BATCH_FIELDS = (
@@ -156,19 +156,19 @@ _LEGACY_FIELDS = ("last_offset", "position", "timestamp_type", "timestamp", "siz
 def _batch(row: rows.BatchRow) -> Said:
     if row.magic < 2:
         return {"kind": "batch", **{name: getattr(row, name) for name in _LEGACY_FIELDS}, "valid": True}
-    said = {name: getattr(row, name) for name in _BATCH_FIELDS}
-    return {"kind": "batch", **said, "control": row.control is not None, "valid": True}
+    dumped = {name: getattr(row, name) for name in _BATCH_FIELDS}
+    return {"kind": "batch", **dumped, "control": row.control is not None, "valid": True}
 
 
 def _record(row: rows.RecordRow, magic: int, decoder: str | None) -> Said:
     plain = rows.to_dict(row)
-    said = {name: plain[name] for name in ("offset", "timestamp_type", "timestamp")}
-    said |= {name: -1 if plain[name] is None else plain[name] for name in ("key_size", "value_size")}
+    dumped = {name: plain[name] for name in ("offset", "timestamp_type", "timestamp")}
+    dumped |= {name: -1 if plain[name] is None else plain[name] for name in ("key_size", "value_size")}
     legacy = magic < 2
-    said["sequence"] = None if legacy else plain["sequence"]
-    said["headers"] = None if legacy else ",".join(header["key"] for header in plain["headers"])
-    said["valid"], said["crc"] = None, None
-    return {"kind": "record", **said, "content": _said_content(plain, decoder)}
+    dumped["sequence"] = None if legacy else plain["sequence"]
+    dumped["headers"] = None if legacy else ",".join(header["key"] for header in plain["headers"])
+    dumped["valid"], dumped["crc"] = None, None
+    return {"kind": "record", **dumped, "content": _said_content(plain, decoder)}
 
 
 def _said_content(plain: dict[str, Any], decoder: str | None) -> Any:
@@ -183,8 +183,8 @@ def _said_content(plain: dict[str, Any], decoder: str | None) -> Any:
     if problems:
         return {"problems": problems}
     if decoder in ("__cluster_metadata", "__remote_log_metadata"):
-        said = {"type": _constant(value["name"]), "version": value["version"], "data": value["data"]}
-        return {"key": None, "payload": said}
+        dumped = {"type": _constant(value["name"]), "version": value["version"], "data": value["data"]}
+        return {"key": None, "payload": dumped}
     payload = "<DELETE>" if value is None else {"version": str(value["version"]), "data": value["data"]}
     return {"key": {"type": str(kafkawire.lookup(key["name"]).spec.api_key), "data": key["data"]}, "payload": payload}
 
@@ -213,7 +213,7 @@ def _constant(name: str) -> str:
 
 def _snapshot(row: rows.Snapshot) -> Said:
     first = row.current_txn_first_offset
-    said = {
+    dumped = {
         "producer_id": row.producer_id,
         "epoch": row.epoch,
         "coordinator_epoch": row.coordinator_epoch,
@@ -228,4 +228,4 @@ def _snapshot(row: rows.Snapshot) -> Said:
             "last_offset": row.last_offset,
             "offset_delta": row.offset_delta,
         }
-    return said | batch
+    return dumped | batch

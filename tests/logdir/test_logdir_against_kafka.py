@@ -43,14 +43,14 @@ def test_rows_match_kafkas_dump_log(decoder: str | None) -> None:
     theirs = dump_log_segments([Path(path) for path in files], DECODERS.get(decoder or "", "--print-data-log"))
     compared: Counter[str] = Counter()
     for path, file in files.items():
-        said = [_comparable(entry) for entry in theirs[path]]
+        printed = [_comparable(entry) for entry in theirs[path]]
         found = ours(file, decoder)
-        if file.kind in ("index", "timeindex") and said and not found:
+        if file.kind in ("index", "timeindex") and printed and not found:
             # Of a preallocated index without entries the tool shows the first zeros as one.
-            assert len(said) == 1
-            assert not any(value for name, value in said[0].items() if name != "offset")
-            said = []
-        assert found == said, path
+            assert len(printed) == 1
+            assert not any(value for name, value in printed[0].items() if name != "offset")
+            printed = []
+        assert found == printed, path
         compared[file.kind] += len(found)
     assert compared["log"]
     assert decoder or all(compared.values()), compared

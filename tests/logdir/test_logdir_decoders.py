@@ -124,11 +124,11 @@ def written(folder: Path, topic: str, records: list[Record]) -> Path:
 
 def compared(path: Path, topic: str) -> tuple[list[Any], list[Any]]:
     """The tool's output and our rows for the records."""
-    (said,) = dump_log_segments([path], DECODERS[topic]).values()
+    (printed,) = dump_log_segments([path], DECODERS[topic]).values()
     (file,) = logdir.open(path).files
     options = logdir.Options(deep=True, payloads=True, show_secrets=True, decode_as=topic)
     found = as_said(logdir.rows_of(file, options), topic)
-    return [[entry["content"] for entry in side if entry["kind"] == "record"] for side in (said, found)]  # type: ignore[return-value]
+    return [[entry["content"] for entry in side if entry["kind"] == "record"] for side in (printed, found)]  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("topic", COORDINATOR_TOPICS)
@@ -150,9 +150,9 @@ def test_decodes_cluster_metadata(tmp_path: Path) -> None:
 def judged(named: list[tuple[str, Record]], theirs: list[Any], ours: list[Any], refused_in: str) -> list[str]:
     """Compares both for each record; returns the names of those that only we can decode."""
     newer = []
-    for (name, _), said, found in zip(named, theirs, ours, strict=True):
-        if not REFUSED.match(str(said[refused_in])):
-            assert found == said, name
+    for (name, _), printed, found in zip(named, theirs, ours, strict=True):
+        if not REFUSED.match(str(printed[refused_in])):
+            assert found == printed, name
         elif "unknown" in name:
             assert found["problems"], name
         else:
@@ -169,9 +169,9 @@ def test_decodes_remote_log_metadata(tmp_path: Path) -> None:
     theirs, _ = compared(path, topic)
     (file,) = logdir.open(path).files
     found = [row.decoded for row in logdir.rows_of(file, SHOWN) if isinstance(row, rows.RecordRow)]
-    for said, decoded in zip(theirs[:-1], found[:-1], strict=True):
+    for printed, decoded in zip(theirs[:-1], found[:-1], strict=True):
         assert isinstance(decoded, dict)
-        assert said["payload"] == as_java_says(decoded["value"])
+        assert printed["payload"] == as_java_says(decoded["value"])
     assert REFUSED.match(theirs[-1]["payload"])
     assert found[-1] == {
         "key": None,

@@ -64,12 +64,12 @@ def test_producers_equal_the_brokers_answer(cluster: tuple[LogDirectory, dict[st
     """Each producer's last batch, and first offset of its open transaction, by walking over headers alone."""
     directory, truth = cluster
     found = leaders(directory, truth)
-    for said in truth["producers"]:
-        partition = found[said["topic"], said["partition"]]
+    for expected in truth["producers"]:
+        partition = found[expected["topic"], expected["partition"]]
         epoch, sequence, timestamp, coordinator_epoch, start = -1, -1, -1, -1, -1
         for batch in partition:
             assert isinstance(batch, Batch)
-            if batch.producer_id != said["producer_id"]:
+            if batch.producer_id != expected["producer_id"]:
                 continue
             control = batch.control
             if batch.producer_epoch > epoch and control is not None:
@@ -82,11 +82,11 @@ def test_producers_equal_the_brokers_answer(cluster: tuple[LogDirectory, dict[st
             if batch.transactional and start < 0:
                 start = batch.base_offset
         assert (epoch, sequence, timestamp, coordinator_epoch, start) == (
-            said["producer_epoch"],
-            said["last_sequence"],
-            said["last_timestamp"],
-            said["coordinator_epoch"],
-            said["current_txn_start_offset"],
+            expected["producer_epoch"],
+            expected["last_sequence"],
+            expected["last_timestamp"],
+            expected["coordinator_epoch"],
+            expected["current_txn_start_offset"],
         )
 
 

@@ -175,10 +175,10 @@ def test_sanity_check_equals_the_brokers(segment: Path, kind: str, change: objec
     assert isinstance(last, rows.Check)
     assert last.passed == passes
     try:
-        said = run_tool("DumpLogSegments", "--files", str(path), "--index-sanity-check", statuses=(0, 1))
+        printed = run_tool("DumpLogSegments", "--files", str(path), "--index-sanity-check", statuses=(0, 1))
     except BrokerUnavailableError as error:
         pytest.skip(str(error))
-    assert ("passed sanity check" in said) == passes
+    assert ("passed sanity check" in printed) == passes
 
 
 def test_crafted_index_causes_a_bounded_number_of_reads(segment: Path) -> None:

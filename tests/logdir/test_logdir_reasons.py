@@ -29,6 +29,6 @@ def given(source: Path) -> Iterator[str]:
 def test_every_reason_is_in_the_guide() -> None:
     table = (ROOT / "docs" / "logdirs.md").read_text("utf-8").partition("| `reason` |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in table.splitlines()[2:]]
-    told = {reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)}
+    documented = {reason for cell in cells for reason in re.findall(r"`(\w+)`", cell)}
     written = {reason for source in SOURCES for reason in given(source)}
-    assert told == written | {MISMATCH, "unreadable"}  # the last is the command line's
+    assert documented == written | {MISMATCH, "unreadable"}  # the last is the command line's

@@ -83,10 +83,10 @@ def test_incomplete_batch_is_no_damage_of_the_part_before(tmp_path: Path) -> Non
     file = segment(tmp_path, DATA + DATA[: SIZE - 1])
     whole = flat(splits.pieces(file, 0, splits.written(file).position))
     assert [type(item) for item in whole] == [tuple] * 40
-    *before, told = flat(splits.pieces(file))
+    *before, damage = flat(splits.pieces(file))
     assert before == whole
-    assert isinstance(told, Damage)
-    assert (told.position, told.reason) == (len(DATA), "truncated")
+    assert isinstance(damage, Damage)
+    assert (damage.position, damage.reason) == (len(DATA), "truncated")
 
 
 def test_does_not_split_after_damage(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_snappy_framings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tail", "said"),
+    ("tail", "message"),
     [
         (b"\0", "^a xerial snappy block's length is cut off$"),
         (b"\0\0\0", "^a xerial snappy block's length is cut off$"),
@@ -112,8 +112,8 @@ def test_snappy_framings() -> None:
         (b"\0\0\0\x03abc", "snappy"),
     ],
 )
-def test_rejects_damaged_xerial_blocks(tail: bytes, said: str) -> None:
-    with pytest.raises(CompressionError, match=said):
+def test_rejects_damaged_xerial_blocks(tail: bytes, message: str) -> None:
+    with pytest.raises(CompressionError, match=message):
         decompress("snappy", compress("snappy", b"data") + tail)
 
 

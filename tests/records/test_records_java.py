@@ -111,10 +111,10 @@ def test_control_batches(java: Oracle, kind: str, message: Any) -> None:
     (batch,) = read(data)
     assert isinstance(batch, Batch)
     assert str(batch.control) == kind
-    said = java.one(op="batches.read", bytes=data.hex())["batches"][0]
-    assert said["control"] == kind
-    assert said["controlValue"]
-    assert {name: value for name, value in said.items() if not name.startswith("control")} == described(batch)
+    answer = java.one(op="batches.read", bytes=data.hex())["batches"][0]
+    assert answer["control"] == kind
+    assert answer["controlValue"]
+    assert {name: value for name, value in answer.items() if not name.startswith("control")} == described(batch)
     asked = {"kind": kind, "offset": 8, "timestamp": 77, "leaderEpoch": 5, "message": message.encode(0).hex()}
     assert java.one(op="batches.control", **asked) == {"bytes": data.hex()}
 
@@ -126,8 +126,8 @@ def test_markers(java: Oracle, kind: str) -> None:
     data = build_control(kind, marker, offset=8, timestamp=77, transactional=True, **producer)
     asked = {"kind": kind, "offset": 8, "timestamp": 77, "producerId": 4001, "producerEpoch": 3, "coordinatorEpoch": 9}
     assert java.one(op="batches.control", **asked) == {"bytes": data.hex()}
-    said = java.one(op="batches.read", bytes=data.hex())["batches"][0]
-    assert (said["control"], said["controlValue"]) == (kind, "9")
+    answer = java.one(op="batches.read", bytes=data.hex())["batches"][0]
+    assert (answer["control"], answer["controlValue"]) == (kind, "9")
 
 
 # Codecs alone --------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ OTHERS = {
     "a longer value": control("0000 0001", "0000 00000005 00"),
     "a null value": build([Record(b"\0\0\0\1", None)], control=True),
     "compressed": build([Record(b"\0\0\0\1", b"\0\0\0\0\0\1")], control=True, codec="gzip"),
-    "said to be compressed": fixed(marker("COMMIT", 1), attributes=0x31),
+    "attributes of a codec": fixed(marker("COMMIT", 1), attributes=0x31),
     "two records": fixed(marker("COMMIT", 1), count=2, delta=1),
     "emptied": build([], last_offset=0, control=True),
 }
@@ -87,9 +87,9 @@ def test_data_alone() -> None:
 def test_as_batches_say(listed: list[bytes]) -> None:
     batches, found = found_in(b"".join(listed))
     for at, number, epoch in zip(found.at, found.type, found.coordinator_epoch, strict=True):
-        said = batches.batch(int(at)).control
-        assert said is not None
-        assert (said.type, said.coordinator_epoch) == (number, epoch)
+        control_record = batches.batch(int(at)).control
+        assert control_record is not None
+        assert (control_record.type, control_record.coordinator_epoch) == (number, epoch)
     controls = [i for i in range(len(batches)) if batches.batch(i).is_control]
     assert sorted([*found.at.tolist(), *found.others.tolist()]) == controls
 

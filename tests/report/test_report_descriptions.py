@@ -81,7 +81,7 @@ def test_summary_uses_singular_and_plural() -> None:
          "Readers wait. Replace HOST:PORT by a broker's address."),
         ("none: its producer ends it; to end it now: kafkawire txn force-terminate x", None,
          "Nothing: its producer ends it; to end it now: kafkawire txn force-terminate x."),
-        ("ask somebody", None, "Ask somebody."),
+        ("ask the owner", None, "Ask the owner."),
         (None, None, "Nothing."),
     ],
 )  # fmt: skip

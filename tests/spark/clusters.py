@@ -69,7 +69,7 @@ def standalone(workers: int = 2, *, cores: int = 1) -> Iterator[Cluster]:
         master = _Daemon(
             stack, folder / "master", f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", "0", *web
         )
-        url = master.said(r"Starting Spark master at (spark://\S+)")
+        url = master.printed(r"Starting Spark master at (spark://\S+)")
         size = ("--cores", str(cores), "--memory", "1g")
         daemons = [
             _Daemon(stack, folder / f"worker-{n}", f"{_DEPLOY}.worker.Worker", "--host", "127.0.0.1", *size, *web,
@@ -77,7 +77,7 @@ def standalone(workers: int = 2, *, cores: int = 1) -> Iterator[Cluster]:
             for n in range(workers)
         ]  # fmt: skip
         for daemon in daemons:
-            daemon.said(r"Successfully registered with master (\S+)")
+            daemon.printed(r"Successfully registered with master (\S+)")
         yield Cluster(url, tuple(daemon.process.pid for daemon in daemons))
 
 
@@ -102,7 +102,7 @@ def connect(master: str = "local[2]", settings: Mapping[str, str] = {}) -> Itera
         given = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
         submit = ("org.apache.spark.deploy.SparkSubmit", "--master", master, *given)
         daemon = _Daemon(stack, folder / "server", *submit, "--class", _CONNECT, "spark-internal")
-        port = daemon.said(r"Spark Connect server started at: \S*?:(\d+)")
+        port = daemon.printed(r"Spark Connect server started at: \S*?:(\d+)")
         yield f"sc://127.0.0.1:{port}"
 
 
@@ -163,7 +163,7 @@ class _Daemon:
             )
         stack.callback(self._stop)
 
-    def said(self, pattern: str) -> str:
+    def printed(self, pattern: str) -> str:
         """Wait until its log has a line of that pattern; gives its group."""
         deadline = time.monotonic() + PATIENCE_S
         while True:

@@ -19,14 +19,14 @@ LOGS = Path(__file__).parents[2] / "examples" / "kafka-logs" / "one-node"
 
 
 def test_spark_gives_the_answer_of_the_local_audit(spark: SparkSession, capsysbinary: Any) -> None:
-    def told(*arguments: str) -> tuple[int, Any, bytes]:
+    def audited(*arguments: str) -> tuple[int, Any, bytes]:
         code = main(["audit", str(LOGS), "--format", "json", *arguments])
         out, err = capsysbinary.readouterr()
         return code, json.loads(out), err
 
-    code, expected, err = told()
+    code, expected, err = audited()
     assert code == 3
-    spark_code, answer, spark_err = told("--engine", "spark")
+    spark_code, answer, spark_err = audited("--engine", "spark")
     assert (spark_code, spark_err) == (code, err)
     asked = answer["read"]["checks"]  # some are made on one machine only
     expected["read"]["checks"] = [check for check in expected["read"]["checks"] if check in asked]

@@ -214,13 +214,13 @@ def folder_with_all_kinds(folder: Path) -> dict[str, str]:
 
 
 def test_foreign_and_damaged_files_are_rows(tmp_path: Path) -> None:
-    said = folder_with_all_kinds(tmp_path)
+    reasons = folder_with_all_kinds(tmp_path)
     for part_bytes in ("33554432", "30000"):
         found = read(tmp_path, maxPartBytes=part_bytes)
         problems = {Path(row["file"]).name: row["problem"] for row in found if row["connection"] is None}
-        assert set(problems) == set(said)
-        assert all(said[name] in problem for name, problem in problems.items()), problems
-        assert len([row for row in found if row["connection"] is None]) == len(said)
+        assert set(problems) == set(reasons)
+        assert all(reasons[name] in problem for name, problem in problems.items()), problems
+        assert len([row for row in found if row["connection"] is None]) == len(reasons)
         assert {Path(row["file"]).name for row in found if row["connection"]} == {"good.pcap", "cut.pcap"}
 
 

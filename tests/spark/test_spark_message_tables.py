@@ -58,11 +58,11 @@ def test_errors_are_the_last_column(frame: DataFrame) -> None:
     with pytest.raises(PythonException, match="TransactionLogValue v1"):
         message_table(bad, "cut", NAME, 1).collect()
     assert message_table(bad, "cut", NAME, 1, {"mode": "PERMISSIVE"}, columns=["producer_id"]).distinct().count() == 1
-    told = message_table(bad, "cut", NAME, 1, {"mode": "PERMISSIVE", "errors": "true"}, keep=["id"], columns=[])
-    assert told.columns == ["id", "_error"]
-    said = {row.id: row._error for row in told.collect()}
-    assert said.pop(9) is None
-    assert all(text.startswith("TransactionLogValue v1") for text in said.values())
+    with_errors = message_table(bad, "cut", NAME, 1, {"mode": "PERMISSIVE", "errors": "true"}, keep=["id"], columns=[])
+    assert with_errors.columns == ["id", "_error"]
+    by_id = {row.id: row._error for row in with_errors.collect()}
+    assert by_id.pop(9) is None
+    assert all(text.startswith("TransactionLogValue v1") for text in by_id.values())
 
 
 def test_rejects_wrong_arguments_before_the_job(frame: DataFrame) -> None:

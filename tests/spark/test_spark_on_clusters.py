@@ -80,17 +80,17 @@ def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> 
     from kafkawire.spark.session import QUICK_START
 
     with room.session_on(url, {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:
-        said: dict[str, Any] = {"tables": tables(session), "audits": []}
+        results: dict[str, Any] = {"tables": tables(session), "audits": []}
         if full:
-            said["undisturbed"] = [audited(session, *one) for one in audits]
+            results["undisturbed"] = [audited(session, *one) for one in audits]
             records = segments(session).select(*RECORDS)
-            said[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
+            results[READING] = digest(records.mapInArrow(waiting(folder, READING), records.schema), RECORDS)
         read = replica_parts._cells
         for number, one in enumerate(audits):
             wait = waiting(folder, AUDITING.format(number))
             replica_parts._cells = lambda *parts, wait=wait: wait(read(*parts))
-            said["audits"].append(audited(session, *one))
-    return said
+            results["audits"].append(audited(session, *one))
+    return results
 
 
 def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
@@ -107,12 +107,12 @@ def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
 
     with room.session_on(url) as session:
         room.ship(session)
-        said: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
-        said["audits"] = [audited(session, *one) for one in audits]
-        said["transactions"] = room.transactions(logdir.open(*audits[0][0]), session).count()
+        results: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
+        results["audits"] = [audited(session, *one) for one in audits]
+        results["transactions"] = room.transactions(logdir.open(*audits[0][0]), session).count()
         (file,) = session.range(0, 1, 1, 1).mapInArrow(package, "file string").collect()
-        said["package"] = file.file
-    return said
+        results["package"] = file.file
+    return results
 
 
 def segments(spark: SparkSession) -> DataFrame:
@@ -248,13 +248,13 @@ def answers(audits: list[Audited]) -> list[dict[str, Any]]:
     return as_json
 
 
-def check_tables(said: dict[str, list[Any]], records: list[Any]) -> None:
-    assert said["records"] == records
+def check_tables(results: dict[str, list[Any]], records: list[Any]) -> None:
+    assert results["records"] == records
     found = read(CaptureReader(chosen(capture_reader.EXCHANGES, EXCHANGES), SourceOptions({"path": PCAP})))
-    assert said["exchanges"] == digest_of(found, EXCHANGES)
-    assert len(said["same"]) == len(said["ids"]) > 10
-    assert all(same == [True, True] for same in said["same"])
-    assert said["orders"] == [["me", 7]]
+    assert results["exchanges"] == digest_of(found, EXCHANGES)
+    assert len(results["same"]) == len(results["ids"]) > 10
+    assert all(same == [True, True] for same in results["same"])
+    assert results["orders"] == [["me", 7]]
 
 
 # The answers -------------------------------------------------------------------------------------------------------
@@ -274,15 +274,15 @@ def two_workers(cluster: Cluster, audits: list[Audited], tmp_path_factory: pytes
                     (folder / f"{stage}-gone").touch()
 
     driver = "tests.spark.test_spark_on_clusters:on_two_workers"
-    said: dict[str, Any] = call(driver, cluster.master, str(folder), audits, FULL, watch=kill_one)
+    results: dict[str, Any] = call(driver, cluster.master, str(folder), audits, FULL, watch=kill_one)
     assert all(killed.values())
-    return said
+    return results
 
 
 @pytest.fixture(scope="module")
 def connect(remote: str, audits: list[Audited]) -> dict[str, Any]:
-    said: dict[str, Any] = call("tests.spark.test_spark_on_clusters:through_connect", remote, audits)
-    return said
+    results: dict[str, Any] = call("tests.spark.test_spark_on_clusters:through_connect", remote, audits)
+    return results
 
 
 def test_two_workers(two_workers: dict[str, Any], records: list[Any]) -> None:

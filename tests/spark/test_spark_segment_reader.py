@@ -286,8 +286,8 @@ def test_a_malformed_marker_is_a_row_and_damage(tmp_path: Path) -> None:
     malformed[22] |= 0x20  # control
     marker = build_marker("COMMIT", offset=1, timestamp=5, producer_id=1, producer_epoch=0, coordinator_epoch=2)
     (folder / f"{0:020}.log").write_bytes(_with_checksum(malformed) + marker)
-    said = [(row["control"], row["coordinator_epoch"]) for row in rows(folder, rows="batches")]
-    assert said == [("MALFORMED", None), ("COMMIT", 2)]
+    markers = [(row["control"], row["coordinator_epoch"]) for row in rows(folder, rows="batches")]
+    assert markers == [("MALFORMED", None), ("COMMIT", 2)]
 
 
 def test_reports_files_that_are_gone(tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ def test_reports_read_batches_that_were_replaced(log: Log, values: list[bytes]) 
     for again in (found, stream(log)):  # as after a restart, too
         read = rows(again, first, second)
         assert offsets(read)[-2:] == [4, 5]
-        (told,) = (row["error"] for row in read if row["error"] and "was cut off" in row["error"])
-        assert f"up to byte {3 * len(batch(0))}" in told
+        (cut_off,) = (row["error"] for row in read if row["error"] and "was cut off" in row["error"])
+        assert f"up to byte {3 * len(batch(0))}" in cut_off
     log.next = 6
     log.append(2)
     third = found.latestOffset()

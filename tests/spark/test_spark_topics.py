@@ -57,21 +57,21 @@ def transact(bootstrap: str) -> Any:
 
 def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
     """In a driver of its own, since jars are given when a session starts; one core: each starts a Python worker."""
-    said: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with local_session("local[1]", {**QUICK_START, "spark.jars": jars}) as spark:
         state = read_topic(spark, bootstrap, TOPIC)
         value = from_kafka_message("value", "TransactionLogValue", version="prefix").alias("v")
-        said["state"] = [
+        results["state"] = [
             (row.partition, row.offset, None if row.v is None else row.v.transaction_status)
             for row in state.select("partition", "offset", value).collect()
         ]
-        said["orders"] = read_topic(spark, bootstrap, "spark-topics").count()
+        results["orders"] = read_topic(spark, bootstrap, "spark-topics").count()
         key = from_kafka_message("key", "TransactionLogKey", version="prefix")
         changes = state.select(key.transactional_id.alias("transactional_id"), "partition", "offset", value)
         wanted = WireAudit(search=Search(topics=("spark-topics",), confirm_after_s=0), since_ms=0)
         findings = audit_tables(spark, audit_cluster(bootstrap, wanted, spark=spark))["findings"]
         history = findings.select("reason", "transactional_id", "producer_id").join(changes, "transactional_id")
-        said["history"] = [
+        results["history"] = [
             (row.reason, row.transactional_id, row.v.transaction_status, row.v.producer_id == row.producer_id)
             for row in history.orderBy("offset").collect()
         ]
@@ -79,8 +79,8 @@ def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
             try:
                 read_topic(spark, bootstrap, topic)
             except (SparkError, ValueError) as error:
-                said[topic] = str(error)
-        said["allowed"] = read_topic(spark, bootstrap, "spark-topics-nothing", allow_empty=True).count()
+                results[topic] = str(error)
+        results["allowed"] = read_topic(spark, bootstrap, "spark-topics-nothing", allow_empty=True).count()
         query = (
             stream_topic(spark, bootstrap, TOPIC)
             .select("partition", "offset")
@@ -90,8 +90,10 @@ def what_is_read(bootstrap: str, jars: str, folder: str) -> dict[str, Any]:
             .start(f"{folder}/out")
         )
         query.awaitTermination(120)
-        said["streamed"] = sorted((row.partition, row.offset) for row in spark.read.parquet(f"{folder}/out").collect())
-    return said
+        results["streamed"] = sorted(
+            (row.partition, row.offset) for row in spark.read.parquet(f"{folder}/out").collect()
+        )
+    return results
 
 
 def in_the_log(broker: RunningCluster) -> list[tuple[int, int, int | None]]:
@@ -112,19 +114,19 @@ def test_an_internal_topic_is_not_silently_empty(broker: RunningCluster, tmp_pat
     jars = connector()
     producer = transact(broker.bootstrap)
     before = set(in_the_log(broker))
-    said = call("tests.spark.test_spark_topics:what_is_read", broker.bootstrap, jars, str(tmp_path))
+    results = call("tests.spark.test_spark_topics:what_is_read", broker.bootstrap, jars, str(tmp_path))
     producer.abort_transaction(60)
-    state = {tuple(row) for row in said["state"]}
+    state = {tuple(row) for row in results["state"]}
     # Transactions end a little after their producers get the answer.
     assert before <= state <= set(in_the_log(broker))
     assert {status for _, _, status in before} >= {0, 1}
-    assert said["orders"] == 4
+    assert results["orders"] == 4
     # The coordinator's records of the transaction that the audit over the wire has as open: Empty, then Ongoing.
-    assert said["history"] == [["live", "spark-topics-3", status, True] for status in (0, 1)]
-    assert "spark-topics-nothing has no record at" in said["spark-topics-nothing"]
-    assert said["a,b"].startswith("one topic at a time")
-    assert said["allowed"] == 0
-    assert {tuple(row) for row in said["streamed"]} >= {row[:2] for row in state}
+    assert results["history"] == [["live", "spark-topics-3", status, True] for status in (0, 1)]
+    assert "spark-topics-nothing has no record at" in results["spark-topics-nothing"]
+    assert results["a,b"].startswith("one topic at a time")
+    assert results["allowed"] == 0
+    assert {tuple(row) for row in results["streamed"]} >= {row[:2] for row in state}
 
 
 def test_reports_a_session_without_a_kafka_source(spark: SparkSession) -> None:

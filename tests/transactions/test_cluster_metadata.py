@@ -14,8 +14,8 @@ from tests.worlds import World
 
 
 def read(world: World) -> ClusterMetadata:
-    (said,) = read_metadata(replicas(logdir.open(world.logs.root))).values()
-    return said
+    (found,) = read_metadata(replicas(logdir.open(world.logs.root))).values()
+    return found
 
 
 def test_ignores_settings_that_were_removed_again(tmp_path: Path) -> None:
@@ -52,5 +52,5 @@ def test_a_segment_that_is_gone_is_passed_over(tmp_path: Path) -> None:
     first = world.metadata.directory / f"{0:020}.log"
     first.unlink()
     first.symlink_to(first.parent / "gone")
-    said = read(world)
-    assert (said.next_producer_id, said.transaction_state_partitions) == (50_000, None)
+    found = read(world)
+    assert (found.next_producer_id, found.transaction_state_partitions) == (50_000, None)

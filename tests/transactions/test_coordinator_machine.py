@@ -38,9 +38,9 @@ def recorded(path: Path) -> dict[str, list[TransactionLogValue | None]]:
             if isinstance(batch, records.Batch):
                 for record in coordinator_records(batch):
                     assert isinstance(record, CoordinatorRecord)
-                    said = registration(Place("", TRANSACTION_STATE, 0), record)
-                    assert isinstance(said, Registration)
-                    found[said.transactional_id].append(said.value)
+                    registered = registration(Place("", TRANSACTION_STATE, 0), record)
+                    assert isinstance(registered, Registration)
+                    found[registered.transactional_id].append(registered.value)
     return found
 
 

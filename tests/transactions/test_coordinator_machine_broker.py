@@ -112,18 +112,23 @@ class Beside:
         deadline = time.monotonic() + TIMEOUT_S
         while True:
             body = DescribeTransactionsRequest(transactional_ids=(self.name,))
-            (said,) = self._asked(body, 0, DescribeTransactionsResponse).transaction_states
-            if said.transaction_state not in PREPARED:
+            (described,) = self._asked(body, 0, DescribeTransactionsResponse).transaction_states
+            if described.transaction_state not in PREPARED:
                 break
-            assert time.monotonic() < deadline, said
+            assert time.monotonic() < deadline, described
         held = self.held
-        assert (said.transaction_state, said.producer_id, said.producer_epoch, said.transaction_timeout_ms) == (
+        assert (
+            described.transaction_state,
+            described.producer_id,
+            described.producer_epoch,
+            described.transaction_timeout_ms,
+        ) == (
             held.state,
             held.producer_id,
             held.epoch,
             held.timeout_ms,
         ), what
-        assert {(topic.topic, one) for topic in said.topics for one in topic.partitions} == held.partitions, what
+        assert {(topic.topic, one) for topic in described.topics for one in topic.partitions} == held.partitions, what
 
 
 @pytest.fixture(scope="module", params=COORDINATORS, ids=lambda one: one.release)

@@ -127,7 +127,7 @@ def test_add_partitions(java: Oracle, before: TransactionMetadata, added: frozen
 
 @given(metadata(), st.booleans(), st.sampled_from([0, 2]))
 def test_end(java: Oracle, before: TransactionMetadata, committed: bool, version: int) -> None:
-    """Only what the coordinator lets through is asked: an epoch that nobody has (32767) cannot be raised."""
+    """Only what the coordinator lets through is asked: an epoch that no producer has (32767) cannot be raised."""
     if before.state in PREPARED or (version == 2 and before.epoch == MAX_EPOCH and committed):
         return
     ours = coordinator_machine.end(

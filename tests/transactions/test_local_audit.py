@@ -412,9 +412,9 @@ def test_reports_progress_after_each_segment(logs: LogDirectory, orders: Partiti
     orders.data(1)
     orders.roll()
     orders.data(1)
-    told: list[int] = []
-    transactions.audit(logdir.open(logs.write()), progress=told.append)
-    assert sorted(told) == [0] * logs.ids + sorted(len(data) for _, data in orders.segments)
+    advances: list[int] = []
+    transactions.audit(logdir.open(logs.write()), progress=advances.append)
+    assert sorted(advances) == [0] * logs.ids + sorted(len(data) for _, data in orders.segments)
 
 
 def test_a_ghost_ends_with_a_marker_above_the_log_start(tmp_path: Path) -> None:

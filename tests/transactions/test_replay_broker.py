@@ -114,10 +114,10 @@ def _as_the_broker_says(running: RunningCluster, topics: list[str]) -> None:
     with RawCluster(running.bootstrap) as wire:
         for topic in topics:
             deadline = time.monotonic() + 60
-            while (said := producers_of(wire, topic)) != (expected := _states(running, topic)):
-                assert time.monotonic() < deadline, (said, expected)  # a marker may be on its way
+            while (answered := producers_of(wire, topic)) != (expected := _states(running, topic)):
+                assert time.monotonic() < deadline, (answered, expected)  # a marker may be on its way
                 time.sleep(0.1)
-            assert said
+            assert answered
 
 
 def _states(running: RunningCluster, topic: str) -> list[ProducerState]:

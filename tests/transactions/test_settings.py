@@ -30,8 +30,8 @@ def test_settings_come_from_the_metadata_log(tmp_path: Path) -> None:
     world.finish()
     found = {setting.name: setting for setting in audit(world).read.settings}
     path = world.metadata.directory
-    said = {name: (setting.value, setting.source) for name, setting in found.items()}
-    assert said == {
+    values = {name: (setting.value, setting.source) for name, setting in found.items()}
+    assert values == {
         "transaction.max.timeout.ms": (900_000, "Kafka's default"),
         "producer.id.expiration.ms": (70_000, f"the configuration of broker 2 in {path}"),
         "transactional.id.expiration.ms": (604_800_000, "Kafka's default"),

@@ -38,8 +38,8 @@ def audit(clock: str) -> rows.Audit:
 
 
 def verdict_of(row: dict[str, Any], clock: str) -> tuple[str, str]:
-    told = row["later"] if clock == "later" else row
-    return told["verdict"], told["reason"]
+    judged = row["later"] if clock == "later" else row
+    return judged["verdict"], judged["reason"]
 
 
 def value_of(finding: rows.Finding) -> Callable[[str], Any]:
@@ -100,8 +100,8 @@ def test_finds_nothing_open_in_quiet_partitions() -> None:
 
 
 def test_the_recorded_table_is_what_its_recorder_would_write() -> None:
-    said = {"asked_at": TRUTH["as_of"], "open": TRUTH["open"], "offsets": TRUTH["offsets"]}
-    assert hanging_transactions.truth_of(said) == TRUTH
+    recorded = {"asked_at": TRUTH["as_of"], "open": TRUTH["open"], "offsets": TRUTH["offsets"]}
+    assert hanging_transactions.truth_of(recorded) == TRUTH
 
 
 def test_offsets_are_those_that_the_brokers_named() -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.columns.decoding import ENGINE
-from kafkawire.wire.columns.objects import clean, row_maker, told
+from kafkawire.wire.columns.objects import clean, row_maker, utf8_problem
 from kafkawire.wire.columns.schema import ARROW, ArrowStyle, Shape, shape_of
 from kafkawire.wire.message import Message
 
@@ -51,7 +51,7 @@ def expected_of(
             except (DecodeError, UnsupportedVersionError) as error:
                 problem = clean(str(error))
             else:
-                row, problem = values_of(value, cls, shape), told(value, shape)
+                row, problem = values_of(value, cls, shape), utf8_problem(value, shape)
         rows.append(row)
         problems.append(problem)
     return rows, problems
@@ -81,7 +81,7 @@ def check(
     shape = shape or shape_of(cls.spec)
     versions = version if isinstance(version, list) else [version] * len(buffers)
     rows, problems = expected_of(cls, buffers, versions, shape)
-    said = [expected_version(cls, data, version) for data, version in zip(buffers, versions, strict=True)]
+    by_version = [expected_version(cls, data, version) for data, version in zip(buffers, versions, strict=True)]
     for name, engine in ENGINES.items():
         decoded = decode_structs(cls, buffers, version, asked=shape, style=style, engine=engine)
         decoded.array.validate(full=True)
@@ -89,6 +89,6 @@ def check(
         for number, (got, wanted) in enumerate(zip(found, rows, strict=True)):
             assert got == wanted, f"{name}, {cls.spec.name} {versions[number]}: value {number}, {buffers[number]!r}"
         assert decoded.problems().to_pylist() == problems, name
-        assert decoded.versions.to_pylist() == said, name
+        assert decoded.versions.to_pylist() == by_version, name
         assert pa.types.is_struct(decoded.array.type)
     return rows

@@ -87,12 +87,12 @@ def test_an_engine_that_nobody_asked_for_is_warned_of_where_it_is_broken(
     engine: Callable[[pytest.MonkeyPatch], None], reason: str, wanted: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine(monkeypatch)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         assert backend.load(wanted) is None
     expected = [f"the native engine of kafkawire {reason}; pure Python runs"]
-    assert [str(one.message) for one in told] == ([] if engine is absent or wanted == "python" else expected)
-    assert all(one.category is RuntimeWarning for one in told)
+    assert [str(one.message) for one in warned] == ([] if engine is absent or wanted == "python" else expected)
+    assert all(one.category is RuntimeWarning for one in warned)
 
 
 @pytest.mark.skipif(not INSTALLED, reason="the native engine is not installed")

@@ -192,17 +192,17 @@ def mixed(draw: st.DrawFn) -> tuple[type[Message], list[bytes], list[int | None]
     valid = cls.spec.valid_versions
     versions = draw(st.lists(st.sampled_from(valid), min_size=1, max_size=6))
     data = [draw(messages(cls, version)).encode(version) for version in versions]
-    said: list[int | None] = list(versions)
-    for number in range(len(said)):
+    listed_versions: list[int | None] = list(versions)
+    for number in range(len(listed_versions)):
         if draw(st.integers(0, 9)) == 0:
-            said[number] = draw(st.sampled_from([None, -1, valid[-1] + 1, 32767, *valid]))
-    return cls, data, said
+            listed_versions[number] = draw(st.sampled_from([None, -1, valid[-1] + 1, 32767, *valid]))
+    return cls, data, listed_versions
 
 
 @given(mixed())
 def test_mixed_versions(case: Any) -> None:
-    cls, data, said = case
-    check(cls, [*data, None], [*said, 0])
+    cls, data, listed_versions = case
+    check(cls, [*data, None], [*listed_versions, 0])
 
 
 @given(st.data())

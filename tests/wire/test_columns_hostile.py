@@ -193,9 +193,9 @@ def test_large_strings_and_bytes() -> None:
 def test_many_texts_that_are_no_utf8() -> None:
     parts = tuple(PartitionsSchema(f"\udcff{i}", ()) for i in range(15))
     batch = columns.decode(TransactionLogValue, [TransactionLogValue(transaction_partitions=parts).encode(1)], 1)
-    (told,) = batch.column(columns.ERROR).to_pylist()
-    assert told.startswith("transaction_partitions[0].topic is no UTF-8: b'\\xff0'; ")
-    assert told.endswith("transaction_partitions[9].topic is no UTF-8: b'\\xff9'; and 5 more")
+    (error,) = batch.column(columns.ERROR).to_pylist()
+    assert error.startswith("transaction_partitions[0].topic is no UTF-8: b'\\xff0'; ")
+    assert error.endswith("transaction_partitions[9].topic is no UTF-8: b'\\xff9'; and 5 more")
     assert batch.column("transaction_partitions").to_pylist()[0][14]["topic"] == "\ufffd14"
 
 

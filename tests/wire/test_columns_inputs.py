@@ -281,8 +281,8 @@ def test_text_that_is_no_utf8_behind_a_prefix() -> None:
     data = [value.encode_prefixed(i % 2) for i, value in enumerate(values)]
     rows = check(TransactionLogValue, data, PREFIX)
     assert [row["transaction_partitions"][0]["topic"] for row in rows] == ["t\ufffd0", "t\ufffd1", "t\ufffd2"]
-    told = decoded(data, PREFIX).column(columns.ERROR).to_pylist()
-    assert told == [f"transaction_partitions[0].topic is no UTF-8: {b't%c%d' % (255, i)!r}" for i in range(3)]
+    problems = decoded(data, PREFIX).column(columns.ERROR).to_pylist()
+    assert problems == [f"transaction_partitions[0].topic is no UTF-8: {b't%c%d' % (255, i)!r}" for i in range(3)]
 
 
 def test_versions_that_are_none() -> None:

@@ -32,7 +32,7 @@ from kafkawire.wire.values import TaggedField
 
 TRANSACTION = "00" * 15 + "01" + "00" * 16
 
-#: Message, version, bytes; whether only a strict decode refuses them; what is said behind "Name vN, ".
+#: Message, version, bytes; whether only a strict decode refuses them; the error behind "Name vN, ".
 BYTES: list[tuple[type[Message], int, str, bool, str]] = [
     (SaslHandshakeRequest, 0, "", False, "mechanism: at byte 0: expected 2 bytes of a string's length, found 0 before the end"),
     (SaslHandshakeRequest, 0, "0003 61", False, "mechanism: at byte 2: expected 3 bytes of string, found 1 before the end"),
@@ -70,13 +70,13 @@ BYTES: list[tuple[type[Message], int, str, bool, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("cls", "version", "text", "strict", "said"), BYTES, ids=[case[4][:60] for case in BYTES])
-def test_what_is_said_of_bytes(cls: type[Message], version: int, text: str, strict: bool, said: str) -> None:
+@pytest.mark.parametrize(("cls", "version", "text", "strict", "expected"), BYTES, ids=[case[4][:60] for case in BYTES])
+def test_error_describes_the_bytes(cls: type[Message], version: int, text: str, strict: bool, expected: str) -> None:
     data = bytes.fromhex(text)
     assert strict == (refused(cls, version, data) is None)
     error = refused(cls, version, data, strict=strict)
-    comma = ": " if said.startswith("at byte") else ", "
-    assert str(error) == f"{cls.spec.name} v{version}{comma}{said}"
+    comma = ": " if expected.startswith("at byte") else ", "
+    assert str(error) == f"{cls.spec.name} v{version}{comma}{expected}"
 
 
 def quota(value: Any) -> Message:
@@ -87,7 +87,7 @@ def tags(*tags: Any) -> Message:
     return TransactionLogValue(unknown_tagged_fields=tags)
 
 
-#: Message, version, what is said behind "Name vN, ".
+#: Message, version, the error behind "Name vN, ".
 VALUES: list[tuple[Any, int, str]] = [
     (EndTxnRequest(producer_id="1"), 0, "producer_id: expected int64, got str"),  # type: ignore[arg-type]
     (EndTxnRequest(producer_id=None), 0, "producer_id: null where int64 must be"),  # type: ignore[arg-type]
@@ -124,11 +124,11 @@ VALUES: list[tuple[Any, int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "version", "said"), VALUES, ids=[case[2][:60] for case in VALUES])
-def test_what_is_said_of_values(value: Any, version: int, said: str) -> None:
+@pytest.mark.parametrize(("value", "version", "expected"), VALUES, ids=[case[2][:60] for case in VALUES])
+def test_error_describes_the_value(value: Any, version: int, expected: str) -> None:
     with pytest.raises(EncodeError) as caught:
         value.codec.interpret_encode(value, version)
-    assert str(caught.value) == f"{value.spec.name} v{version}, {said}"
+    assert str(caught.value) == f"{value.spec.name} v{version}, {expected}"
     assert written(value, version) is None
 
 

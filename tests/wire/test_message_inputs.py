@@ -122,13 +122,13 @@ def test_an_error_behind_bytes_names_the_offset_in_the_whole_buffer(name: str) -
 
 
 @pytest.mark.parametrize(
-    ("more", "said"), [(1, "1 more byte"), (2, "2 more bytes"), (9, "9 more bytes"), (300, "300 more bytes")]
+    ("more", "trailing"), [(1, "1 more byte"), (2, "2 more bytes"), (9, "9 more bytes"), (300, "300 more bytes")]
 )
-def test_how_many_bytes_follow_is_said(more: int, said: str) -> None:
+def test_error_counts_the_bytes_that_follow(more: int, trailing: str) -> None:
     for before in (0, 3):
         with pytest.raises(DecodeError) as caught:
             EndTxnMarker.decode(bytes(before + 6 + more), 0, offset=before + 2)
-        assert (caught.value.found, caught.value.offset) == (said, before + 6)
+        assert (caught.value.found, caught.value.offset) == (trailing, before + 6)
         assert caught.value.expected == "the end of the message"
 
 

@@ -54,14 +54,15 @@ class DecodedColumns(NamedTuple):
         array: null where a value is null or bad.
         versions: the version of each value; None where it has none that the message has.
         errors: what is wrong with bad values, by their number.
-        impure: the numbers of values with text that is no UTF-8, shown with U+FFFD; `told(number)` names the places.
+        impure: the numbers of values with text that is no UTF-8, shown with U+FFFD; `utf8_problem(number)` names the
+            places.
     """
 
     array: pa.StructArray
     versions: pa.Array
     errors: dict[int, DecodeError | UnsupportedVersionError]
     impure: list[int]
-    told: Callable[[int], str | None]
+    utf8_problem: Callable[[int], str | None]
 
     def problems(self) -> pa.Array:
         """What is wrong with each value: its error, or its texts that are no UTF-8; null where nothing is."""
@@ -73,7 +74,7 @@ class DecodedColumns(NamedTuple):
         for number, error in self.errors.items():
             texts[number] = objects.clean(str(error))
         for number in self.impure:
-            texts[number] = self.told(number)
+            texts[number] = self.utf8_problem(number)
         return pa.array(texts, pa.string())
 
 
@@ -201,17 +202,19 @@ def decode_structs(
             array = pa.array([make(value) for value in found.values()], type_)
             rows = np.fromiter(found, np.int64, len(found))
             parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
-            impure.append(np.array([row for row, value in found.items() if objects.told(value, asked)], np.int64))
+            impure.append(
+                np.array([row for row, value in found.items() if objects.utf8_problem(value, asked)], np.int64)
+            )
 
-    def told(row: int) -> str | None:
-        return objects.told(objects.decode_one(message, read, versions, row), asked)
+    def utf8_problem(row: int) -> str | None:
+        return objects.utf8_problem(objects.decode_one(message, read, versions, row), asked)
 
     return DecodedColumns(
         _joined(parts, len(read), type_),
         _version_column(versions, there),
         errors,
         sorted(np.concatenate(impure).tolist()) if impure else [],
-        told,
+        utf8_problem,
     )
 
 

@@ -99,7 +99,7 @@ def clean(text: str) -> str:
 # Text that is no UTF-8 -----------------------------------------------------------------------------------------------
 
 
-def told(value: Struct, shape: Shape) -> str | None:
+def utf8_problem(value: Struct, shape: Shape) -> str | None:
     """The error text for the texts of a value that are no UTF-8; None where all are."""
     found = [f"{path} is no UTF-8: {raw[:100]!r}" for path, raw in _broken(value, shape, "")]
     if len(found) > MOST_TOLD:

@@ -53,9 +53,9 @@ def log(state: str, epoch: int, version: int = 0, producer_id: int = 7, next_id:
 def test_judges_epoch_steps(
     before: TransactionLogValue | None, after: TransactionLogValue, problem: str | None
 ) -> None:
-    said = epoch_problem(before, after)
-    assert (said is None) is (problem is None), said
-    assert (problem or "") in (said or "")
+    problem_found = epoch_problem(before, after)
+    assert (problem_found is None) is (problem is None), problem_found
+    assert (problem or "") in (problem_found or "")
 
 
 @given(st.sampled_from(sorted(EPOCH_STEPS)), st.integers(-4, 6))
@@ -70,7 +70,7 @@ def test_accepts_no_epoch_step_outside_the_table(row: tuple[str, bool], step: in
 PLACE = Place("logs", "__transaction_state", 0)
 
 
-def told(
+def tally_of(
     *values: TransactionLogValue | None,
     at: int,
     expiration: int | None = 1000,
@@ -94,18 +94,18 @@ IDLE_ID = replace(log("Empty", 0), transaction_last_update_timestamp_ms=5000)
 
 
 def test_ids_expire_when_they_were_idle_for_long_enough() -> None:
-    assert told(IDLE_ID, None, at=6000).held == 2
-    (breach,) = told(IDLE_ID, None, at=5999).breaches
+    assert tally_of(IDLE_ID, None, at=6000).held == 2
+    (breach,) = tally_of(IDLE_ID, None, at=5999).breaches
     assert (breach.offset, breach.transactional_id) == (1, "pay")
     assert breach.what == "a tombstone 0 s after the last update, and ids expire after 1 s"
 
 
 def test_judges_expiry_only_where_the_setting_is_known() -> None:
     """Not by Kafka's default, and not by the clocks of two coordinators."""
-    assert told(IDLE_ID, None, at=5001, expiration=None).held == 2
-    moved = told(IDLE_ID, None, at=5001, epochs=(3, 4))
+    assert tally_of(IDLE_ID, None, at=5001, expiration=None).held == 2
+    moved = tally_of(IDLE_ID, None, at=5001, epochs=(3, 4))
     assert (moved.violated, moved.lacked) == (0, ("two coordinators wrote the two records, and their clocks differ",))
-    assert told(None, None, at=5001).violated == 0
+    assert tally_of(None, None, at=5001).violated == 0
 
 
 def test_a_lost_start_violates_transition_fields() -> None:
@@ -118,8 +118,8 @@ def test_a_lost_start_violates_transition_fields() -> None:
 def test_the_producer_id_that_was_announced_is_taken() -> None:
     prepared = replace(log("PrepareCommit", 32767, 2, 7, 8), previous_producer_id=7)
     stays = replace(log("CompleteCommit", 32767, 2, 7), previous_producer_id=7)
-    said = previous_problem(prepared, stays)
-    assert said == "the next producer id 8 was announced, and CompleteCommit has 7"
+    problem_found = previous_problem(prepared, stays)
+    assert problem_found == "the next producer id 8 was announced, and CompleteCommit has 7"
 
 
 def test_clocks_of_two_coordinators_are_not_compared() -> None:
@@ -127,6 +127,6 @@ def test_clocks_of_two_coordinators_are_not_compared() -> None:
     later = replace(log("Empty", 0), transaction_last_update_timestamp_ms=9000, previous_producer_id=7)
     earlier = replace(later, transaction_last_update_timestamp_ms=8000, producer_epoch=1)
     for epochs, violated, lacked in (((3, 3), 1, ()), ((3, 4), 0, ("two coordinators wrote",))):
-        said = told(later, earlier, at=9000, epochs=epochs, check=TRANSITION_FIELDS)
-        assert said.violated == violated
-        assert len(said.lacked) == len(lacked)
+        problem_found = tally_of(later, earlier, at=9000, epochs=epochs, check=TRANSITION_FIELDS)
+        assert problem_found.violated == violated
+        assert len(problem_found.lacked) == len(lacked)
