@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import struct
 import tempfile
@@ -62,7 +63,7 @@ class Inputs:
 
     def __init__(self, folder: Path | None = None, scale: int = 1) -> None:
         sources = (sample_data, builder, compression)
-        made_by = digest(b"".join(Path(source.__file__).read_bytes() for source in sources))[:12]
+        made_by = digest(b"".join(inspect.getsource(source).encode() for source in sources))[:12]
         self.folder = folder or Path(tempfile.gettempdir()) / f"kafkawire-bench-{os.getuid()}" / made_by
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.scale = scale

@@ -201,7 +201,8 @@ def dump(engine: str, file: str, small: str, options: str, output: str = "") -> 
         import pyarrow.parquet as pq
 
         run(small)
-        return pq.read_table(output).to_pylist()
+        found: list[dict[str, Any]] = pq.read_table(output).to_pylist()
+        return found
 
     rows = written() if output else _printed(lambda: run(small))
     data = (row for row in rows if row.get("control") is None)  # committed records come without markers

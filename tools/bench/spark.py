@@ -73,7 +73,7 @@ def _messages(session: Any, rounds: int) -> Result:
     def by_hand(data: bytes) -> Any:
         return _tuples(TransactionLogValue.decode(data, version=version), schema)
 
-    jobs = {
+    jobs: dict[str, Callable[[], Any]] = {
         FUNCTION: lambda: values.select(from_kafka_message("value", name, version).alias("m")).select("m.*"),
         TABLE: lambda: message_table(values, "value", name, version),
         UDF: lambda: values.select(F.udf(by_hand, schema)("value").alias("m")).select("m.*"),

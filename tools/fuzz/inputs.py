@@ -59,7 +59,7 @@ def split(data: bytes) -> tuple[str, int, bytes]:
 
 def parts_of(data: bytes, most: int = 1 << 16) -> list[bytes]:
     """The parts in a fuzzer's bytes, not more than `most`; the last may be cut."""
-    parts = []
+    parts: list[bytes] = []
     place = 0
     while place < len(data) and len(parts) < most:
         end = place + LENGTH + int.from_bytes(data[place : place + LENGTH], "big")

@@ -154,11 +154,7 @@ def real(source: str, items: Any) -> list[WorkItem]:
         ((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
         for node in unexecuted(ast.parse(Path(source).read_text("utf-8")))
     ]
-    executed = [
-        item
-        for item in items
-        if not any(begin <= item.mutations[0].start_pos < end for begin, end in spans)  # type: ignore[operator]
-    ]
+    executed = [item for item in items if not any(begin <= item.mutations[0].start_pos < end for begin, end in spans)]
     return sorted(
         executed,
         key=lambda item: (item.mutations[0].start_pos, item.mutations[0].operator_name, item.mutations[0].occurrence),

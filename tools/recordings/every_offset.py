@@ -113,8 +113,11 @@ def _elect(running: RunningCluster, admin: AdminClient, folder: Path) -> None:
     _copy(running.log_dirs[2], folder / "new-leader", ["unclean"])
     running.start_node(1)
     _send(running.bootstrap, "unclean", range(20, 23), acks="all")
-    for topic in ("unclean", "waiting"):
-        until(lambda topic=topic: _in_sync(admin, topic) == 2 or None, "replicas in sync", seconds=_SECONDS)
+    until(
+        lambda: all(_in_sync(admin, topic) == 2 for topic in ("unclean", "waiting")),
+        "replicas in sync",
+        seconds=2 * _SECONDS,
+    )
     time.sleep(2)
     _copy(running.log_dirs[1], folder / "rejoined", ["unclean"])
 

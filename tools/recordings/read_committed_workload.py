@@ -237,7 +237,7 @@ def committed(bootstrap: str, topics: Sequence[str]) -> dict[str, list[list[Any]
         # All at once: at each partition's end a fetch waits for more.
         reader.assign([TopicPartition(topic, 0, 0) for topic in topics])
         for message in clients.consume(reader, [(topic, 0) for topic in topics]):
-            got[message.topic()].append([message.offset(), _text(message.key()), _text(message.value())])
+            got[str(message.topic())].append([message.offset(), _text(message.key()), _text(message.value())])
     finally:
         reader.close()
     return got

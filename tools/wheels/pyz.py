@@ -29,7 +29,7 @@ def make(wheels: dict[Path, Path], extras: str, folder: Path, output: Path) -> P
         folder: for environments; it need not exist. `output`: of the file.
     """
     path = output / NAME
-    command = [
+    command: list[str | Path] = [
         sys.executable,
         "-m",
         "pex",

@@ -55,7 +55,7 @@ def _read(exchanges: Exchanges) -> tuple[Any, Any]:
     return rows, exchanges.summary
 
 
-def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
+def _both_ways(data: bytes, options: dict[str, Any]) -> tuple[Any, Any]:
     """What the native tracker gives, as rows and as lines, is what Python alone gives."""
     found = _read(capture.read(BytesIO(data), **options))
     if options.get("text") or not options.get("body"):
@@ -68,7 +68,7 @@ def _both_ways(data: bytes, options: dict[str, bool]) -> tuple[Any, Any]:
     return found
 
 
-def _check_columns(data: bytes, options: dict[str, bool], expected: tuple[Any, Any]) -> None:
+def _check_columns(data: bytes, options: dict[str, Any], expected: tuple[Any, Any]) -> None:
     """Columns have as many exchanges, and the same counts; tests compare their values."""
     rows, summary = _read(capture.read(BytesIO(data), **options, columns=json_bytes))
     assert summary == expected[1]

@@ -16,10 +16,10 @@ import bcrypt
 
 from kafkawire.cli.web_config import read_web_config
 from kafkawire.client.errors import AuthenticationError, ConfigError
-from kafkawire.client.transport.config import Config, TokenSource
+from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.java_properties import parse_properties
 from kafkawire.client.transport.oauth import get_token
-from kafkawire.client.transport.sasl import MECHANISMS, Credentials, SaslError
+from kafkawire.client.transport.sasl import MECHANISMS, Credentials, SaslError, TokenSource
 from kafkawire.client.transport.tls import Tls
 from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget

@@ -42,9 +42,10 @@ def batches() -> Iterator[bytes]:
         built = records.build(listed, codec=codec)
         yield built
         yield built + records.build(listed[1:], base_offset=2, codec=codec)
-    ids = {"producer_id": 3, "producer_epoch": 4}
-    yield records.build_marker("ABORT", offset=1, timestamp=2, coordinator_epoch=5, **ids)
-    yield records.build([], base_offset=4, last_offset=6, transactional=True, control=True, **ids)
+    yield records.build_marker("ABORT", offset=1, timestamp=2, coordinator_epoch=5, producer_id=3, producer_epoch=4)
+    yield records.build(
+        [], base_offset=4, last_offset=6, producer_id=3, producer_epoch=4, transactional=True, control=True
+    )
     yield records.build([Record(rng.randbytes(70), rng.randbytes(200))])
     yield bytes(100)
 
