@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 #: What may take long on a busy machine: a Java process that starts, a job.
 PATIENCE_S = 120
-JOB_PATIENCE_S = 600
+JOB_PATIENCE_S = 3600 if os.environ.get("SPARK_FULL") else 600
 
 #: Little memory, and a quick start instead of fast code.
 _SMALL = {
