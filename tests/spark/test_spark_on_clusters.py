@@ -96,6 +96,7 @@ def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> 
 def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
     """With this package shipped: tables, audits and transactions, and where workers have the package from."""
     from kafkawire import spark as room
+    from tests.spark.test_spark_wire_audit import of_both
 
     def package(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
@@ -109,6 +110,8 @@ def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
         room.ship(session)
         results: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
         results["audits"] = [audited(session, *one) for one in audits]
+        one_process, by_tasks = of_both(session)
+        results["wire"] = by_tasks == one_process and len(by_tasks.findings)
         results["transactions"] = room.transactions(logdir.open(*audits[0][0]), session).count()
         (file,) = session.range(0, 1, 1, 1).mapInArrow(package, "file string").collect()
         results["package"] = file.file
@@ -372,5 +375,6 @@ def test_connect(connect: dict[str, Any], records: list[Any]) -> None:
 
 def test_connect_with_the_package_shipped(connect: dict[str, Any], answers: list[dict[str, Any]]) -> None:
     assert connect["audits"] == answers
+    assert connect["wire"] > 10  # findings of a live cluster, as of one process
     assert connect["transactions"] > 50
     assert ".zip" in Path(connect["package"]).parent.parent.name

@@ -53,17 +53,25 @@ def fetched(broker: MockBroker) -> Counter[tuple[str, int, int]]:
     )
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize(("name", "since"), [("hanging-transactions", 0), ("three-nodes", None)])
-def test_equals_the_audit_of_one_process(spark: SparkSession, name: str, since: int | None) -> None:
+def of_both(
+    spark: SparkSession, name: str = "hanging-transactions", since: int | None = 0, **options: Any
+) -> tuple[rows.Audit, rows.Audit]:
+    """The audit of a recorded cluster by one process, and by Spark, which fetches the same offsets."""
     path = ROOT / "examples" / "kafka-logs" / name if name == "three-nodes" else unpacked(name)
-    plans: list[ReadingPlan] = []
     with serving(path) as broker:
         wanted = WireAudit(search=Search(as_of=LATER, confirm_after_s=0, address="h:1"), since_ms=since)
         expected = in_one_process(broker, wanted)
         once = fetched(broker)
-        found = audit_cluster(broker.address, wanted, spark=spark, announce=plans.append)
-        assert fetched(broker) - once == once  # no offset twice
+        found = audit_cluster(broker.address, wanted, spark=spark, **options)
+        assert fetched(broker) - once == once  # none twice
+    return expected, found
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("name", "since"), [("hanging-transactions", 0), ("three-nodes", None)])
+def test_equals_the_audit_of_one_process(spark: SparkSession, name: str, since: int | None) -> None:
+    plans: list[ReadingPlan] = []
+    expected, found = of_both(spark, name, since, announce=plans.append)
     assert found == expected
     assert found.read.complete
     assert {one.verdict for one in found.findings} >= {"hanging", "not_hanging"}
