@@ -171,6 +171,10 @@ def test_an_id_that_expires_before_its_transaction_is_a_risk() -> None:
     assert {*BAD, "ids_expire_before_transactions"} == {check.name for check in CHECKS}
 
 
+def test_a_transaction_timeout_of_an_hour_is_no_risk() -> None:
+    assert risks(brokers(transaction_max_timeout_ms=str(HOUR_MS))(clean())) == []
+
+
 def test_what_clients_need_is_given() -> None:
     state = replace(clean(), pause_ms=8 * DAY_MS, delivery_timeout_ms=2 * DAY_MS)
     assert {one.check for one in risks(state)} == {"ids_expire_during_pauses", "producers_forgotten_early"}

@@ -12,7 +12,7 @@ import msgspec
 from kafkawire import __version__, logdir
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
-from kafkawire.client.diagnosis.log_reading import Load, LogReader, Stretch
+from kafkawire.client.diagnosis.log_reading import Load, LogReader, ReadWith, Stretch
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, TopicPartition
@@ -24,6 +24,7 @@ from tools.fuzz.target import FuzzTarget
 from tools.recordings.archive import unpacked
 
 _CLUSTER = "b:9092"
+_READ_WITH = ReadWith(address=_CLUSTER, load=Load(bytes_per_s=1 << 40))
 #: Bytes of a piece: a partition has some of them.
 _PIECE = 600
 #: Pieces that seeds have: a fuzzer changes little of a long one.
@@ -83,7 +84,7 @@ def check_journal(data: bytes) -> None:
     path.write_bytes(before)
 
     async def run(journal: Journal) -> None:
-        reader = _Reader(None, _CLUSTER, Load(bytes_per_s=1 << 40), journal)  # type: ignore[arg-type]
+        reader = _Reader(None, _READ_WITH, journal)  # type: ignore[arg-type]
         found = await reader.read(log.stretch for log in _logs())
         assert len(found) == len(_logs())
 
