@@ -172,7 +172,7 @@ def test_an_id_that_expires_before_its_transaction_is_a_risk() -> None:
 
 
 def test_a_transaction_timeout_of_an_hour_is_no_risk() -> None:
-    assert risks(brokers(transaction_max_timeout_ms=str(HOUR_MS))(clean())) == []
+    assert risks(brokers(transaction_max_timeout_ms=str(HOUR_MS))(clean())) == ()
 
 
 def test_what_clients_need_is_given() -> None:
