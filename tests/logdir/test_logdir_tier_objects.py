@@ -222,6 +222,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
     ({"chunkIndex": {**FIXED, "originalFileSize": -1}}, ">= 0"),
     ({"chunkIndex": {**FIXED, "originalFileSize": 1 << 31}}, "<= 2147483647"),
     ({"chunkIndex": {**FIXED, "originalChunkSize": 0, "originalFileSize": 500}}, ">= 1"),
+    ({"chunkIndex": {**FIXED, "originalChunkSize": 1 << 31, "originalFileSize": 500}}, "<= 2147483647"),
     ({"chunkIndex": {**FIXED, "originalChunkSize": 1, "originalFileSize": 1 << 30}}, "1073741824 chunks; at most"),
     ({"chunkIndex": {**FIXED, "originalFileSize": 500}, "compression": False}, "neither compressed nor encrypted"),
     ({"chunkIndex": {**FIXED, "originalChunkSize": 1 << 30, "originalFileSize": 1 << 30}}, "a chunk of 1073"),

@@ -164,6 +164,12 @@ def test_an_outcome_before_missing_offsets_is_unknown_unless_compaction_removed_
     assert compacted.problems == ()
 
 
+def test_a_transaction_that_begins_behind_missing_offsets_is_certain() -> None:
+    scan = scanned(data_of(0) + marker("COMMIT", 1) + data_of(7) + marker("COMMIT", 8))
+    assert scan.unsure == set()
+    assert scanned(data_of(0) + marker("COMMIT", 1) + data_of(2) + marker("COMMIT", 8)).unsure == {1}
+
+
 def test_damage_hides_markers_in_compacted_topics_too() -> None:
     scan = scanned(data_of(0))
     scan.damage("orders-0/0.log: at byte 79: crc_mismatch")

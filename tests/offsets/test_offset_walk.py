@@ -75,6 +75,12 @@ def test_offsets_within_thinned_batches_are_compacted(tmp_path: Path) -> None:
 def test_a_base_offset_that_is_too_high_hides_its_own_batch_only(tmp_path: Path, at: int) -> None:
     one = replica(tmp_path, batch(0) + moved(batch(10), at) + batch(20) + batch(30))
     assert found(one) == [(0, 9, RECORD, None), (10, 19, LOST, "offset_backwards"), (20, 39, RECORD, None)]
+    assert ranges_of(one)[1].position == len(batch(0))
+
+
+def test_a_base_offset_that_is_too_high_of_a_batch_without_offsets_of_its_own_hides_none(tmp_path: Path) -> None:
+    one = replica(tmp_path, batch(0) + moved(batch(10), 500) + batch(10))
+    assert found(one) == [(0, 19, RECORD, None)]
 
 
 def test_a_base_offset_that_is_too_high_at_the_end_of_a_segment_is_known_by_the_next(tmp_path: Path) -> None:

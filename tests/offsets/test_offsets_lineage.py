@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
+from kafkawire import logdir
 from kafkawire.logdir.entries import EpochLine
-from kafkawire.offsets.lineage import Copy, Dropped, divergence, dropped
+from kafkawire.offsets.lineage import Copy, Dropped, divergence, dropped, lineage, tier_copies
+from tools.recordings.archive import unpacked
 
 
 def epochs(*lines: tuple[int, int]) -> list[EpochLine]:
@@ -49,3 +54,15 @@ def test_offsets_of_older_epochs_behind_the_end_were_dropped(
     own: list[EpochLine], end: int, copy: Copy, expected: Dropped | None
 ) -> None:
     assert dropped(own, end, [copy]) == expected
+
+
+def test_copies_of_a_tier_end_where_its_metadata_has_their_end(tmp_path: Path) -> None:
+    """Also those that cannot be read."""
+    root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
+    for path in (root / "tier").rglob("*.log"):
+        path.write_bytes(b"")
+    partitions = logdir.open(root / "node-1", root / "tier").partitions
+    (partition,) = (one for one in partitions if one.topic == "orders" and not one.state)
+    assert [(line.epoch, line.start_offset) for line in lineage(partition)] == [(0, 9), (1, 30), (3, 50)]
+    ends = {copy.base: copy.end for copy, _ in tier_copies(partition) if copy.base != 50}
+    assert ends == {0: 10, 10: 20, 20: 30, 30: 40, 40: 50, 51: 61, 54: 60, 61: 71, 71: 81}

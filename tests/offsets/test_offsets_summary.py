@@ -55,6 +55,12 @@ def test_merged_ranges_and_totals_have_the_sums_of_all_runs(found: list[list[tup
     }
 
 
+def test_the_shortest_neighbours_are_merged_first() -> None:
+    summary = Summary(3)
+    summary.add(runs_of([(1, 10), (5, 1000), (1, 20), (5, 1)]))
+    assert [row.last_offset + 1 for row in summary.ranges(PLACE)] == [10, 1010, 1031]
+
+
 def test_what_is_not_settled_stays_apart() -> None:
     summary = Summary(5)
     summary.add(Runs.one(0, 100, DELETED))

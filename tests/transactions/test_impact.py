@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.rows import Finding, GroupLag, Impact, OffsetRange, TransactionData
@@ -199,3 +200,20 @@ def test_repeated_keys_are_what_compaction_frees() -> None:
     repetition.add(batch(0, 4))
     repetition.add(batch(4, 1, key=b"o"))
     assert repetition.share == 3 / 5
+
+
+def test_repeated_keys_count_by_the_bytes_of_their_records() -> None:
+    repetition = KeyRepetition()
+    repetition.add(batch(0, 2, key=b"k" * 91))  # 101 bytes each, with two of the value and eight of the timestamp
+    repetition.add(batch(2, 1, key=b"o"))
+    assert repetition.share == 101 / 213
+
+
+@pytest.mark.parametrize(("size", "repeated", "freed"), [(1000, 0.25, 250), (None, 0.25, None), (1000, None, None)])
+def test_compaction_would_free_a_share_of_the_closed_segments(
+    size: int | None, repeated: float | None, freed: int | None
+) -> None:
+    held = replace(counted(batch(40)), closed_bytes=size, repeated=repeated)
+    compaction = impact(PartitionImpact(held=held, policy=TopicPolicy(compacted=True, deleted=False))).compaction
+    assert compaction is not None
+    assert (compaction.bytes, compaction.freed_bytes) == (size, freed)

@@ -191,6 +191,13 @@ def test_a_coordinator_that_moved_with_markers_outstanding(logs: LogDirectory) -
     assert "epoch 0, and the epoch is 3 now" in found.evidence[0]
 
 
+def test_a_decision_whose_epoch_is_not_known_may_be_of_a_coordinator_that_moved(logs: LogDirectory) -> None:
+    logs.id_log("pay").leader_epoch = -1
+    prepared(logs)
+    elect(logs, 3)
+    assert cause(logs) == ("coordinator_moved", UNKNOWN)
+
+
 def test_a_coordinator_that_did_not_move_is_another_cause(logs: LogDirectory) -> None:
     prepared(logs)
     assert cause(logs) == ("unknown", UNKNOWN)
