@@ -74,3 +74,15 @@ def test_an_authorization_header_of_any_text_is_no_login(tmp_path: Path, login: 
     path = tmp_path / "web.yml"
     path.write_text(f"basic_auth_users: {{zoe: {HASH}}}")
     assert not read_web_config(str(path)).admits(login)
+
+
+def test_passwords_of_several_users_are_checked_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = []
+    monkeypatch.setattr("bcrypt.checkpw", lambda password, hashed: checked.append(password) or True)
+    path = tmp_path / "web.yml"
+    path.write_text(f"basic_auth_users: {{zoe: {HASH}, kim: {HASH}}}")
+    web = read_web_config(str(path))
+    for _ in range(3):
+        assert web.admits("Basic em9lOng=")  # zoe:x
+        assert web.admits("Basic a2ltOnk=")  # kim:y
+    assert checked == [b"x", b"y"]
