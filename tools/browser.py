@@ -15,8 +15,16 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 DRIVER = "chromedriver"
 
 
+#: Of a picture in the documentation, at most.
+PICTURE_BYTES = 150_000
+
+
 class NoBrowserError(RuntimeError):
     """Chromium is absent, or does not start; the text names what is missing."""
+
+
+class PictureSizeError(RuntimeError):
+    """A picture is larger than those in the documentation may be."""
 
 
 @contextmanager
@@ -91,6 +99,18 @@ def screenshot(browser: Any, path: Path, *, whole: bool = False) -> None:
     """
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
     path.write_bytes(base64.b64decode(shot["data"]))
+
+
+def picture(browser: Any, path: Path) -> None:
+    """A screenshot for the documentation.
+
+    Raises:
+        PictureSizeError: it is too large to be committed.
+    """
+    screenshot(browser, path)
+    size = path.stat().st_size
+    if size > PICTURE_BYTES:
+        raise PictureSizeError(f"{path.name} has {size} bytes, {PICTURE_BYTES} may be")
 
 
 def printed(browser: Any, path: Path) -> None:

@@ -10,11 +10,14 @@ from kafkawire import logdir
 from kafkawire.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
+    FetchRequest,
+    FetchResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
 from kafkawire.messages.describe_transactions_response import TopicData
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.list_transactions_response import TransactionState as Listed
 from kafkawire.records import Batch
 from kafkawire.testing import MockBroker
@@ -28,7 +31,17 @@ from kafkawire.transactions.replay import Replay
 from kafkawire.transactions.replica_facts import Replica, replica_facts
 from kafkawire.transactions.replica_files import place_of, read_snapshot, replicas
 
-_NOT_FOUND = 105
+_NOT_FOUND, _DENIED = 105, 29
+
+
+def denied(request: FetchRequest) -> FetchResponse:
+    """TOPIC_AUTHORIZATION_FAILED for all partitions of the one topic that is fetched."""
+    (topic,) = request.topics
+    parts = tuple(
+        PartitionData(partition_index=one.partition, error_code=_DENIED, high_watermark=-1, records=b"")
+        for one in topic.partitions
+    )
+    return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=parts),))
 
 
 def serving(path: Path, hidden: str = "") -> MockBroker:

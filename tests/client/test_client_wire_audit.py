@@ -28,7 +28,7 @@ from kafkawire.testing import MockBroker
 from kafkawire.transactions import Settings
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from tests.client import live, setups
-from tests.client.recorded import leaders, serving
+from tests.client.recorded import denied, leaders, serving
 from tests.client.setups import ONE_OF_EACH, make
 from tests.docs.guide import ROOT
 from tools.broker import RunningCluster
@@ -251,15 +251,6 @@ def test_a_damaged_batch_is_reported_and_what_follows_is_read() -> None:
     assert wire.damage[0].resumed_at is not None
     assert wire.read.batches == disks.read.batches - 2
     assert {one.check for one in wire.violations} >= {one.check for one in disks.violations} - BLIND.keys()
-
-
-def denied(request: Any) -> FetchResponse:
-    (topic,) = request.topics
-    parts = tuple(
-        PartitionData(partition_index=one.partition, error_code=29, high_watermark=-1, records=b"")
-        for one in topic.partitions
-    )
-    return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=parts),))
 
 
 def test_a_partition_that_may_not_be_fetched_is_a_gap() -> None:

@@ -19,12 +19,11 @@ from kafkawire.client import Admin, Offsets, Search, TopicPartition
 from kafkawire.client.diagnosis.log_reading import Load, Stretch
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
-from kafkawire.messages import FetchRequest, FetchResponse
-from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.messages import FetchRequest
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.wire_audit import audit_cluster, reader_on, shares
 from kafkawire.testing import MockBroker
-from tests.client.recorded import serving
+from tests.client.recorded import denied, serving
 from tests.docs.guide import ROOT
 from tools.recordings.archive import unpacked
 
@@ -81,14 +80,6 @@ def test_equals_the_audit_of_one_process(spark: SparkSession, name: str, since: 
 
 @pytest.mark.spark
 def test_a_partition_that_may_not_be_fetched_is_a_gap(spark: SparkSession) -> None:
-    def denied(request: Any) -> FetchResponse:
-        (topic,) = request.topics
-        parts = tuple(
-            PartitionData(partition_index=one.partition, error_code=29, high_watermark=-1, records=b"")
-            for one in topic.partitions
-        )
-        return FetchResponse(responses=(FetchableTopicResponse(topic=topic.topic, partitions=parts),))
-
     broker = serving(unpacked("hanging-transactions"))
     broker.on(FetchRequest, denied)
     search = Search(as_of=LATER, confirm_after_s=0, address="h:1", topics=("late-batch",))
