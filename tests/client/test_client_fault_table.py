@@ -217,7 +217,7 @@ async def test_each_fault_is_one_error(name: str) -> None:
     broker = ScriptedBroker({"orders": {0: 1}})
     broker.versions |= {2: (1, 10), 22: (0, 5)}
     broker.on[request] = script(sent)
-    async with broker.running(), admin(broker.address, socket_connection_setup_timeout_ms="300") as client:
+    async with broker.running(), admin(broker.address) as client:
         with pytest.raises(row.kind) as caught:
             await row.call(client)
     text = str(caught.value)
