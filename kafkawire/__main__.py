@@ -21,4 +21,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # CPython notes a KeyboardInterrupt in `exec` of a text, as in dataclasses that are imported, and then ends
+    # `python -m` by SIGINT, though it was caught. The next `exec` clears the note (run_eval_code_obj).
+    exec("")
+    sys.exit(code)

@@ -18,7 +18,6 @@ from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecide
 _ROWS = 1 << 16
 #: Whose rows are of one epoch of a producer id.
 _EPOCH = ("cluster", "producer_id", "data_epoch")
-_NONE = np.iinfo(np.int32).min
 
 
 def without_undecided(
@@ -30,7 +29,7 @@ def without_undecided(
         batches: ordered by cluster, producer id, epoch of the data and time.
         tallies: by cluster. `decided_until`: the latest of any producer id, likewise.
     """
-    last: tuple[Any, ...] | None = None
+    last: list[int] | None = None
     decided = False  # a decision of that epoch has been seen
     for table in _tables(batches):
         values = [_values(table, name) for name in _EPOCH]
@@ -38,7 +37,7 @@ def without_undecided(
         starts = np.flatnonzero(np.append(True, np.any([np.diff(column) != 0 for column in values], axis=0)))
         group = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(kind))))
         first, following = ([column[at].item() for column in values] for at in (0, -1))
-        goes_on = tuple(first) == last
+        goes_on = first == last
         is_decision = kind == DECISION
         seen = np.cumsum(is_decision)
         before = (seen - is_decision)[starts]
@@ -48,7 +47,7 @@ def without_undecided(
             early[group == 0] &= not decided
             alone[0] = False
         decided = bool(seen[-1] > before[-1]) or (goes_on and len(starts) == 1 and decided)
-        last = tuple(following)
+        last = following
         alone[-1] = False  # the next rows may go on with it
         yield _left(table, values, kind == ENDING, alone[group], early, tallies, decided_until)
 
@@ -91,7 +90,6 @@ def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _values(table: pa.Table, name: str) -> npt.NDArray[Any]:
-    column = table[name]
-    known = column.fill_null(_NONE) if column.null_count and column.type != pa.int8() else column.fill_null(-1)
-    found: npt.NDArray[Any] = known.to_numpy()
+    """Null is -1: an epoch of no ended transaction with data, and of no decision."""
+    found: npt.NDArray[Any] = table[name].fill_null(-1).to_numpy()
     return found

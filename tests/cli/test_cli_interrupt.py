@@ -179,3 +179,13 @@ def interrupted() -> None:
     """A Ctrl-C, and time for its handler."""
     os.kill(os.getpid(), signal.SIGINT)
     until(lambda: False)
+
+
+def test_python_m_keeps_the_exit_code_where_ctrl_c_came_in_an_exec(tmp_path: Path) -> None:
+    """As in a dataclass that is imported. CPython would end the process by SIGINT after that."""
+    text = "try:\n    exec('raise KeyboardInterrupt')\nexcept KeyboardInterrupt:\n    raise ImportError\n"
+    (tmp_path / "rich.py").write_text(text)
+    command = [sys.executable, "-m", "kafkawire", "--version"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "needs" in done.stderr

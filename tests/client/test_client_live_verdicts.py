@@ -7,13 +7,16 @@ import time
 import pytest
 from msgspec.structs import replace
 
+from kafkawire.client import TopicPartition
+from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.messages import (
     ApiVersionsRequest,
     DescribeProducersRequest,
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from tests.client.answers import scenario
+from kafkawire.rows import Finding
+from tests.client.answers import admin, scenario
 from tests.client.hanging_script import (
     SEARCH,
     broker,
@@ -50,16 +53,27 @@ async def test_a_transaction_that_its_coordinator_holds_is_not_hanging(
 
 @scenario
 async def test_a_late_transaction_has_a_cause_by_release_and_features() -> None:
-    """Though it is read once."""
+    """Though it is read once. A search that is repeated asks for them once."""
+    search = replace(SEARCH, impact=True)
 
-    async def asked(begun_s: int) -> int:
+    async def searched(begun_s: int) -> tuple[Finding, list[int]]:
         made = broker()
         begun = int(time.time() + begun_s) * 1000
         made.on |= preparing("Ongoing", transaction_timeout_ms=60_000, transaction_start_time_ms=begun)
-        await find(made, replace(SEARCH, impact=True))
-        return made.count(ApiVersionsRequest)
+        async with made.running(), admin(made.address) as client:
+            (first,) = (await observe(client.cluster, search, {})).audit.findings
+            counts = [made.count(ApiVersionsRequest)]
+            earlier = {(TopicPartition("orders", 0), first.producer_id): first}
+            (again,) = (await observe(client.cluster, search, earlier)).audit.findings
+            counts.append(made.count(ApiVersionsRequest))
+        assert again.cause == first.cause
+        return first, counts
 
-    assert await asked(-61) > await asked(0)
+    live, few = await searched(0)
+    late, more = await searched(-61)
+    assert live.cause is None
+    assert late.cause is not None
+    assert few[0] == few[1] < more[0] == more[1]
 
 
 @scenario
