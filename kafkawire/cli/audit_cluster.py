@@ -85,6 +85,8 @@ def _reader(
     from kafkawire.spark import session_on
     from kafkawire.spark.wire_audit import reader_on
 
+    # Spark takes seconds to start: not for a cluster that does not answer.
+    with_admin(bootstrap, command_config, timeout, lambda admin: admin.cluster.metadata([]))
     properties = client_properties(command_config, timeout)
     with spark_tasks() as progress, session_on(master, conf=conf) as session:
         yield reader_on(session, bootstrap, properties, progress)

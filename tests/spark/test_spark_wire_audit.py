@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+import kafkawire.spark
 from kafkawire import rows
 from kafkawire.cli import main
 from kafkawire.client import Admin, Offsets, Search, TopicPartition
@@ -128,6 +129,18 @@ def test_the_command_prints_what_one_process_prints(spark: SparkSession, capsysb
         assert printed("--engine", "spark", "--parallel", "3") == expected
     assert expected[0] == 3
     assert "3 side by side, at most 10.0 MB a second" in expected[2]
+
+
+def test_the_command_starts_no_spark_for_a_cluster_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(kafkawire.spark, "session_on", lambda *given, **more: started.append(given))
+    with MockBroker() as broker:
+        address = broker.address
+    assert main(["audit", "--bootstrap-server", address, "--engine", "spark", "--timeout", "2"]) == 1
+    assert "connection refused" in capsys.readouterr().err
+    assert not started
 
 
 def test_refuses_a_journal() -> None:
