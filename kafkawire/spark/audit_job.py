@@ -25,10 +25,10 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import Found, listing
-from kafkawire.spark.jobs import Progress, job, kept
+from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
-from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, numbers
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, ended_cells, numbers
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
@@ -112,19 +112,18 @@ class _AuditJob(NamedTuple):
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 fleet = Fleet.of(listed, self.settings, self.part_bytes, self.tier_keys)
-            with kept(fleet.facts(whole=self.save is not None)) as read, ExitStack() as stack:
+            whole = self.save is not None
+            with kept(fleet.summaries(whole=whole)) as summaries, ExitStack() as stack:
+                read = stack.enter_context(kept(fleet.merged(summaries, whole=whole)))
                 tables = WorkerTables(stack, read)
-                answer = self._concluded(fleet, read, tables)
-                if self.save is not None:
-                    with self._job("write tables"):
-                        self.save.write({**tables.tables(self.spark), "transactions": table_of(read, fleet)})
-                return answer
+                return self._concluded(fleet, summaries, read, tables)
 
-    def _concluded(self, fleet: Fleet, read: DataFrame, tables: WorkerTables) -> rows.Audit:
+    def _concluded(self, fleet: Fleet, summaries: DataFrame, read: DataFrame, tables: WorkerTables) -> rows.Audit:
         found, whole = fleet.found, self.save is not None
         with self._job("read replicas"):
             found_by_workers = list(for_driver(read))
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
+        cells = ended_cells(summaries, read, replayed=any(one.replayed for one in of_replicas))
         sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
         facts = self._facts(found, of_replicas, sums)
         with self._job("compare replicas"):
@@ -135,7 +134,7 @@ class _AuditJob(NamedTuple):
         count, opens = sum(one.judged for one in of_replicas), any(one.opens for one in of_replicas)
         if count:
             with self._job("judge transactions"):
-                answers += self._outcomes(facts, read, count, numbers(found), tables, opens=opens)
+                answers += self._outcomes(facts, read, cells, count, numbers(found), tables, opens=opens)
         facts = replace(facts, answers=[*facts.answers, *answers])
         tables.paths, tables.damage = paths_of(facts), facts.damage
         with every_breach(whole):
@@ -145,6 +144,9 @@ class _AuditJob(NamedTuple):
             damage, undamaged = (
                 tables.first(DAMAGE, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
             )
+        if self.save is not None:
+            with self._job("write tables"):
+                self.save.write({**tables.tables(self.spark), "transactions": table_of(read, cells, fleet)})
         return replace(
             audit,
             findings=tuple(sorted(findings, key=finding_order)),
@@ -177,6 +179,7 @@ class _AuditJob(NamedTuple):
         self,
         facts: Facts,
         read: DataFrame,
+        cells: DataFrame,
         count: int,
         ids: dict[str | None, int],
         tables: WorkerTables,
@@ -186,8 +189,9 @@ class _AuditJob(NamedTuple):
         clusters = [ClusterFacts(part, self.settings, cluster) for cluster, part in by_cluster(facts)]
         chosen = [place for cluster in clusters for place in cluster.chosen]
         using = {0 if len(clusters) == 1 else ids[cluster.cluster_id]: judged_with(cluster) for cluster in clusters}
-        judging = judged(read, chosen, using, count, opens=opens, whole=self.save is not None)
-        return list(judgements(tables.keep(judging)))
+        judging = judged(read, cells, chosen, using, count, opens=opens, whole=self.save is not None)
+        with narrow_rows(self.spark):
+            return list(judgements(tables.keep(judging)))
 
     def _agreement(
         self,

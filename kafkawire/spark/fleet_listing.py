@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 REPLICA, BROKER, METADATA, UNREADABLE = "replica", "broker", "metadata", "unreadable"
 #: A partition's folder in a tier, and what a copy of `__remote_log_metadata` has of a partition: see `tier_listing`.
 TIER, TIER_EVENTS = "tier", "tier_events"
+#: A `Size`.
+SIZE = "size"
 #: Those that the driver takes.
-OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}')"
+OF_DRIVER = f"kind IN ('{BROKER}', '{METADATA}', '{UNREADABLE}', '{SIZE}')"
 
 #: As many folders are enough for the workers: the driver lists no more.
 _FOLDERS = 256
@@ -61,6 +63,7 @@ LISTING = pa.schema(
         ("tiers", pa.binary()),
     ]
 )
+_KIND, _BYTES = map(LISTING.names.index, ("kind", "bytes"))
 LISTED = (
     "kind string, argument int, sort binary, payload binary, real binary, partition binary, store string, path binary, "
     "names binary, sizes binary, bytes bigint, tiers binary"
@@ -109,17 +112,24 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
         OSError: a path that is not there or may not be read.
     """
     folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
-    seeds = pa.table({"folder": pa.array([pickle.dumps(tuple(folder)) for folder in folders], pa.binary())})
-    tasks = min(len(folders), max(FEWEST_TASKS, len(folders) // _FOLDERS_A_TASK))
+    payloads = [pickle.dumps(tuple(folder)) for folder in folders]
+    tasks = max(1, min(len(folders), max(FEWEST_TASKS, len(folders) // _FOLDERS_A_TASK)))
     cwd = os.getcwd()
+    # A table of them takes Spark a second more; many would be too much for each task.
+    sent = payloads if len(payloads) <= _FOLDERS else []
 
     def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with in_folder(cwd):
             for batch in batches:
-                given = [Folder(*pickle.loads(one)) for one in batch.column(0).to_pylist()]
-                yield from as_batches((row for folder in given for row in _rows_of(folder)), LISTING)
+                given = [Folder(*pickle.loads(sent[one] if sent else one)) for one in batch.column(0).to_pylist()]
+                yield from as_batches(_with_size(row for folder in given for row in _rows_of(folder)), LISTING)
 
-    return spark.createDataFrame(seeds, "folder binary").repartition(max(1, tasks)).mapInArrow(list_rows, LISTED)
+    if sent:
+        seeds = spark.range(0, len(sent), 1, tasks)
+    else:
+        table = pa.table({"folder": pa.array(payloads, pa.binary())})
+        seeds = spark.createDataFrame(table, "folder binary").repartition(tasks)
+    return seeds.mapInArrow(list_rows, LISTED)
 
 
 def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
@@ -205,6 +215,16 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
         broker = BrokerDirectory(root, member)
         payload = FoundBroker(root, broker.node_id, broker.cluster_id, broker.damage, stopped)
         yield _other(BROKER, folder, os.fsencode(root), tuple(payload))
+
+
+def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    replicas = tiers = size = 0
+    for row in listed:
+        replicas += row[_KIND] == REPLICA
+        tiers += row[_KIND] == TIER
+        size += row[_BYTES] or 0
+        yield row
+    yield _other(SIZE, Folder(0, None, ""), b"", (replicas, tiers, size))
 
 
 def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
@@ -323,15 +343,11 @@ class Size(NamedTuple):
     tiers: int
     size: int
 
-    @classmethod
-    def of(cls, listed: DataFrame) -> Size:
-        kinds = (f"count_if(kind = '{kind}')" for kind in (REPLICA, TIER))
-        return cls(*listed.selectExpr(*kinds, "coalesce(sum(bytes), 0)").collect()[0])
-
 
 class Found(NamedTuple):
     """The part of a listing that the driver takes."""
 
+    size: Size
     brokers: list[FoundBroker]
     metadata: dict[str, ClusterMetadata]
     unreadable: list[Unreadable]
@@ -347,9 +363,12 @@ def found_in(answers: pa.Table) -> Found:
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []
+    sizes = [Size(0, 0, 0)]
     for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
         value = pickle.loads(row["payload"])  # written by our own workers
-        if row["kind"] == BROKER:
+        if row["kind"] == SIZE:
+            sizes.append(Size(*value))
+        elif row["kind"] == BROKER:
             broker = FoundBroker(*value)
             before = brokers.get(broker.root, broker)
             brokers[broker.root] = before._replace(stopped=before.stopped or broker.stopped)
@@ -361,6 +380,7 @@ def found_in(answers: pa.Table) -> Found:
             unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
     ordered = sorted(metadata.values(), key=lambda pair: pair[0])
     return Found(
+        Size(*map(sum, zip(*sizes, strict=True))),
         list(brokers.values()),
         {root: found for _, one in ordered for root, found in one.items()},
         [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.fleet_listing import OF_DRIVER, Found, Size, found_in, listing, partition_key
+from kafkawire.spark.fleet_listing import OF_DRIVER, Found, found_in, listing, partition_key
 from kafkawire.spark.jobs import job, kept
 from kafkawire.spark.lake_outcomes import BAD_RECORDS
 from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, records
@@ -149,7 +149,7 @@ class _Run(NamedTuple):
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 found = found_in(listed.where(OF_DRIVER).toArrow())
-                count, tiers, size = Size.of(listed)
+                count, tiers, size = found.size
                 replicas = with_tiers(listed, tiers, self.tier_keys)
             cluster = _cluster(found, recorded, self.table.name)
             known = self._offsets(begin, "begin")

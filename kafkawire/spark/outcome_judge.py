@@ -87,6 +87,7 @@ def judged_with(cluster: ClusterFacts) -> JudgedWith:
 
 def judged(
     facts: DataFrame,
+    cells: DataFrame,
     chosen: Sequence[Place],
     clusters: Mapping[int, JudgedWith],
     count: int,
@@ -98,17 +99,18 @@ def judged(
     `worker_tables.FOUND`.
 
     Args:
-        facts: rows of `SCHEMA`. `count`: of those that are judged. `opens`: whether open transactions are among them.
+        facts: rows of `SCHEMA`. `opens`: whether open transactions are among them.
+        cells: of ended transactions, with the columns `outcome_rows.CELLS`. `count`: of all rows that are judged.
         chosen: the replicas that count.
         clusters: by number.
         whole: with all violations.
     """
     places = pa.table({"place": pa.array([packed(place) for place in chosen], pa.binary())})
     counting = facts.sparkSession.createDataFrame(places, "place binary").selectExpr("place", "true AS counts")
-    tasks = max(FEWEST_TASKS, count // _ROWS_A_TASK)
+    tasks = tasks_for(count)
     kinds = f"{DECISION}, {USE}, {PREPARED}" + (f", {CASE}, {OWNER}" if opens else "")
     asked = facts.where(f"kind IN ({kinds})").join(counting, "place", "left").where(f"kind = {USE} OR counts")
-    ended = one_a_row(facts.join(counting, "place", "left_semi"), tasks, _JUDGED, whole=whole)
+    ended = one_a_row(cells.join(counting, "place", "left_semi"), _JUDGED, whole=whole)
     ended = ended.where(f"outcome <> {EMPTY_CODE}").selectExpr("*", "true AS counts")
     asked = asked.select(*_JUDGED, "counts").union(ended)
     # By epoch, too: no ended transaction has several. What has none comes first.
@@ -132,6 +134,11 @@ def judged(
             yield from found_rows(of_opens.placed(), whole=whole)
 
     return grouped.mapInArrow(judge_rows, FOUND_SPARK)
+
+
+def tasks_for(count: int) -> int:
+    """The number of tasks that judge as many rows."""
+    return max(FEWEST_TASKS, count // _ROWS_A_TASK)
 
 
 def judgements(found: DataFrame) -> Iterator[Placed]:

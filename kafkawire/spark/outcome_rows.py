@@ -2,9 +2,9 @@
 
 A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
 producer id by a transactional id, the owner of a producer id, an id in a Prepare state, a case to judge, an open
-transaction, an ended one, violations, a damaged place, a finding. Those from decisions to ended transactions are
-shuffled by cluster and producer id: into `outcome_judge`, and into the table of transactions (`transaction_table`).
-Those behind them are written (`worker_tables`).
+transaction, an ended one, violations, a damaged place, a finding, a part that was replayed. Those from decisions to
+ended transactions are shuffled by cluster and producer id: into `outcome_judge`, and into the table of transactions
+(`transaction_table`). Violations, damage and findings are written (`worker_tables`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark.fleet_listing import as_batches
-from kafkawire.spark.task_sizing import FEWEST_TASKS
 from kafkawire.spark.tier_listing import replica_at
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
 #: Kinds of rows; in this order they are judged.
-TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING = range(12)
+TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING, REPLAYED = range(13)
 
 SCHEMA = pa.schema(
     [
@@ -72,6 +71,8 @@ SPARK_SCHEMA = (
 _CHUNK = 1 << 12
 _DIGEST_CELL = 1 << 18
 _ENDINGS_CELL = 1 << 20
+#: Columns of ended transactions before they are one a row.
+CELLS = ("cluster", "place", "payload")
 
 
 def packed(place: Place) -> bytes:
@@ -208,37 +209,67 @@ def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:
 def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
     """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`."""
     same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
+    for cell in ending_cells(chunks):
+        yield from rows_of([{**same, "payload": cell}])
+
+
+def ending_cells(chunks: Iterable[Packed]) -> Iterator[bytes]:
+    """Ended transactions in cells of bounded size."""
     for chunk in chunks:
         size = max(1, _ENDINGS_CELL // chunk.dtype.itemsize)
         for start in range(0, len(chunk), size):
-            yield from rows_of([{**same, "payload": chunk[start : start + size].tobytes()}])
+            yield chunk[start : start + size].tobytes()
 
 
-def one_a_row(facts: DataFrame, tasks: int, columns: Sequence[str], *, whole: bool) -> DataFrame:
-    """The ended transactions among rows of `SCHEMA`, one a row, made by as many tasks.
+def cells_of(facts: DataFrame) -> DataFrame:
+    """The cells of ended transactions among rows of `SCHEMA`."""
+    return facts.where(f"kind = {ENDING}").select(*CELLS)
+
+
+def one_a_row(cells: DataFrame, columns: Sequence[str], *, whole: bool) -> DataFrame:
+    """Ended transactions as rows of `SCHEMA`, one a row.
 
     Args:
-        columns: of `SCHEMA`; `whole`: all fields were kept.
+        cells: with the columns `CELLS`. `whole`: all fields were kept.
+        columns: of `SCHEMA`.
     """
     schema = pa.schema([SCHEMA.field(name) for name in columns])
     fields = PACKED if whole else JUDGED
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in (row for batch in batches for row in batch.to_pylist()):
-            ended = np.frombuffer(row["payload"], fields)
-            same = {**row, "payload": None}
-            yield pa.RecordBatch.from_arrays([_column(field, ended, same) for field in schema], schema=schema)
+        for several in _together(row for batch in batches for row in batch.to_pylist()):
+            ended = np.concatenate([np.frombuffer(row["payload"], fields) for row in several])
+            of_row = pa.array(
+                np.repeat(np.arange(len(several)), [len(row["payload"]) // fields.itemsize for row in several])
+            )
+            same = {name: [row[name] for row in several] for name in ("cluster", "place")}
+            same["kind"] = [ENDING] * len(several)
+            columns = [_column(field, ended, same, of_row) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    cells = facts.where(f"kind = {ENDING}").select("kind", "cluster", "place", "payload")
-    if tasks > FEWEST_TASKS:  # fewer are made where their cells are
-        cells = cells.repartition(tasks)
     return cells.mapInArrow(unpack, from_arrow_schema(schema))
 
 
-def _column(field: pa.Field, ended: Packed, same: dict[str, Any]) -> pa.Array:
+def _together(cells: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Cells of about `_ENDINGS_CELL` bytes in all."""
+    waiting: list[dict[str, Any]] = []
+    size = 0
+    for cell in cells:
+        waiting.append(cell)
+        size += len(cell["payload"])
+        if size >= _ENDINGS_CELL:
+            yield waiting
+            waiting, size = [], 0
+    if waiting:
+        yield waiting
+
+
+def _column(field: pa.Field, ended: Packed, same: Mapping[str, list[Any]], of_row: pa.Array) -> pa.Array:
     if field.name in (ended.dtype.names or ()):
         return pa.array(np.ascontiguousarray(ended[field.name])).cast(field.type)
-    return pa.repeat(pa.scalar(same.get(field.name), field.type), len(ended))
+    if field.name in same:
+        return pa.array(same[field.name], field.type).take(of_row)
+    return pa.nulls(len(ended), field.type)
 
 
 def short(answers: Iterable[Placed]) -> Iterator[Placed]:

@@ -1,6 +1,8 @@
 """Replicas read in parts: a part of a segment a row, summarized by some task; one merges the summaries of a replica.
 
-A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder.
+A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder. What has ended in
+a part grows with the log: it does not pass through the task that merges the replica, but for the last part's and what
+that task has to replay.
 """
 
 from __future__ import annotations
@@ -15,19 +17,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pyarrow as pa
 from msgspec.structs import replace
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import Partition
 from kafkawire.rows import DamageRow
-from kafkawire.spark.fleet_listing import OF_DRIVER, Found, Size, as_batches, found_in
+from kafkawire.spark.fleet_listing import OF_DRIVER, Found, as_batches, found_in
 from kafkawire.spark.outcome_rows import (
+    CELLS,
+    REPLAYED,
     SPARK_SCHEMA,
     TO_DRIVER,
     case_rows,
+    cells_of,
     decision_rows,
     digest_rows,
+    ending_cells,
     ending_rows,
     id_rows,
     open_rows,
+    packed,
     rows_of,
     short,
 )
@@ -37,14 +45,18 @@ from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows,
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
+from kafkawire.transactions.endings import kept_fields
 from kafkawire.transactions.local_audit import to_read
-from kafkawire.transactions.part_summary import decode, encode
+from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.settings import Settings
+from kafkawire.transactions.span_split import split
 from kafkawire.transactions.summary_processes import PartTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 #: A summary is cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
 _CELL_BYTES = 1 << 20
@@ -52,22 +64,34 @@ _CELLS = 16
 #: Replicas whose parts a task plans.
 _PLANNED = 256
 
-_PART = [
-    ("real", pa.binary()),
-    ("sort", pa.binary()),
-    ("store", pa.string()),
-    ("path", pa.binary()),
-    ("names", pa.binary()),
-    ("tiers", pa.binary()),
-    ("segment", pa.int32()),
-    ("number", pa.int32()),
-]
+#: `part` is a `_Part`: of the rows of a summary only the first of one whose ended transactions are apart has it.
+PARTS = pa.schema(
+    [
+        ("real", pa.binary()),
+        ("sort", pa.binary()),
+        ("store", pa.string()),
+        ("path", pa.binary()),
+        ("names", pa.binary()),
+        ("tiers", pa.binary()),
+        ("segment", pa.int32()),
+        ("number", pa.int32()),
+        ("part", pa.binary()),
+    ]
+)
 _FOLDER = ("store", "path", "names", "tiers")
-PARTS = pa.schema([*_PART, ("task", pa.binary())])
-SUMMARIES = pa.schema([*_PART, ("cell", pa.int32()), ("summary", pa.binary())])
-_PART_SPARK = "real binary, sort binary, store string, path binary, names binary, tiers binary, segment int, number int"
-_PARTS_SPARK = f"{_PART_SPARK}, task binary"
-_SUMMARIES_SPARK = f"{_PART_SPARK}, cell int, summary binary"
+#: Either a cell of a summary, with the number of ended transactions that are apart; or one of these, of a span.
+SUMMARIES = pa.schema(
+    [
+        *PARTS,
+        ("cell", pa.int32()),
+        ("apart", pa.int64()),
+        ("summary", pa.binary()),
+        ("span", pa.int32()),
+        ("cluster", pa.int32()),
+        ("place", pa.binary()),
+        ("payload", pa.binary()),
+    ]
+)
 
 Roots = Mapping[str, tuple[int, Replica]]
 Rows = Iterator[dict[str, Any]]
@@ -122,15 +146,22 @@ class Fleet(NamedTuple):
     def of(cls, listed: DataFrame, settings: Settings, part_bytes: int, tier_keys: tuple[str, ...] = ()) -> Fleet:
         """Take the listing's small part and its size. `tier_keys`: paths of private keys for encrypted tiers."""
         found = found_in(listed.where(OF_DRIVER).toArrow())
-        count, tiers, size = Size.of(listed)
+        count, tiers, size = found.size
         sizing = PartSizing(part_bytes, count + tiers, size)
         tiered = Tiered(listed, tiers, tier_keys)
         return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
-    def facts(self, *, whole: bool = False) -> DataFrame:
-        """What `merged` gives of all replicas."""
-        found = summaries(self.replicas, self.sizing, self.roots, whole=whole)
-        return merged(found, self.sizing.tasks, self.roots, whole=whole)
+    def facts(self) -> DataFrame:
+        """What `merged` gives of all replicas, whole; with all ended transactions."""
+        return self.merged(self.summaries(whole=True, apart=False), whole=True)
+
+    def summaries(self, *, whole: bool, apart: bool = True) -> DataFrame:
+        """What `summaries` gives of all replicas."""
+        return summaries(self.replicas, self.sizing, self.roots, whole=whole, apart=apart)
+
+    def merged(self, found: DataFrame, *, whole: bool) -> DataFrame:
+        """What `merged` gives of summaries."""
+        return merged(found, self.sizing, self.roots, whole=whole)
 
     def tier_answers(self, *, whole: bool = False) -> DataFrame:
         """The answers on tiers, as rows of `worker_tables.FOUND`. `whole`: with every violation."""
@@ -166,6 +197,7 @@ class DriverFacts(NamedTuple):
     Attributes:
         judged: how many rows workers judge. `opens`: how many of them are open transactions.
         first_start: where the earliest of these begins. `damaged`: number of damaged places.
+        replayed: number of parts of which not all hold that is apart.
     """
 
     facts: ReplicaFacts
@@ -173,58 +205,94 @@ class DriverFacts(NamedTuple):
     opens: int
     first_start: int | None
     damaged: int
+    replayed: int
 
     def order(self) -> tuple[Any, ...]:
         return self.facts.partition.place, self.facts.path
 
 
-def summaries(replicas: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False) -> DataFrame:
-    """The summaries of all parts of replicas, in cells.
+class _Part(NamedTuple):
+    """What a part is read with; place and cluster of its replica. `apart`: what ends in it leaves its summary."""
+
+    task: PartTask
+    place: bytes
+    cluster: int
+    apart: bool
+
+    def summary(self, part_bytes: int) -> PartSummary:
+        return self.task.summary(part_bytes)
+
+
+def summaries(
+    replicas: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False, apart: bool = True
+) -> DataFrame:
+    """The summaries of all parts of replicas, in cells; and what has ended in them, apart.
 
     Args:
         replicas: rows of `fleet_listing.REPLICA`.
         roots: by log directory: the number of its cluster, and what its replicas are read with.
-        whole: with every breach.
+        whole: with every breach, and all fields of ended transactions.
+        apart: if not, these stay in the summaries.
     """
     part_bytes = sizing.part_bytes
 
     def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_parts(listed, part_bytes, roots), PARTS)
+        yield from as_batches(_parts(listed, part_bytes, roots, apart=apart), PARTS)
 
     def read(listed: Rows) -> Iterator[pa.RecordBatch]:
         with every_breach(whole):
-            yield from as_batches(_cells(listed, part_bytes), SUMMARIES, _CELLS)
+            yield from as_batches(_cells(listed, part_bytes, whole), SUMMARIES, _CELLS)
 
     planned = by_task(
-        replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"), plan, _PARTS_SPARK
+        replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"),
+        plan,
+        from_arrow_schema(PARTS),
     )
-    return by_task(planned.repartition(sizing.part_tasks), read, _SUMMARIES_SPARK)
+    return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(SUMMARIES))
 
 
-def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
+def _parts(listed: Rows, part_bytes: int, roots: Roots, *, apart: bool) -> Iterator[tuple[Any, ...]]:
     for row, partition in distinct(listed):
-        replica = roots[partition.broker.root][1]._replace(partition=partition)
-        for segment, task in parts_of(replica, part_bytes, segment_sizes(row, partition)):
-            first = segment == task.number == 0
-            folder = tuple(map(row.get, _FOLDER)) if first else (None,) * 4
-            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
+        cluster, replica = roots[partition.broker.root]
+        place = packed(place_of(partition))
+        parts = list(parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition)))
+        for number, (segment, task) in enumerate(parts):
+            folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
+            # The high watermark is in the last part, or not far before it.
+            part = _Part(task, place, cluster, apart=apart and number < len(parts) - 1)
+            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(tuple(part)))
 
 
-def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+def _part(row: dict[str, Any]) -> _Part:
+    return _Part(*pickle.loads(row["part"]))  # written by our own workers
+
+
+def _cells(listed: Rows, part_bytes: int, whole: bool) -> Iterator[tuple[Any, ...]]:
     for row in listed:
-        task: PartTask = pickle.loads(row["task"])  # written by our own workers
-        data = encode(task.summary(part_bytes))
-        for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
-            folder = tuple(map(row.get, _FOLDER)) if cell == 0 else (None,) * 4
-            place = row["real"], row["sort"], *folder, row["segment"], row["number"]
-            yield (*place, cell, data[start : start + _CELL_BYTES])
+        yield from (tuple(map(cell.get, SUMMARIES.names)) for cell in _of_part(row, part_bytes, whole=whole))
 
 
-def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -> DataFrame:
+def _of_part(row: dict[str, Any], part_bytes: int, *, whole: bool) -> Iterator[dict[str, Any]]:
+    part = _part(row)
+    place = {name: row[name] for name in ("real", "sort", "segment", "number")}
+    summary, apart = part.summary(part_bytes), 0
+    if part.apart:
+        summary, spans = split(summary)
+        for number, ended in enumerate(spans):
+            apart += len(ended)
+            for payload in ending_cells([kept_fields(ended, whole=whole)]):
+                yield {**place, "span": number, "cluster": part.cluster, "place": part.place, "payload": payload}
+    data = encode(summary)
+    first = {name: row[name] for name in _FOLDER} | {"part": row["part"] if part.apart else None, "apart": apart}
+    for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
+        yield {**place, **({} if cell else first), "cell": cell, "summary": data[start : start + _CELL_BYTES]}
+
+
+def merged(found: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False) -> DataFrame:
     """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
 
     Args:
-        found: as `summaries` gives them.
+        found: as `summaries` gives them. Of ended transactions come those that are not apart.
         whole: with open transactions, all columns of ended ones, and every violation.
     """
 
@@ -239,8 +307,8 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
             partition = replica_at(first)
             cluster, settings = roots[partition.broker.root]
             merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
-            parts = chain([first], of_replica)  # noqa: B031 (once, behind the first)
-            _, ended = yield from drained(cluster, _taken(merging, parts))
+            parts = _TakenParts(merging, chain([first], of_replica), sizing.part_bytes)  # noqa: B031 (once, behind the first)
+            _, ended = yield from drained(cluster, parts)
             facts = merging.facts()
             if whole:
                 yield from rows_of(
@@ -249,7 +317,8 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
                 )
                 facts = replace(facts, answers=tuple(map(capped, facts.answers)))
             sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            yield to_driver(_of_driver(facts, ended))
+            yield to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed)))
+            yield from rows_of(parts.replayed)
             yield from id_rows(cluster, facts)
             yield from case_rows(cluster, facts)
             yield from rows_of(damage_cells(_damage(facts)))
@@ -259,15 +328,54 @@ def merged(found: DataFrame, tasks: int, roots: Roots, *, whole: bool = False) -
         for answers in sums.values():
             yield to_driver(list(short(answers)))
 
-    ordered = found.repartition(tasks, "real").sortWithinPartitions("sort", "segment", "number", "cell")
-    return by_task(ordered, merge, SPARK_SCHEMA)
+    columns = (*PARTS.names, "cell", "apart", "summary")
+    ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
+    return by_task(ordered.sortWithinPartitions("sort", "segment", "number", "cell"), merge, SPARK_SCHEMA)
 
 
-def _taken(merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]]) -> Iterator[ReplicaMerge]:
-    """The state of a replica after each of its parts, whose summaries are put together from their cells."""
-    for (segment, _), cells in groupby(of_replica, key=lambda row: (row["segment"], row["number"])):
-        merging.take(segment, decode(b"".join(cell["summary"] for cell in cells)))
-        yield merging
+class _TakenParts:
+    """The state of a replica after each of its parts, whose summaries are put together from their cells.
+
+    Attributes:
+        apart: number of ended transactions that are apart.
+        replayed: rows of `outcome_rows.REPLAYED`.
+    """
+
+    def __init__(self, merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]], part_bytes: int) -> None:
+        self._merging, self._cells, self._part_bytes = merging, of_replica, part_bytes
+        self.apart = 0
+        self.replayed: list[dict[str, Any]] = []
+
+    def __iter__(self) -> Iterator[ReplicaMerge]:
+        for (segment, number), cells in groupby(self._cells, key=lambda row: (row["segment"], row["number"])):
+            listed = list(cells)
+            summary = decode(b"".join(cell["summary"] for cell in listed))
+            apart = listed[0]["part"] is not None
+            if apart and self._merging.is_undone(summary):
+                summary = _part(listed[0]).summary(self._part_bytes)  # with all that has ended
+            taken = self._merging.take(segment, summary, apart=apart)
+            if apart and taken < len(summary.spans):
+                row = {"kind": REPLAYED, "replica": listed[0]["real"], "offset": segment, "data_epoch": number}
+                self.replayed.append({**row, "batches": taken})
+            self.apart += listed[0]["apart"]
+            yield self._merging
+
+
+def ended_cells(found: DataFrame, facts: DataFrame, *, replayed: bool) -> DataFrame:
+    """The cells of all ended transactions.
+
+    Args:
+        found: as `summaries` gives them. `facts`: as `merged` gives them of these.
+        replayed: whether there are rows of `REPLAYED` in `facts`.
+    """
+    apart = found.where("payload IS NOT NULL")
+    if replayed:
+        parts = facts.where(f"kind = {REPLAYED}").selectExpr(
+            "replica AS real", "int(offset) AS segment", "data_epoch AS number", "batches AS taken"
+        )
+        apart = apart.join(parts.hint("broadcast"), ["real", "segment", "number"], "left")
+        apart = apart.where("taken IS NULL OR span < taken")
+    return apart.select(*CELLS).union(cells_of(facts))
 
 
 def drained(cluster: int, merges: Iterable[ReplicaMerge]) -> Generator[pa.RecordBatch, None, tuple[ReplicaMerge, int]]:
@@ -291,7 +399,7 @@ def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
     return (*facts.partition.damage, *facts.damage)
 
 
-def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
+def _of_driver(facts: ReplicaFacts, ended: int, replayed: int) -> DriverFacts:
     """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
@@ -307,7 +415,7 @@ def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
         ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}, prepared=()),
     )
     opens = len(facts.opens)
-    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))
+    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)), replayed)
 
 
 def to_driver(value: Any) -> pa.RecordBatch:
@@ -325,7 +433,7 @@ def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any],
                 yield row, partition
 
 
-def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: str) -> DataFrame:
+def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
     """The batches that `read` yields for the rows of each task, in the folder that relative paths count from."""
     folder = os.getcwd()
 

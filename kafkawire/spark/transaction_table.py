@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.logdir import LogDirectory
 from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.fleet_listing import listing
-from kafkawire.spark.outcome_rows import OPEN, OWNER, one_a_row, unpacked
+from kafkawire.spark.outcome_rows import OPEN, OWNER, cells_of, one_a_row, unpacked
 from kafkawire.spark.replica_parts import Fleet
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator_rules import state_name
@@ -96,13 +96,14 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
     files = source.files if isinstance(source, LogDirectory) else ()
     keys = tuple(dict.fromkeys(key for file in files for key in file.tier_keys))
     fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES, keys)
-    return table_of(fleet.facts(whole=True), fleet)
+    facts = fleet.facts()
+    return table_of(facts, cells_of(facts).repartition(fleet.sizing.part_tasks), fleet)
 
 
-def table_of(facts: DataFrame, fleet: Fleet) -> DataFrame:
-    """The table. `facts`: of the fleet, whole."""
+def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
+    """The table. `facts`, `cells`: of the fleet, whole; see `outcome_rows.one_a_row`."""
     clusters = _names(fleet)
-    ended = one_a_row(facts, fleet.sizing.part_tasks, facts.columns, whole=True)
+    ended = one_a_row(cells, facts.columns, whole=True)
     found = facts.where(f"kind IN ({OWNER}, {OPEN})").union(ended)
     grouped = found.repartition("cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
 

@@ -30,9 +30,9 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.config import Config
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.jobs import Progress, cancel, job
-from kafkawire.spark.outcome_judge import judged, judged_with, judgements
-from kafkawire.spark.outcome_rows import SPARK_SCHEMA, id_rows
+from kafkawire.spark.jobs import Progress, cancel, job, narrow_rows
+from kafkawire.spark.outcome_judge import judged, judged_with, judgements, tasks_for
+from kafkawire.spark.outcome_rows import SPARK_SCHEMA, cells_of, id_rows
 from kafkawire.spark.replica_parts import Rows, by_task, drained, to_driver
 from kafkawire.spark.session import session_on
 from kafkawire.spark.worker_tables import for_driver
@@ -187,7 +187,9 @@ class _SparkReader:
         for one in others:
             first = first.union(one)
         using = {0: judged_with(cluster)}
-        return list(judgements(judged(first, list(cluster.chosen), using, self._judged, opens=False)))
+        cells = cells_of(first).repartition(tasks_for(self._judged))  # a task that reads a partition has all of it
+        with narrow_rows(self._spark):
+            return list(judgements(judged(first, cells, list(cluster.chosen), using, self._judged, opens=False)))
 
     async def _job(self, what: str, work: Callable[[], list[T]]) -> list[T]:
         def run() -> list[T]:

@@ -63,6 +63,11 @@ class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
     timestamp: int
 
 
+def kept_fields(ended: Packed, *, whole: bool) -> Packed:
+    """What `Endings` keep. EMPTY: compaction removed the marker's record."""
+    return ended if whole else repack_fields(ended[_JUDGED][ended["outcome"] != EMPTY_CODE])
+
+
 class Endings:
     """The ended transactions of one replica, in chunks of packed rows (`PACKED`).
 
@@ -89,8 +94,8 @@ class Endings:
         return chunks
 
     def add(self, ended: Packed) -> None:
-        """Take the next, in the order of their markers. EMPTY: compaction removed the marker's record."""
-        known = ended if self.whole else repack_fields(ended[_JUDGED][ended["outcome"] != EMPTY_CODE])
+        """Take the next, in the order of their markers."""
+        known = kept_fields(ended, whole=self.whole)
         if len(known):
             self.chunks.append(known)
 

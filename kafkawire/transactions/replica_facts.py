@@ -175,11 +175,12 @@ class ReplicaMerge:
         self._unreplicated: list[int] = []
         self.read_again = 0
 
-    def take(self, segment: int, summary: PartSummary) -> None:
-        """Take the next part.
+    def take(self, segment: int, summary: PartSummary, *, apart: bool = False) -> int:
+        """Take the next part. Returns how many of its spans were taken as they are; the others were replayed.
 
         Args:
             segment: index in the partition's `segments`.
+            apart: what has ended in leaps of spans that are taken is elsewhere (`span_split.split`).
         """
         while len(self._segments) < segment:
             self._end_segment()
@@ -187,20 +188,28 @@ class ReplicaMerge:
         first = summary.scan.first_offset
         if first is not None and first < state.scan.reached:
             self._replay(summary, 0)
-            return
+            return 0
         intact_from = 0 if first is None else state.scan.begins_at(first)
         done = 0
-        for span in summary.spans:
+        for number, span in enumerate(summary.spans):
             ended = self._checks.take(span, intact_from)
             if ended is None:
                 self._replay(summary, done)
-                return
-            self._end(ended)
+                return number
+            self._end(ended.all, ended.of_steps if apart else ended.all)
             self._last_marker = span.last_marker or self._last_marker
             done += span.rows
         for record in summary.records:
             self._register(record)
         state.take(summary.scan)
+        return len(summary.spans)
+
+    def is_undone(self, summary: PartSummary) -> bool:
+        """Whether markers of a part may still be undone: the high watermark is in it or below it."""
+        high_watermark = self._replica.partition.high_watermark
+        return high_watermark is not None and any(
+            span.rows and span.last_offset >= high_watermark for span in summary.spans
+        )
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -224,15 +233,15 @@ class ReplicaMerge:
                     ended = self._checks.add(append)
                     if ended is not None:
                         rows.append(ended.packed)
-                self._end(packed(rows))
+                self._end(packed(rows), packed(rows))
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
                 self._register(fact)
 
-    def _end(self, ended: Packed) -> None:
+    def _end(self, ended: Packed, kept: Packed) -> None:
         """Transactions have ended; a marker at or above the high watermark may still be undone."""
-        self.endings.add(ended)
+        self.endings.add(kept)
         high_watermark = self._replica.partition.high_watermark
         if high_watermark is not None:
             undone = ended["first_offset"][ended["offset"] >= high_watermark]

@@ -130,6 +130,33 @@ def test_logs_of_every_kind_give_the_local_answer(spark: SparkSession, tmp_path:
     assert by_spark == local
 
 
+def test_what_has_ended_in_parts_that_are_replayed_is_there_once(spark: SparkSession, tmp_path: Path) -> None:
+    from kafkawire.spark.fleet_listing import listing
+    from kafkawire.spark.outcome_rows import SCHEMA, cells_of, one_a_row
+    from kafkawire.spark.replica_parts import DriverFacts, Fleet, ended_cells
+    from kafkawire.spark.worker_tables import for_driver
+
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    orders = logs.partition("orders")
+    for number in range(300):
+        if number == 150:
+            orders.skip(-9)
+        orders.data(number % 3)
+        orders.marker("COMMIT", number % 3)
+    fleet = Fleet.of(listing(spark, [logs.write()]), Settings(), 4096)
+    summaries = fleet.summaries(whole=True)
+    facts = fleet.merged(summaries, whole=True)
+    replayed = sum(one.replayed for one in for_driver(facts) if isinstance(one, DriverFacts))
+    apart = summaries.where("payload IS NOT NULL").count()
+    assert 0 < replayed < apart
+    found, whole = (
+        sorted(map(repr, one_a_row(cells, SCHEMA.names, whole=True).collect()))
+        for cells in (ended_cells(summaries, facts, replayed=True), cells_of(fleet.facts()))
+    )
+    assert found == whole
+    assert len(found) == 300
+
+
 def test_injected_violations_are_named(spark: SparkSession, tmp_path: Path) -> None:
     """Every injection, each in a cluster of its own, in one job."""
     cases, paths = write_clusters(tmp_path, SEEDS[0])
@@ -191,7 +218,8 @@ def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: 
             orders.data(number)
             orders.marker("COMMIT", number)
             logs.id(f"pay-{number:03}", "CompleteCommit", number)
-        read = Fleet.of(listing(spark, [logs.write()]), Settings(), 1024).facts()
+        fleet = Fleet.of(listing(spark, [logs.write()]), Settings(), 1024)
+        read = fleet.merged(fleet.summaries(whole=False), whole=False)
         (row,) = read.selectExpr(
             f"max(CASE WHEN kind <> {ENDING} THEN length(payload) END) AS cell",
             f"count_if(kind <> {TO_DRIVER}) AS rows",

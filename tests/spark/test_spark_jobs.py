@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from py4j.protocol import Py4JNetworkError
 
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.jobs import cause, job
+from kafkawire.spark.jobs import cause, job, narrow_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -114,8 +115,24 @@ def test_a_failed_job_is_one_sentence(spark: SparkSession) -> None:
     assert str(caught.value).startswith("the Spark job failed: the workers' Python has no nowhere: install")
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("before", [None, "1048576"])
+def test_the_limit_of_arrow_batches_is_lifted_for_narrow_rows_only(spark: SparkSession, before: str | None) -> None:
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    default = spark.conf.get(name)
+    if before is not None:
+        spark.conf.set(name, before)
+    try:
+        with suppress(InterruptedError), narrow_rows(spark):
+            assert spark.conf.get(name) == str(2**31 - 1)
+            raise InterruptedError
+        assert spark.conf.get(name) == (default if before is None else before)
+    finally:
+        spark.conf.unset(name)
+
+
 @pytest.fixture
-def waiting(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+def waiting(tmp_path: Path, terminal_signals: None) -> Iterator[subprocess.Popen[str]]:
     """An audit on Spark in a process group of its own, whose task waits."""
     begun = tmp_path / "begun"
     process = subprocess.Popen(

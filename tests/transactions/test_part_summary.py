@@ -1,4 +1,5 @@
-"""`merge` is a monoid: any bracketing of any cut of any log gives the summary of the whole."""
+"""`merge` is a monoid: any bracketing of any cut of any log gives the summary of the whole; also where what has ended
+in parts is apart."""
 
 from __future__ import annotations
 
@@ -16,9 +17,11 @@ from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.messages import AbortedTxn
 from kafkawire.transactions import span_scan
+from kafkawire.transactions.endings import Packed
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.part_summary import LogSummary, PartSummary, decode, encode, merge
 from kafkawire.transactions.replica_facts import Replica, ReplicaMerge
+from kafkawire.transactions.span_split import split
 from tests.audit_logs import HOUR, MINUTE, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
 from tests.random_logs import random_partitions
@@ -69,6 +72,20 @@ def facts(partition: Partition, merged: LogSummary, **given: int) -> tuple[objec
     return comparable(replica.facts()), replica.read_again
 
 
+def split_facts(partition: Partition, summaries: LogSummary, **given: int) -> object:
+    """From summaries whose ended transactions are apart."""
+    replica = ReplicaMerge(Replica(partition, **given), whole=True)
+    numbers = {file.offset or 0: number for number, file in enumerate(partition.segments)}
+    apart: list[Packed] = []
+    for summary in summaries:
+        few, ended = split(summary)
+        few = decode(encode(few))
+        taken = replica.take(numbers[summary.base_offset], summary if replica.is_undone(few) else few, apart=True)
+        apart += ended[:taken]
+    found = comparable(replica.facts())
+    return {**found, "endings": sorted([*found["endings"], *(row for rows in apart for row in rows.tolist())])}
+
+
 def compare(partition: Partition, random_: random.Random, expiration_ms: int | None = None) -> list[LogSummary]:
     """Compare two bracketings with the replay, batch by batch; returns them."""
     replica = {} if expiration_ms is None else {"producer_expiration_ms": expiration_ms}
@@ -76,7 +93,10 @@ def compare(partition: Partition, random_: random.Random, expiration_ms: int | N
     whole = comparable(replayed(partition, **replica))
     found = []
     for _ in range(2):
-        found.append(bracketed(parts(partition, random_, **scanned), random_))
+        summaries = tuple(parts(partition, random_, **scanned))
+        split_whole = {**whole, "endings": sorted(whole["endings"])}
+        assert split_facts(partition, summaries, **replica) == split_whole, partition.path
+        found.append(bracketed(summaries, random_))
         merged, _ = facts(partition, found[-1], **replica)
         assert merged == whole, partition.path
     return found

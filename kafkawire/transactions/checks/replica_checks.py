@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Foll
 from kafkawire.transactions.span import Span
 
 _FAR = np.iinfo(np.int64).max
+
+
+class SpanEnded(NamedTuple):
+    """The transactions that a span ends, in the order of their markers; and those of them that its steps end."""
+
+    all: Packed
+    of_steps: Packed
 
 
 class PartitionChecks:
@@ -61,9 +69,9 @@ class PartitionChecks:
         of_snapshots = self._snapshots.replay, self._snapshots.doubted
         return [*self._others, *(replay for replay in of_snapshots if replay is not None)]
 
-    def take(self, span: Span, intact_from: int) -> Packed | None:
-        """Take the next span. Returns the transactions that it ends, in the order of their markers; None, and nothing
-        has changed, where the span was judged from another state: its batches have to be added.
+    def take(self, span: Span, intact_from: int) -> SpanEnded | None:
+        """Take the next span. Returns what it ends; None, and nothing has changed, where the span was judged from
+        another state: its batches have to be added.
 
         Args:
             intact_from: of a batch whose own is `BEFORE`.
@@ -100,16 +108,16 @@ class PartitionChecks:
             return span.answers
         return span.forgotten if self._log.clock - span.newest >= self._log.expiration_ms else None
 
-    def _take(self, span: Span, followed: Followed, intact_from: int) -> Packed:
+    def _take(self, span: Span, followed: Followed, intact_from: int) -> SpanEnded:
         """Update the state; the aborted transactions are those that the index should have."""
-        by_steps = [ending for _, ending in followed.ended]
+        by_steps = packed([ending for _, ending in followed.ended])
         of_leaps = np.frombuffer(span.endings, PACKED)
-        ended = np.concatenate([packed(by_steps), of_leaps])
+        ended = np.concatenate([by_steps, of_leaps])
         intact = np.full(len(ended), BEFORE)
         intact[: len(by_steps)] = [append.intact_from for append, _ in followed.ended]
         intact[len(by_steps) :][of_leaps["outcome"] == ABORT_CODE] = np.frombuffer(span.intact, np.int64)
         intact[intact == BEFORE] = intact_from
-        if by_steps:  # those of leaps are in order, and steps are a producer's first batches: few have to move
+        if len(by_steps):  # those of leaps are in order, and steps are a producer's first batches: few have to move
             last = int(ended["offset"][: len(by_steps)].max())
             mixed = len(by_steps) + int(np.searchsorted(of_leaps["offset"], last))
             order = np.argsort(ended["offset"][:mixed], kind="stable")
@@ -129,7 +137,7 @@ class PartitionChecks:
                     ),
                     known_from,
                 )
-        return ended
+        return SpanEnded(ended, by_steps[np.argsort(by_steps["offset"], kind="stable")])
 
     def _stable_offsets(self, ended: Packed, chosen: np.typing.NDArray[np.bool_]) -> np.typing.NDArray[np.int64]:
         """For each of the chosen ones the first offset of the earliest transaction that is open when it ends, or the

@@ -313,5 +313,5 @@ def test_memory_does_not_grow_with_the_transactions_of_an_epoch() -> None:
         assert tallies.outcome[Place("logs", "other", 0)].answer().not_checkable == count
         return found
 
-    few, many = peak(2_000), peak(20_000)
+    few, many = peak(1_000), peak(10_000)
     assert many < 1.1 * few
