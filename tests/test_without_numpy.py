@@ -73,6 +73,23 @@ def test_messages_frames_and_records_need_neither(backend: str) -> None:
     assert (done.stdout, done.stderr, done.returncode) == (f"read {backend}\n", "", 0)
 
 
+@pytest.mark.slow
+def test_a_log_directory_has_the_same_rows_without_either(backend: str) -> None:
+    """Indexes and snapshots too; a selection, for which indexes are searched with NumPy, is found without them."""
+    code = """
+from zlib import crc32
+from kafkawire import logdir
+from kafkawire.logdir import Options, Selection
+for options in (Options(), Options(selection=Selection(offsets=(20, 25)))):
+    files = logdir.open("examples/kafka-logs/one-node/broker-1").files
+    found = [row for file in files for row in logdir.rows_of(file, options)]
+    print(len(found), crc32(repr(found).encode()))
+"""
+    without = python(code, backend)
+    assert (without.stderr, without.returncode) == ("", 0)
+    assert without.stdout == python(f"sys.meta_path.pop(0)\n{code}", backend).stdout
+
+
 def test_the_block_works() -> None:
     done = python("import numpy", "python")
     assert "No module named 'numpy'" in done.stderr

@@ -1,10 +1,11 @@
-"""The fixed binary layouts of index files, declared once with construct; NumPy reads them in bulk.
+"""The fixed binary layouts of index files, declared once with construct; `struct` and NumPy read them in bulk.
 
-`dtype_of` makes the record type of an entry out of its declaration, so that the two cannot differ.
+`struct_of` and `dtype_of` make the type of an entry out of its declaration, so that they cannot differ.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 from construct import Int16sb, Int32sb, Int32ub, Int64sb, Struct
@@ -42,6 +43,11 @@ PRODUCER_ENTRY = Struct(
     "coordinator_epoch" / Int32sb,
     "current_txn_first_offset" / Int64sb,
 )
+
+
+def struct_of(entry: Any) -> struct.Struct:
+    """An entry as a tuple of its fields."""
+    return struct.Struct(">" + "".join(field.subcon.fmtstr[-1] for field in entry.subcons))
 
 
 def dtype_of(entry: Any) -> np.dtype[Any]:

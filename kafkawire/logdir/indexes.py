@@ -58,9 +58,7 @@ def aborted_transactions(source: Source) -> Iterator[AbortedEntry | Damage]:
 def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
     """`.snapshot`: the producers' state before an offset. One checksum covers all entries: no entry is used when it
     is wrong (as Kafka's `ProducerStateManager`)."""
-    import numpy as np
-
-    from kafkawire.logdir.entry_layouts import PRODUCER_ENTRY, SNAPSHOT_CHECKSUMMED, SNAPSHOT_HEAD, dtype_of
+    from kafkawire.logdir.entry_layouts import PRODUCER_ENTRY, SNAPSHOT_CHECKSUMMED, SNAPSHOT_HEAD, struct_of
 
     head_size = SNAPSHOT_HEAD.sizeof()
     if len(data) < head_size:
@@ -70,8 +68,8 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
     if head.version != _SNAPSHOT_VERSION:
         yield Damage(0, "bad_snapshot", f"version {head.version}; {_SNAPSHOT_VERSION} is known")
         return
-    kind = dtype_of(PRODUCER_ENTRY)
-    expected = head_size + head.count * kind.itemsize
+    kind = struct_of(PRODUCER_ENTRY)
+    expected = head_size + head.count * kind.size
     if head.count < 0 or expected != len(data):
         yield Damage(0, "bad_snapshot", f"{len(data)} bytes where {head.count} entries should stand")
         return
@@ -80,11 +78,9 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
         detail = f"the checksum is {head.crc:#010x}, that of the bytes {computed:#010x}"
         yield Damage(0, "crc_mismatch", detail)
         return
-    entries = np.frombuffer(data, kind, offset=head_size)
-    for start in range(0, len(entries), _PIECE):
-        for i, fields in enumerate(entries[start : start + _PIECE].tolist(), start):
-            producer = ProducerEntry(**dict(zip(kind.names or (), fields, strict=True)))
-            yield SnapshotEntry(head_size + i * kind.itemsize, producer)
+    names = [field.name for field in PRODUCER_ENTRY.subcons]
+    for i, fields in enumerate(kind.iter_unpack(memoryview(data)[head_size:])):
+        yield SnapshotEntry(head_size + i * kind.size, ProducerEntry(**dict(zip(names, fields, strict=True))))
 
 
 def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E], problem: str) -> Iterator[E | Damage]:
@@ -103,25 +99,23 @@ def _ascending(source: Source, layout: Any, entry: Callable[[int, int, int], E],
     yield from _torn(source, layout.sizeof())
 
 
-def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Any]]:
-    """All whole entries: the position of some, their bytes, and the entries as an array."""
-    import numpy as np
+def _pieces(source: Source, layout: Any) -> Iterator[tuple[int, memoryview, Iterator[tuple[Any, ...]]]]:
+    """All whole entries: the position of some, their bytes, and each as a tuple."""
+    from kafkawire.logdir.entry_layouts import struct_of
 
-    from kafkawire.logdir.entry_layouts import dtype_of
-
-    kind = dtype_of(layout)
+    kind = struct_of(layout)
     position = 0
-    while len(piece := source.at(position, _PIECE * kind.itemsize)) >= kind.itemsize:
-        piece = piece[: len(piece) - len(piece) % kind.itemsize]
-        yield position, piece, np.frombuffer(piece, kind)
+    while len(piece := source.at(position, _PIECE * kind.size)) >= kind.size:
+        piece = piece[: len(piece) - len(piece) % kind.size]
+        yield position, piece, kind.iter_unpack(piece)
         position += len(piece)
 
 
 def _entries(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
     """Every whole entry, with its position."""
     for position, _, entries in _pieces(source, layout):
-        for i, fields in enumerate(entries.tolist()):
-            yield position + i * entries.itemsize, fields
+        for i, fields in enumerate(entries):
+            yield position + i * layout.sizeof(), fields
 
 
 def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
@@ -132,9 +126,9 @@ def _used(source: Source, layout: Any) -> Iterator[tuple[int, Any]]:
     for position, piece, entries in _pieces(source, layout):
         if bytes(piece) == _ZEROS[: len(piece)]:  # compared as bytes: views are compared one by one
             first = first if zeros else position
-            zeros += len(entries)
+            zeros += len(piece) // size
             continue
-        for i, fields in enumerate(entries.tolist()):
+        for i, fields in enumerate(entries):
             if fields == nothing:
                 first = first if zeros else position + i * size
                 zeros += 1

@@ -90,8 +90,11 @@ def offset_of_time(segments: Iterable[L], timestamp: int) -> int | None:
 
 def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
     """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, became
-    shorter while it was read, is empty or does not ascend."""
-    import numpy as np
+    shorter while it was read, is empty or does not ascend, and where NumPy is not installed."""
+    try:
+        import numpy as np
+    except ImportError:
+        return None
 
     from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
 

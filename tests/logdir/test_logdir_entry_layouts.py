@@ -31,7 +31,7 @@ ENTRIES = {
 
 @pytest.mark.parametrize("name", ENTRIES)
 @given(data=st.data())
-def test_construct_and_numpy_read_the_same(name: str, data: Any) -> None:
+def test_construct_struct_and_numpy_read_the_same(name: str, data: Any) -> None:
     layout = getattr(entry_layouts, name)
     kind = entry_layouts.dtype_of(layout)
     assert kind.itemsize == layout.sizeof() == ENTRIES[name]
@@ -40,6 +40,7 @@ def test_construct_and_numpy_read_the_same(name: str, data: Any) -> None:
     parsed = Array(count, layout).parse(raw)
     read = np.frombuffer(raw, kind)
     assert [tuple(entry[field] for field in kind.names or ()) for entry in parsed] == read.tolist()
+    assert list(entry_layouts.struct_of(layout).iter_unpack(raw)) == read.tolist()
     assert b"".join(map(layout.build, parsed)) == read.tobytes() == raw
 
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -407,3 +408,54 @@ def test_a_segment_is_proven_while_it_has_nothing_but_right_checksums_and_does_n
     with open(sound.path, "ab") as file:
         file.write(data_of(2))
     assert not outcomes.proven(sound)
+
+
+def test_batches_without_producers_stand_beside_transactions(tmp_path: Path) -> None:
+    """A log that began before transactions: messages of magic 1."""
+    old = build([Record(b"k", offset=0), Record(b"k", offset=1)], magic=1, codec="gzip")
+    partition = log_directory(tmp_path, {0: old + data_of(2) + marker("ABORT", 3)})
+    assert states(partition) == {0: "none", 2: "aborted", 3: "aborted"}
+    assert outcomes_of(partition).last_stable_offset == 4
+
+
+def test_a_segment_that_goes_while_it_is_read_leaves_outcomes_unknown(tmp_path: Path) -> None:
+    partition = log_directory(tmp_path, {0: data_of(0), 1: marker("COMMIT", 1), 2: data_of(2) + marker("ABORT", 3)})
+    gone = Path(partition.segments[1].path)
+    gone.unlink()
+    outcomes = outcomes_of(partition)
+    batches = [item for file in (partition.segments[0], partition.segments[2]) for item in file.batches()]
+    assert [STATES[outcomes.state(item)] for item in batches if isinstance(item, Batch)] == [
+        "unknown", "aborted", "aborted",
+    ]  # fmt: skip
+    assert outcomes.why(0) == f"{gone}: No such file or directory"
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"\0" * 9)], ids=["gone", "damaged"])
+def test_a_snapshot_that_cannot_be_read_shows_nothing(tmp_path: Path, harm: Any) -> None:
+    """Behind the segments, and in a gap between them."""
+    log_directory(tmp_path, {1: data_of(1, 9), 6: marker("COMMIT", 6, 9)})
+    for offset, open_there in ((6, [_ghost().batches[0].append]), (9, [])):
+        PartitionLog(tmp_path / "orders-0").snapshot(*naive_state(open_there), offset=offset)
+    (partition,) = logdir.open(tmp_path).partitions
+    assert states(partition) == {1: "committed", 6: "committed"}
+    for snapshot in partition.snapshots:
+        harm(Path(snapshot.path))
+    assert states(partition) == {1: "unknown", 6: "committed"}
+    assert outcomes_of(partition).why(1) == "offsets 2 to 5 are missing"
+
+
+def test_a_later_snapshot_shows_what_was_open_before_the_first_segment(tmp_path: Path) -> None:
+    log_directory(tmp_path, {5: data_of(5, 2) + marker("COMMIT", 6, 2)})
+    PartitionLog(tmp_path / "orders-0").snapshot(*naive_state([_ghost().batches[0].append]), offset=7)
+    (partition,) = logdir.open(tmp_path).partitions
+    assert outcomes_of(partition).ongoing.cover(np.array([9]), np.array([1])).tolist() == [True]
+
+
+def test_an_index_of_aborted_transactions_that_cannot_be_read_leaves_outcomes_unknown(tmp_path: Path) -> None:
+    log_directory(tmp_path, {0: data_of(0), 6: data_of(6, 2)})
+    index = tmp_path / "orders-0" / f"{0:020}.txnindex"
+    index.write_bytes(AbortedTxn(producer_id=1, first_offset=0, last_offset=3).encode_prefixed(0))
+    (partition,) = logdir.open(tmp_path).partitions
+    assert states(partition) == {0: "aborted", 6: "open"}
+    index.unlink()
+    assert states(partition) == {0: "unknown", 6: "open"}

@@ -221,6 +221,21 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
     assert max(sizes) < 3 << 20
 
 
+@pytest.mark.parametrize("codec", [codec for codec in CODECS if codec != "none"])
+def test_records_that_are_thousands_of_times_their_compressed_size_are_written(tmp_path: Path, codec: str) -> None:
+    batches = (build([Record(value=bytes(3 << 20))], base_offset=i, codec=codec) for i in range(2))
+    found, written = both(segment(tmp_path, b"".join(batches)), WAYS[2])
+    assert written == len(found)
+
+
+def test_a_piece_ends_with_the_batch_that_fills_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = segment(tmp_path, b"".join(build([Record(b"k")], base_offset=i) for i in range(4)))
+    first, *_ = both(file, WAYS[0])[0].splitlines(keepends=True)
+    monkeypatch.setattr(jsonl, "_PIECE", len(first))
+    found = list(lines_of(file, WAYS[0], encode=json_bytes, printable=printable_characters))
+    assert [bytes(item.data).count(b"\n") for item in found if isinstance(item, rows.Lines)] == [1, 1, 1, 1]
+
+
 def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "fields_of", lambda file, options: Fields(("a field of tomorrow",), ()))
     file = segment(tmp_path, build([Record(b"k", b"v")]))

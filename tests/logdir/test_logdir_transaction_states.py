@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,6 +201,52 @@ def test_a_marker_that_cannot_be_read_leaves_the_outcome_unknown(key: bytes) -> 
     found = scanned(log).finish()
     assert states(log, found) == {0: "unknown", 1: "unknown", 2: "committed", 3: "committed"}
     assert found.problems[0].text == "the marker at offset 1 does not show how producer 1's transaction from 0 on ended"
+
+
+def test_what_is_open_at_a_marker_that_cannot_be_read_is_unknown_up_to_it() -> None:
+    ids = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
+    log = data_of(0) + build([Record(b"\0")], base_offset=1, control=True, **ids) + data_of(2)
+    found = scanned(log).finish()
+    assert states(log, found) == {0: "unknown", 1: "unknown", 2: "open"}
+    assert found.problems[0].text == "the marker at offset 1 does not show how producer 1's transaction from 0 on ended"
+
+
+def test_a_marker_that_compaction_removed_leaves_the_outcome_unknown() -> None:
+    ids = {"producer_id": 1, "producer_epoch": 0, "transactional": True}
+    log = data_of(0) + build([], base_offset=1, last_offset=1, control=True, **ids)
+    assert states(log, scanned(log).finish(compacted=True)) == {0: "unknown"}
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_a_control_batch_ends_no_transaction_without_a_readable_record_and_the_bit(transactional: bool) -> None:
+    ids = {"producer_id": 1, "producer_epoch": 0, "transactional": transactional}
+    data = bytearray(build([Record(b"\0\0\0\0", b"")], base_offset=1, control=True, **ids))
+    if transactional:
+        data[61] = 0x7F  # the length of the record
+        data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    log = data_of(0) + bytes(data) + marker("COMMIT", 2)
+    assert states(log, scanned(log).finish()) == {0: "unknown", 1: "unknown", 2: "committed"}
+
+
+def test_outcomes_of_a_range_hold_what_it_needs() -> None:
+    log = data_of(0) + marker("ABORT", 1) + data_of(2) + marker("ABORT", 3) + data_of(4)
+    whole = scanned(log).finish()
+    part = whole.within(2, 4)
+    assert [len(table.first) for table in (whole.aborted, part.aborted, part.ongoing)] == [2, 1, 0]
+    rest = log[len(data_of(0) + marker("ABORT", 1)) : -len(data_of(4))]
+    assert states(rest, part) == states(rest, whole) == {2: "aborted", 3: "aborted"}
+
+
+def test_missing_offsets_between_old_batches_hide_outcomes() -> None:
+    old = build([Record(b"k", offset=3), Record(b"k", offset=4)], base_offset=3, magic=1, codec="gzip")
+    log = data_of(0) + old + marker("ABORT", 5)
+    scan = scanned(data_of(0))
+    (batch,) = read(old)
+    assert isinstance(batch, Batch)
+    scan.add_old(batch.measured())
+    found = scanned(marker("ABORT", 5), scan).finish()
+    assert STATES[found.state(next(item for item in read(log) if isinstance(item, Batch)))] == "unknown"
+    assert [one.text for one in found.problems] == ["offsets 1 to 2 are missing"]
 
 
 def test_offsets_that_occur_twice_are_unknown() -> None:

