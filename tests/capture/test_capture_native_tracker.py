@@ -298,6 +298,24 @@ def test_reads_link_types_addresses_and_truncated_packets(parsed: list[int]) -> 
     assert parsed == []
 
 
+@pytest.mark.parametrize(
+    ("link_type", "header"),
+    [
+        (0, b"\x1e\0\0\0"),
+        (108, b"\0\0\0\x1e"),
+        (113, bytes(14) + b"\x86\xdd"),
+        (276, b"\x86\xdd" + bytes(18)),
+        *((link_type, b"") for link_type in (12, 14, 101, 229)),
+    ],
+)
+def test_reads_every_link_type_in_front_of_ip(link_type: int, header: bytes, parsed: list[int]) -> None:
+    talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
+    ask(talk, 1)
+    (row,) = capture.read(BytesIO(pcap([header + packet for packet in talk.packets], link_type=link_type)))
+    assert (row.correlation_id, row.problem) == (1, None)
+    assert parsed == []
+
+
 def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
     end = ("10.0.0.1", 9092)
     talk = Talk(end, end)

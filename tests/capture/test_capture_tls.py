@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from kafkawire import capture
+from kafkawire.capture import memory_limits
 from kafkawire.frames import encode_request, encode_response
 from kafkawire.messages import (
     ApiVersionsRequest,
@@ -202,3 +203,22 @@ def test_joined_connections_without_tls_are_not_taken_for_it() -> None:
         found = capture.read(BytesIO(pcap(packets(MESSAGES)[first:])))
         assert list(found)
         assert found.summary.connections == {"kafka": 1}
+
+
+def test_connections_that_wait_for_secrets_free_memory(ends: Endpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory_limits, "MOST_HELD", 100_000)
+    monkeypatch.setattr(memory_limits, "EVERY_BYTES", 5_000)
+    sent = ends.connect(MESSAGES).sent
+    open_ = [packets(sent, 40000 + number)[:-4] for number in range(10)]
+    assert 10 * sum(len(data) for _, data in sent) > 300_000
+    held = []
+
+    def follow() -> bool:
+        held.append(found.tracker.held)
+        return False
+
+    ends.key_log.write_text("")
+    mixed = BytesIO(pcap([packet for turn in zip(*open_, strict=True) for packet in turn]))
+    found = capture.read(mixed, keylog=ends.key_log, follow=follow)
+    assert list(found) == []
+    assert 0 < held[0] <= 105_000

@@ -88,6 +88,20 @@ def test_a_base_offset_that_is_too_high_at_the_end_of_a_segment_is_known_by_the_
     assert found(one) == [(0, 9, RECORD, None), (10, 19, LOST, "offset_backwards"), (20, 29, RECORD, None)]
 
 
+def test_a_base_offset_that_is_too_high_behind_damage_is_hidden_by_that(tmp_path: Path) -> None:
+    one = replica(tmp_path, batch(0) + broken(batch(10)) + moved(batch(20), 500), batch(30), at=(0, 30))
+    assert found(one) == [(0, 9, RECORD, None), (10, 29, LOST, "crc_mismatch"), (30, 39, RECORD, None)]
+
+
+def test_a_partition_without_segments_ends_where_it_starts(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 7\n")
+    (one,) = offsets.replicas(logdir.open(tmp_path), "orders", 0)
+    assert (one.span.log_start_offset, one.span.log_end_offset) == (7, 7)
+    assert found(one) == [(0, 6, "deleted", "no_segment")]
+
+
 def test_offsets_that_occur_twice_count_once(tmp_path: Path) -> None:
     one = replica(tmp_path, batch(0) + batch(5) + batch(15))
     assert found(one) == [(0, 24, RECORD, None)]

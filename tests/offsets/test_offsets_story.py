@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import crc32c
 import pytest
 
 from kafkawire import logdir, offsets, rows
+from kafkawire.records import Record, build, build_marker
 from tests.audit_logs import NOON, LogDirectory
 from tools.recordings.archive import ROOT, unpacked
 
@@ -132,3 +134,69 @@ def test_an_offset_that_is_in_no_log_is_an_error(offset: int) -> None:
 def test_an_unknown_partition_is_an_error_that_names_the_known(topic: str, partition: int, text: str) -> None:
     with pytest.raises(LookupError, match=text):
         offsets.replicas(logdir.open(THREE_NODES), topic, partition)
+
+
+def test_a_segment_that_cannot_be_read_has_a_standing_and_no_batch(tmp_path: Path) -> None:
+    logs = LogDirectory(tmp_path, compacted=False)
+    logs.partition("orders").data(5, 0, at=NOON)
+    logs.write()
+    (path,) = (tmp_path / "orders-0").glob("*.log")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    directory = logdir.open(tmp_path)
+    path.unlink()
+    (standing,) = offsets.story(directory, "orders", 0, 0)
+    assert isinstance(standing, rows.OffsetStanding)
+    assert (standing.status, standing.reason, standing.read_uncommitted) == ("unreadable", "unreadable", False)
+    assert standing.detail == "No such file or directory"
+
+
+def test_a_control_batch_whose_record_cannot_be_read_is_malformed(tmp_path: Path) -> None:
+    data = bytearray(
+        build_marker("COMMIT", offset=0, timestamp=1, producer_id=5, producer_epoch=0, coordinator_epoch=0)
+    )
+    data[61] = 0x7F  # the length of the record
+    data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(data)
+    standing, batch, transaction = story_of(tmp_path, 0)
+    assert (standing.status, standing.control, batch.control) == ("control", "MALFORMED", "MALFORMED")
+    assert (transaction.transaction, transaction.marker_offset, transaction.batches) == ("unknown", 0, 0)
+
+
+def test_an_offset_outside_of_transactions_has_no_transaction(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(build([Record(b"k")]))
+    assert [type(row) for row in story_of(tmp_path, 0)] == [rows.OffsetStanding, rows.BatchRow]
+
+
+def test_what_is_in_no_batch_has_a_standing_alone(tmp_path: Path) -> None:
+    """Below the first segment; and behind the end of another replica's log."""
+    for node, last in (("a", 12), ("b", 15)):
+        (tmp_path / node / "orders-0").mkdir(parents=True)
+        log = build([Record(b"k")], base_offset=10, last_offset=last)
+        (tmp_path / node / "orders-0" / f"{10:020}.log").write_bytes(log)
+    assert [one.status for one in story_of(tmp_path / "a", 3, "orders", tmp_path / "b")] == ["deleted", "deleted"]
+    found = of(story_of(tmp_path / "a", 14, "orders", tmp_path / "b"), rows.OffsetStanding)
+    assert [(one.status, one.detail) for one in found] == [
+        ("none", "this log ends at offset 13"), ("compacted", "compaction has removed it"),
+    ]  # fmt: skip
+
+
+def test_an_open_transaction_is_in_the_last_group_of_its_id_s_records(tmp_path: Path) -> None:
+    """Where the epoch stays the same, and the log has damage."""
+    logs = LogDirectory(tmp_path, compacted=False)
+    orders = logs.partition("orders")
+    for at in (NOON, NOON + 1000):
+        orders.data(5, 0, at=at)
+        logs.id("pay", "Ongoing", 5, 0, ("orders", 0), at=at)
+        if at == NOON:
+            orders.marker("COMMIT", 5, 0, at=at + 20)
+            for state in ("PrepareCommit", "CompleteCommit"):
+                logs.id("pay", state, 5, 0, ("orders", 0), at=at + 10)
+    logs.write()
+    (path,) = (tmp_path / "orders-0").glob("*.log")
+    with path.open("ab") as file:
+        file.write(b"\0" * 7)
+    found = story_of(tmp_path, 2)
+    assert [(one.state, one.offset) for one in of(found, rows.CoordinatorStep)] == [("Ongoing", 3)]
+    assert [one.first_offset for one in of(found, rows.TransactionStory)] == [2]

@@ -72,3 +72,10 @@ def test_as_many_as_fit_are_listed_and_all_are_counted(tmp_path: Path) -> None:
     rows_of = found(tmp_path, log, most=4)
     assert [type(row) for row in rows_of] == [rows.PartialTransaction] * 4 + [rows.PartialTransactionTotal]
     assert (rows_of[-1].transactions, rows_of[-1].left, rows_of[-1].removed) == (9, 9, 9)  # type: ignore[attr-defined]
+
+
+def test_a_part_without_its_marker_is_reported_at_the_end_of_the_log(tmp_path: Path) -> None:
+    (row, total) = found(tmp_path, data(0, 5, 0, left=2))
+    assert isinstance(row, rows.PartialTransaction)
+    assert (row.transaction, row.first_offset, row.left, row.removed) == ("open", 0, 2, 3)
+    assert isinstance(total, rows.PartialTransactionTotal)

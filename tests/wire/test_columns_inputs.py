@@ -163,6 +163,21 @@ def test_more_uuids_as_text_than_one_column_can_hold(monkeypatch: pytest.MonkeyP
         decode_structs(MetadataResponse, topics, 12, style=SPARK)
 
 
+@pytest.mark.skipif(ENGINE is None, reason="the native engine is not installed")
+def test_engine_refuses_2_gib_of_values_that_are_there() -> None:
+    plans: list[Any] = []
+
+    def engine(plan: Any, values: inputs.ValueBytes) -> Any:
+        plans.append(plan)
+        return ENGINE(plan, values)  # type: ignore[misc]
+
+    decode_structs(TransactionLogValue, DATA, 1, engine=engine)
+    data, starts, ends = np.zeros(1, np.uint8), np.array([inputs.MISSING]), np.array([2**31])
+    assert engine(plans[0], inputs.ValueBytes(data, starts, ends)).refused.tolist() == [0]
+    with pytest.raises(ValueError, match="less than 2 GiB"):
+        engine(plans[0], inputs.ValueBytes(data, starts + 1, ends))
+
+
 @pytest.mark.parametrize("buffer", [JOINED, bytearray(JOINED), memoryview(JOINED), np.frombuffer(JOINED, np.uint8)])
 @pytest.mark.parametrize("kind", [list, np.int32, np.int64, np.uint64, pa.array])
 def test_one_buffer_with_offsets(buffer: Any, kind: Any) -> None:

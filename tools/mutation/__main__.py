@@ -4,10 +4,10 @@
     --sample 20             mutants a file, drawn from different lines first; 0 for all there are
     --seed 1                the same seed and sources give the same mutants
 
-Mutants are made by cosmic-ray, in a copy of the checkout. Each room has a file of its own here, `<room>.toml`: its
-sources, each with the tests that are to notice, the quickest first; and survivors that are equivalent, with the reason.
-Tests run in pure Python, since the native engine would hide what is changed. Prints every other survivor as a diff;
-exit code 1 where there is one.
+Mutants are made by cosmic-ray, those of Rust by cargo-mutants (`cargo install cargo-mutants`), in a copy of the
+checkout. Each room has a file of its own here, `<room>.toml`: its sources, each with the tests that are to notice, the
+quickest first; and survivors that are equivalent, with the reason. Tests of Python sources run in pure Python: the
+native engine would hide what is changed. Prints every other survivor as a diff; exit code 1 where there is one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from __future__ import annotations
 import argparse
 import ast
 import os
-import random
 import shlex
 import shutil
 import subprocess
 import sys
 import time
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+from tools.mutation import rust
+from tools.mutation.sample import Tried, draw
 
 if TYPE_CHECKING:
     from cosmic_ray.work_item import WorkItem
@@ -39,7 +41,6 @@ ROOT = HERE.parents[1]
 COPIED = (
     "kafkawire", "codegen", "schemas", "native", "tests", "tools", "examples", "docs", "pyproject.toml", "README.md",
 )  # fmt: skip
-ENVIRONMENT = {"KAFKAWIRE_BACKEND": "python", "HYPOTHESIS_PROFILE": "mutants"}
 #: A mutant that loops for ever is detected after this multiple of the tests' time, and some seconds.
 PATIENCE, GRACE = 4, 20
 #: Arguments of classes that only memory and the garbage collector show.
@@ -63,12 +64,15 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    if find_spec("cosmic_ray") is None:
-        sys.exit("tools.mutation: cosmic-ray is not installed (pip install --group mutation)")
     targets = [target for room in sorted(HERE.glob("*.toml")) for target in read(room, arguments.files)]
     if not targets:
         sys.exit(f"tools.mutation: no room or source is named {' or '.join(arguments.files)}")
-    os.environ.update(ENVIRONMENT)
+    compiled = {target.source.endswith(".rs") for target in targets}
+    if False in compiled and find_spec("cosmic_ray") is None:
+        sys.exit("tools.mutation: cosmic-ray is not installed (pip install --group mutation)")
+    if True in compiled and shutil.which("cargo-mutants") is None:
+        sys.exit("tools.mutation: cargo-mutants is not installed (cargo install cargo-mutants)")
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
     survivors = 0
     with TemporaryDirectory(prefix="mutation-") as folder:
         copy(Path(folder))
@@ -79,12 +83,14 @@ def main() -> int:
 
 
 def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
-    """The selected targets of a room."""
+    """The selected targets of a room, which names a source or a folder of sources in Rust."""
     settings: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
-    for source, tests in settings["tests"].items():
-        if not wanted or source in wanted or room.stem in wanted:
-            same = {(each["old"], each["new"]) for each in settings.get("equivalent", ()) if each["file"] == source}
-            yield MutationTarget(source, tests, same)
+    for place, tests in settings["tests"].items():
+        files = sorted((ROOT / place).rglob("*.rs")) or [ROOT / place]
+        for source in (file.relative_to(ROOT).as_posix() for file in files):
+            if not wanted or not {source, place, room.stem}.isdisjoint(wanted):
+                same = {(each["old"], each["new"]) for each in settings.get("equivalent", ()) if each["file"] == source}
+                yield MutationTarget(source, tests, same)
 
 
 def copy(folder: Path) -> None:
@@ -104,48 +110,68 @@ def run(target: MutationTarget, sample: int, seed: int) -> int:
     Args:
         sample: number of mutants; 0 for all. `seed`: of the sample.
     """
-    from cosmic_ray.commands import execute, init
-    from cosmic_ray.config import ConfigDict
-    from cosmic_ray.work_db import use_db
-    from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkResult
-
+    compiled = target.source.endswith(".rs")
+    os.environ.update(rust.ENVIRONMENT if compiled else {"KAFKAWIRE_BACKEND": "python"})
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *target.tests]
+    took = unmutated(tuple(command), compiled)
+    run_mutants = rust.run if compiled else run_python
+    tried, total = run_mutants(target.source, command, sample, seed, PATIENCE * took + GRACE)
+    alive = [each for each in tried if each.outcome != "killed"]
+    survivors = [each for each in alive if changed(each.diff) not in target.equivalent]
+    print(
+        f"{target.source}: {len(tried)} of {total} mutants, {len(tried) - len(alive)} noticed, "
+        f"{len(alive) - len(survivors)} equivalent, {len(survivors)} survived (tests take {took:.1f} s)",
+        flush=True,
+    )
+    for each in sorted(survivors, key=lambda each: each.line):
+        old, new = changed(each.diff)
+        print(f"  line {each.line}, {each.outcome}\n    - {old}\n    + {new}", flush=True)
+    return len(survivors)
+
+
+@cache
+def unmutated(command: tuple[str, ...], compiled: bool) -> float:
+    """The seconds that tests take without a mutation. Ends the program where they fail.
+
+    Args:
+        compiled: whether they need the native engine.
+    """
+    if compiled and not rust.build(["build"]):
+        sys.exit("tools.mutation: the native engine cannot be compiled")
     begin = time.monotonic()
     # This run leaves compiled modules behind, which those with mutants only read: a changed source is always newer.
     cached = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(command, capture_output=True, text=True, env=cached)
     if done.returncode:
-        sys.exit(f"tools.mutation: the tests of {target.source} fail without a mutation\n{done.stdout[-3000:]}")
-    took = time.monotonic() - begin
-    config = ConfigDict(
-        {
-            "test-command": shlex.join(command),
-            "timeout": PATIENCE * took + GRACE,
-            "distributor": ConfigDict({"name": "local"}),
-        }
-    )
+        sys.exit(f"tools.mutation: tests fail without a mutation\n{done.stdout[-3000:]}")
+    return time.monotonic() - begin
+
+
+def run_python(source: str, tests: list[str], sample: int, seed: int, patience: float) -> tuple[list[Tried], int]:
+    """Tries mutants of a file; these, and the number of all.
+
+    Args:
+        tests: the command. patience: seconds until a run of it counts as endless.
+    """
+    from cosmic_ray.commands import execute, init
+    from cosmic_ray.config import ConfigDict
+    from cosmic_ray.work_db import use_db
+    from cosmic_ray.work_item import WorkerOutcome, WorkResult
+
+    local = ConfigDict({"name": "local"})
+    config = ConfigDict({"test-command": shlex.join(tests), "timeout": patience, "distributor": local})
     with use_db("mutants.sqlite") as database:
-        init([Path(target.source)], database, {})
-        mutants = real(target.source, database.work_items)
-        drawn = draw(mutants, sample, seed)
-        kept = {item.job_id for item in drawn}
+        init([Path(source)], database, {})
+        mutants = real(source, database.work_items)
+        kept = {item.job_id for item in draw(mutants, sample, seed, lambda item: item.mutations[0].start_pos[0])}
         others = [item.job_id for item in database.work_items if item.job_id not in kept]
         database.set_multiple_results(others, WorkResult(WorkerOutcome.SKIPPED))
         execute(database, config)
         found = [(item, result) for item, result in database.completed_work_items if item.job_id in kept]
-    alive = [(item, result) for item, result in found if result.test_outcome != TestOutcome.KILLED]
-    equivalent = [pair for pair in alive if changed(pair[1].diff or "") in target.equivalent]
-    survivors = [pair for pair in alive if pair not in equivalent]
-    print(
-        f"{target.source}: {len(drawn)} of {len(mutants)} mutants, {len(found) - len(alive)} noticed, "
-        f"{len(equivalent)} equivalent, {len(survivors)} survived (tests take {took:.1f} s)",
-        flush=True,
-    )
-    for item, result in sorted(survivors, key=lambda pair: pair[0].mutations[0].start_pos):
-        old, new = changed(result.diff or "")
-        print(f"  line {item.mutations[0].start_pos[0]}, {(result.test_outcome or result.worker_outcome).value}")
-        print(f"    - {old}\n    + {new}", flush=True)
-    return len(survivors)
+    return [
+        Tried(item.mutations[0].start_pos[0], (result.test_outcome or result.worker_outcome).value, result.diff or "")
+        for item, result in found
+    ], len(mutants)
 
 
 def real(source: str, items: Any) -> list[WorkItem]:
@@ -171,22 +197,6 @@ def unexecuted(tree: ast.Module) -> Iterator[ast.expr | ast.stmt | ast.keyword]:
             annotation = getattr(node, name, None)
             if isinstance(annotation, ast.expr):
                 yield annotation
-
-
-def draw(mutants: list[WorkItem], sample: int, seed: int) -> list[WorkItem]:
-    """A sample: one mutant of every line before a second one of any.
-
-    Args:
-        mutants: all of a file. `sample`: number of mutants; 0 for all. `seed`: equal seeds give equal samples.
-    """
-    shuffled = random.Random(seed).sample(mutants, len(mutants))
-    taken: Counter[int] = Counter()
-    rank = {}
-    for item in shuffled:
-        line = item.mutations[0].start_pos[0]
-        rank[item.job_id] = taken[line]
-        taken[line] += 1
-    return sorted(shuffled, key=lambda item: rank[item.job_id])[: sample or None]
 
 
 def changed(diff: str) -> tuple[str, str]:
