@@ -9,7 +9,10 @@ Tests that run over every message take a share of the profile's `max_examples` f
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 os.environ.pop("COLUMNS", None)  # how wide tables are is up to each test
@@ -34,3 +37,14 @@ settings.register_profile(
 settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture
+def terminal_signals() -> Iterator[None]:
+    """SIGINT and SIGHUP as in a terminal: children that ignore them (background jobs, nohup) are not interrupted."""
+    handlers = {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}
+    present = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
+    before = {number: signal.signal(number, handler) for number, handler in present.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

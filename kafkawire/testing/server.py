@@ -63,7 +63,7 @@ class Server:
 
     async def start(self, host: str, port: int) -> Address:
         """Listens; port 0 takes a free one. Raises OSError where the address cannot be used."""
-        self._server = await asyncio.start_server(self._serve, host, port)
+        self._server = await asyncio.start_server(self.serve, host, port)
         return _address(self._server.sockets[0].getsockname())
 
     async def stop(self) -> None:
@@ -80,7 +80,8 @@ class Server:
         for writer in self._connections.values():
             writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answers the requests of one connection until it ends."""
         task = asyncio.current_task()
         assert task is not None
         if len(self._connections) >= self._max_connections:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
-import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -25,6 +23,7 @@ from kafkawire.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kafkawire.testing.server import Address, Reply, Server
 from kafkawire.wire.message import Message
 
 #: What 4.4.0 offers of the requests that tests use.
@@ -61,7 +60,7 @@ class ScriptedBroker:
         self.requests: list[Message] = []
         self.connections = 0
         self.port = 0
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._server = Server(self._respond, _refused, max_request_bytes=1 << 20, max_connections=1000)
 
     @property
     def address(self) -> str:
@@ -108,33 +107,26 @@ class ScriptedBroker:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        self._writers.add(writer)
-        cutter = frames.FrameReader()
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(1 << 16):
-                for frame in cutter.feed(data):
-                    request = frames.decode_request(frame)
-                    assert isinstance(request, frames.Request), request
-                    self.requests.append(request.body)
-                    response = self.on[type(request.body)](request.body)
-                    if isinstance(response, Awaitable):
-                        response = await response
-                    if response is None:
-                        writer.close()
-                        return
-                    if response is RESET:
-                        reset(writer)
-                        return
-                    if response is ...:
-                        continue
-                    if isinstance(response, Message):
-                        response = frames.encode_response(
-                            response, version=request.version, correlation_id=request.header.correlation_id
-                        )
-                    assert isinstance(response, bytes)
-                    writer.write(response)
-                    await writer.drain()
-        writer.close()
+        await self._server.serve(reader, writer)
+
+    async def _respond(self, frame: bytes, _: Address) -> Reply:
+        request = frames.decode_request(frame)
+        assert isinstance(request, frames.Request), request
+        self.requests.append(request.body)
+        response = self.on[type(request.body)](request.body)
+        if isinstance(response, Awaitable):
+            response = await response
+        if response is None:
+            return Reply(end="close")
+        if response is RESET:
+            return Reply(end="reset")
+        if response is ...:
+            return Reply()
+        if isinstance(response, Message):
+            correlation_id = request.header.correlation_id
+            response = frames.encode_response(response, version=request.version, correlation_id=correlation_id)
+        assert isinstance(response, bytes)
+        return Reply(response)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[ScriptedBroker]:
@@ -149,9 +141,11 @@ class ScriptedBroker:
 
     def drop(self) -> None:
         """Cuts every connection."""
-        for writer in self._writers:
-            writer.close()
-        self._writers.clear()
+        self._server.drop_connections()
+
+
+def _refused(reason: str) -> None:
+    raise AssertionError(reason)
 
 
 @contextlib.asynccontextmanager
@@ -164,13 +158,6 @@ async def served(
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
-
-
-def reset(writer: asyncio.StreamWriter) -> None:
-    """Ends a connection as the system does for a process that was killed: RST, not FIN."""
-    sock = writer.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    writer.transport.abort()
 
 
 async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

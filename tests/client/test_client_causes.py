@@ -119,6 +119,7 @@ def create(bootstrap: str) -> None:
     asyncio.run(topics())
 
 
+@pytest.mark.broker
 @pytest.mark.parametrize("release", ["4.4", "3.9"])
 def test_a_delayed_batch_hangs_only_where_partitions_are_not_verified(
     request: pytest.FixtureRequest, release: str

@@ -49,10 +49,11 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.find_coordinator_response import Coordinator
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from kafkawire.records import Record, build
+from kafkawire.testing.server import reset
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.wire.message import Message
 from tests.client.answers import P, admin, describing, listing, marked, producers, scenario, script
-from tests.client.scripted import RESET, ScriptedBroker, reset, served
+from tests.client.scripted import RESET, ScriptedBroker, served
 
 pytestmark = pytest.mark.slow
 

@@ -250,6 +250,8 @@ def test_kept_folder_is_closed_cleanly(start_cluster: StartCluster, tmp_path: Pa
         log_dir = running.log_dirs[1]
     assert (log_dir / ".kafka_cleanshutdown").exists()
     assert {p.name for p in log_dir.iterdir()} >= {"meta.properties", "recovery-point-offset-checkpoint"}
+    folder = jars.broker_jars()
+    assert list(folder.parent.glob(f"{folder.name}-kafka.Kafka-*.jsa")), "classes for the next start"
 
 
 @pytest.mark.broker
@@ -281,6 +283,7 @@ def test_cluster_that_cannot_form_reports_node_and_time(start_cluster: StartClus
 
 
 @pytest.mark.broker
+@pytest.mark.usefixtures("terminal_signals")
 def test_command_prints_its_address_and_stops_on_ctrl_c(broker: RunningCluster, tmp_path: Path) -> None:
     del broker  # Kafka's jars are here, else this test is skipped
     folder = tmp_path / "cluster"

@@ -24,7 +24,7 @@ from .process import JavaProcess
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
-_FORMAT = "kafka.tools.StorageTool"
+_FORMAT, _BROKER = "kafka.tools.StorageTool", "kafka.Kafka"
 # Below the range from which systems take the ports of outgoing connections: a stopped node finds its port free again.
 _PORTS = range(12_000, 32_000)
 
@@ -57,8 +57,12 @@ class RunningCluster:
 
     @property
     def _archive(self) -> ClassArchive:
-        """Formatting loads most of the classes that a broker needs to start, and ends by itself."""
-        return ClassArchive(self._java, self._jars, _FORMAT)
+        """Of a broker's classes. Node 1 of the first cluster writes it when it ends."""
+        return ClassArchive(self._java, self._jars, _BROKER)
+
+    @property
+    def _new_archive(self) -> Path:
+        return self.nodes[0].folder / "classes.jsa"
 
     @property
     def bootstrap(self) -> str:
@@ -145,27 +149,23 @@ class RunningCluster:
     def _launch(self, node: BrokerNode) -> None:
         if node.running:
             raise BrokerStartError(f"node {node.node_id} is running already")
-        java, *arguments = node.java_command(
-            self._java, self._jars, self._heap, "kafka.Kafka", str(node.properties_file)
-        )
+        java, *arguments = node.java_command(self._java, self._jars, self._heap, _BROKER, str(node.properties_file))
         # An agent changes classes as they are loaded.
-        shared = [] if self._java_options else self._archive.options()
+        part = self._new_archive if node is self.nodes[0] else None
+        shared = [] if self._java_options else self._archive.options(part)
         node.process = node.spawn([java, *self._java_options, *shared, *arguments])
 
     def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
         running: list[tuple[BrokerNode, subprocess.Popen[bytes]]] = []
-        part = self.nodes[0].folder / "classes.jsa"
         try:
             for node in self.nodes:
                 arguments = ["format", "-t", cluster_id, "-c", str(node.properties_file), *features]
                 java, *rest = node.java_command(self._java, self._jars, "128m", _FORMAT, *arguments)
-                shared = self._archive.options(part if node is self.nodes[0] else None)
-                running.append((node, node.spawn([java, *shared, *rest])))
+                running.append((node, node.spawn([java, *self._archive.options(), *rest])))
             for node, process in running:
                 if process.wait(self._ready_timeout) != 0:
                     self._fail(f"node {node.node_id}'s folder could not be formatted")
-            self._archive.keep(part)
         except subprocess.TimeoutExpired:
             self._fail(f"formatting takes longer than {self._ready_timeout:g} s")
         finally:
@@ -250,6 +250,8 @@ def cluster(
             node.write_properties(properties, log_level=log_level, loggers=loggers)
         running._start(_cluster_id(), feature_levels or {})
         yield running
+        if not (java_options or running._archive.exists) and running.stop():
+            running._archive.keep(running._new_archive)
     except BrokerStartError:
         keep = True
         raise

@@ -5,16 +5,8 @@ Where two implementations of something exist, a check asks both, with the compar
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-_TESTS = Path(__file__).parents[3] / "tests"
-for _folder in (_TESTS, _TESTS / "wire", _TESTS / "records", _TESTS / "capture"):
-    if str(_folder) not in sys.path:
-        sys.path.append(str(_folder))
-
-from tools.fuzz.target import FuzzTarget  # noqa: E402 (the tests' helpers are imported by their bare names)
-from tools.fuzz.targets import (  # noqa: E402
+from tools.fuzz.target import FuzzTarget
+from tools.fuzz.targets import (
     brokers,
     captures,
     commands,

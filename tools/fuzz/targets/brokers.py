@@ -242,17 +242,26 @@ def _recorded() -> Iterator[bytes]:
         seeds = []
         async with MockBroker({"orders": 1, "__transaction_state": 1}) as broker:
             log = broker._log("orders", 0)
-            ids = {"producer_id": 3, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
-            data = records.build([records.Record(b"k", b"v", timestamp=1)], **ids)
+            data = records.build(
+                [records.Record(b"k", b"v", timestamp=1)],
+                producer_id=3,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=True,
+            )
             (batch,) = records.read(data)
+            assert isinstance(batch, records.Batch)
+            append = append_of(batch)
+            assert append is not None
             log.batches.append(Stored(0, 0, 1, data))
-            log.replay.add(append_of(batch))
+            log.replay.add(append)
             log.end = 1
             for number, call in enumerate(_CALLS):
-                async with Admin(_RecordingCluster(broker.address)) as admin:
+                cluster = _RecordingCluster(broker.address)
+                async with Admin(cluster) as admin:
                     with suppress(KafkaWireError):
                         await call(admin)
-                    seeds.append(inputs.joined([bytes([number]), *admin.cluster.answers]))
+                seeds.append(inputs.joined([bytes([number]), *cluster.answers]))
         return seeds
 
     yield from asyncio.run(run())

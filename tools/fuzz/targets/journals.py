@@ -85,7 +85,7 @@ def check_journal(data: bytes) -> None:
 
     async def run(journal: Journal) -> None:
         reader = _Reader(None, _READ_WITH, journal)  # type: ignore[arg-type]
-        found = await reader.read(log.stretch for log in _logs())
+        found = await reader.read([log.stretch for log in _logs()])
         assert len(found) == len(_logs())
 
     refused = None

@@ -27,7 +27,7 @@ _MOST_VALUES = 8
 
 
 def check_codec(data: bytes) -> None:
-    from engines import agree
+    from tests.engines import agree
 
     name, version, body = inputs.split(data)
     agree(inputs.message_of(name), version, body)
@@ -41,7 +41,7 @@ def _codecs() -> Iterator[bytes]:
 
 
 def check_columns(data: bytes) -> None:
-    from column_engines import check
+    from tests.wire.column_engines import check
 
     name, version, body = inputs.split(data)
     check(inputs.message_of(name), inputs.parts_of(body, _MOST_VALUES) or [b""], version)

@@ -24,7 +24,7 @@ _EVERY = 8
 
 def check_schema(data: bytes) -> None:
     """A schema's text, two zero bytes, and bytes for the codecs, which are read in some of its versions."""
-    from engines import agree, generated, native
+    from tests.engines import agree, generated, native
 
     text, _, body = data.partition(_BEHIND)
     try:

@@ -12,6 +12,7 @@ from shutil import copytree
 from kafkawire import logdir, offsets, transactions
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.logdir.file_names import TIERED
+from kafkawire.rows.segments import RecordRow
 from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget
 from tools.fuzz.targets.logs import sealed
@@ -100,7 +101,7 @@ def _check_consumers(partition: logdir.Partition) -> None:
     for view in (None, logdir.View(outcomes=outcomes, isolation_level="read_committed")):
         options = logdir.Options(deep=True, payloads=True, view=view)
         rows = (row for file in partition.segments for row in logdir.rows_of(file, options))
-        found.append([(row.file, row.position, row.offset) for row in rows if row.kind == "record"])
+        found.append([(row.file, row.position, row.offset) for row in rows if isinstance(row, RecordRow)])
     everything, committed = found
     assert set(committed) <= set(everything)
     assert all(offset < outcomes.last_stable_offset for _, _, offset in committed)
