@@ -54,6 +54,9 @@ _TIMES = frozenset(
     | {"LastTimestamp", "CurrentTransactionStartTimeMs"}
 )
 
+#: Fields that count names: `CONCURRENT_TRANSACTIONS: 3`.
+_COUNTS = frozenset({"errors", "codecs", "magics"})
+
 #: Width of a table that is not folded: of --wide, and of files and pipes where COLUMNS is not set.
 _UNLIMITED = sys.maxsize
 #: Characters of a value; every row of a table is as wide as the longest value.
@@ -179,6 +182,8 @@ def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bo
     from rich.cells import cell_len
 
     time = name in _TIMES
+    if name in _COUNTS:
+        values = [_counted(value) for value in values]
     cells = tuple(_cell(value, time=time, no_cut=no_cut) for value in values)
     natural = max(map(cell_len, cells))
     number = not time and all(isinstance(value, (int, float, type(None))) for value in values)
@@ -192,6 +197,10 @@ def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bo
         time=time,
         prose=prose,
     )
+
+
+def _counted(value: Any) -> Any:
+    return ", ".join(f"{name}: {count}" for name, count in value.items()) if isinstance(value, dict) else value
 
 
 def _cell(value: Any, *, time: bool, no_cut: bool) -> str:

@@ -27,7 +27,7 @@ if sys.platform == "win32":
 import fcntl
 import termios
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("terminal_signals")]
 
 WAIT_S = 60.0
 

@@ -363,6 +363,7 @@ def writing(folder: Path, output: str) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.slow
 @pytest.mark.parametrize("former", [None, FORMER], ids=["new", "replaced"])
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
@@ -422,6 +423,7 @@ def test_a_full_disk_leaves_the_former_file(inputs: Path, name: str) -> None:
     assert not list(inputs.glob(".*"))
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.slow
 def test_following_shows_rows_as_they_come(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
@@ -441,6 +443,7 @@ def test_following_shows_rows_as_they_come(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.slow
 def test_parquet_of_a_capture_that_is_followed_is_complete_when_following_ends(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")

@@ -20,7 +20,7 @@ import pytest
 from tests.cli.harmless import harmless
 from tests.cli.terminal import COMMAND, on_a_terminal
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("terminal_signals")]
 
 HOSTILE = {"transactionalIds": ["\x1b]0;owned\x07\x1b[2J", "\u202e", "é", "\udcff"]}
 CAPTURE = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"

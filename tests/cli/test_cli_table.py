@@ -171,6 +171,11 @@ def test_long_text_is_shortened_in_the_middle_as_far_as_there_is_room(monkeypatc
     assert 95 <= max(map(len, shown[2:5])) <= 100
 
 
+def test_counts_are_names_with_numbers() -> None:
+    text = printed([Thing(name="a", errors={"CONCURRENT_TRANSACTIONS": 3, "NOT_COORDINATOR": 1})], Format.table)
+    assert "CONCURRENT_TRANSACTIONS: 3, NOT_COORDINATOR: 1" in text
+
+
 def test_wide_characters_take_two_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     for width in range(8, 60):
         lines(monkeypatch, width, Line(topic="注文" * 30, transactional_id="大" * 9 + "x"))

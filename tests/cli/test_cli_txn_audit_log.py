@@ -23,7 +23,7 @@ from tests.cli.runner import Run
 from tests.cli.terminal import COMMAND
 from tests.client.partition_script import END, NAME, START, Coordinator, PartitionBroker
 
-pytestmark = pytest.mark.usefixtures("state_home")
+pytestmark = pytest.mark.usefixtures("state_home", "terminal_signals")
 
 
 def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker, state_home: Path) -> None:

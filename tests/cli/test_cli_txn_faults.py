@@ -22,10 +22,11 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from kafkawire.messages.find_coordinator_response import Coordinator
+from kafkawire.testing.server import reset
 from tests.cli.runner import Run
 from tests.client.answers import describing, listing, producers
 from tests.client.partition_script import in_thread
-from tests.client.scripted import RESET, ScriptedBroker, reset
+from tests.client.scripted import RESET, ScriptedBroker
 
 pytestmark = pytest.mark.slow
 

@@ -90,6 +90,7 @@ def test_once_exit_codes_for_unread_data(run: Run, watched: str) -> None:
     assert (lost["change"], lost["subject"], poll["outcome"]) == ("lost", "topic nowhere", "incomplete")
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.parametrize(("signal_", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_process_serves_metrics_until_a_signal(watched: str, signal_: signal.Signals, code: int) -> None:
     """It serves, prints, and ends at a signal without further output."""

@@ -25,10 +25,7 @@ from kafkawire.testing import MockBroker
 pytest.importorskip("prometheus_client")
 bcrypt = pytest.importorskip("bcrypt")
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored here (nohup)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("terminal_signals")]
 #: After which nothing more is expected of the process.
 _LIMIT_S = 90
 

@@ -1,4 +1,4 @@
-"""docs/DESIGN.md has a line for each dependency of pyproject.toml and for nothing else."""
+"""docs/DESIGN.md has a line for each dependency of pyproject.toml and no other, docs/install.md for each extra."""
 
 from __future__ import annotations
 
@@ -37,3 +37,10 @@ def documented() -> dict[tuple[str, str], str]:
 def test_every_dependency_is_documented_with_a_reason() -> None:
     assert set(documented()) == declared()
     assert all(len(why) > 10 for why in documented().values())
+
+
+def test_every_extra_has_its_line_on_the_install_page() -> None:
+    table = (ROOT / "docs" / "install.md").read_text("utf-8").partition("| extra | for |")[2].partition("\n\n")[0]
+    listed = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert sorted(listed) == sorted(project["optional-dependencies"])

@@ -66,3 +66,8 @@ def test_install_page_states_the_cost_of_pure_python(line: str, measured: list[f
     assert all(figure / 1.3 <= number <= figure * 1.3 for number, figure in zip(stated, measured, strict=True)), (
         measured
     )
+
+
+def test_each_goal_that_is_not_met_has_its_reason() -> None:
+    missed = re.findall(r"^\| (.+?) \| [^|]+ \| \*\*not met\*\* \|$", MEASURED, re.MULTILINE)
+    assert missed == re.findall(r"^- \*(.+?)\*: .+", MEASURED, re.MULTILINE)

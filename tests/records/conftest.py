@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from record_engines import ENGINES
 
 from kafkawire.records import columns
+from tests.records.record_engines import ENGINES
 from tools.oracle import Oracle, OracleUnavailableError
 
 RELEASE = "4.4.0"

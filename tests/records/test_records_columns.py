@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import FIRST, SECOND, THIRD, fixed, message
-from record_engines import ENGINES
 
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, build_marker, columns, read, record
 from kafkawire.testing.strategies import batches
 from kafkawire.wire.backend import native
+from tests.records.record_bytes import FIRST, SECOND, THIRD, fixed, message
+from tests.records.record_engines import ENGINES
 
 pytestmark = pytest.mark.slow
 

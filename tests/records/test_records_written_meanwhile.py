@@ -10,12 +10,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from record_bytes import message
-from record_engines import ENGINES
 
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, columns, find_batch, read
 from kafkawire.records.columns import Batches, Records
+from tests.records.record_bytes import message
+from tests.records.record_engines import ENGINES
 
 #: As many times each reader reads.
 _READS = 40
