@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from kafkawire import backend
 from tools.conformance.report import page, table
 from tools.conformance.run import Amounts, ReleaseOutcome
 
@@ -56,3 +57,14 @@ def test_the_page_without_differences_says_so() -> None:
     text = page([GOOD], Amounts(objects=3))
     assert "**0 differences** that are not meant." in text
     assert "the default object and 3 random ones" in text
+
+
+def test_the_page_keeps_the_outcome_of_the_other_engine() -> None:
+    other = "<!-- engine-other -->\n- With the other engine\n<!-- /engine-other -->"
+    text = page(
+        [GOOD], Amounts(), f"# Before\n\n<!-- engine-{backend} -->\n- stale\n<!-- /engine-{backend} -->\n{other}\n"
+    )
+    assert other in text
+    assert "stale" not in text
+    assert f"- With the {backend} engine, at " in text
+    assert ": 221,712 comparisons, 0 differences that are not meant." in text

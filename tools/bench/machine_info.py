@@ -47,8 +47,12 @@ def _processor() -> str:
 
 
 def commit() -> str:
-    """The commit of this checkout, with `-dirty` where files are changed."""
-    return _first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"])
+    """The commit of this checkout, with `-dirty` where files are changed, apart from pages: runs write these."""
+    git = ["git", "-C", str(ROOT)]
+    changed = [*git, "status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*.md"]
+    found, edited = _first_line([*git, "describe", "--always", "--exclude=*"]), _first_line(changed)
+    clean = edited in ("unknown", found)  # no output; or both failed alike, as there is no git or no checkout
+    return found if clean else f"{found}-dirty"
 
 
 def _versions() -> dict[str, str]:

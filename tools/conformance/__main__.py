@@ -54,7 +54,8 @@ def main(
             print(f"  and {wrong - _SHOWN} more", file=sys.stderr)
     print(table(outcomes))
     if output or releases == list(RELEASES):
-        (output or PAGE).write_text(page(outcomes, amounts), encoding="utf-8", newline="\n")
+        before = PAGE.read_text("utf-8")
+        (output or PAGE).write_text(page(outcomes, amounts, before), encoding="utf-8", newline="\n")
     raise typer.Exit(any(outcome.failures for outcome in outcomes))
 
 

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from kafkawire import backend
+from tools.bench.machine_info import commit
 from tools.conformance.run import BEFORE_4, NEWEST, Amounts, ReleaseOutcome
 from tools.oracle.build import artifacts
-from tools.pages import templates
+from tools.pages import sections, templates
 
 _COMPARISONS = (
     "Java to ours",
@@ -60,8 +62,12 @@ def _aligned(rows: list[tuple[str, ...]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def page(outcomes: list[ReleaseOutcome], amounts: Amounts) -> str:
-    """docs/conformance.md."""
+def page(outcomes: list[ReleaseOutcome], amounts: Amounts, before: str = "") -> str:
+    """docs/conformance.md.
+
+    Args:
+        before: the page as it is. What it has of runs with the other engine stays.
+    """
     classes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
         classes += outcome.classes
@@ -70,6 +76,7 @@ def page(outcomes: list[ReleaseOutcome], amounts: Amounts) -> str:
         .get_template(_TEMPLATE)
         .render(
             table=table(outcomes),
+            engines=_engines(outcomes, before),
             outcomes=outcomes,
             amounts=amounts,
             classes=classes,
@@ -79,3 +86,14 @@ def page(outcomes: list[ReleaseOutcome], amounts: Amounts) -> str:
             failures=[(outcome.release, failure) for outcome in outcomes for failure in outcome.failures],
         )
     )
+
+
+def _engines(outcomes: list[ReleaseOutcome], before: str) -> list[str]:
+    """A section for each engine: the commit, and the sums of its last run."""
+    name, compared = f"engine-{backend}", sum(sum(outcome.compared.values()) for outcome in outcomes)
+    wrong = sum(len(outcome.failures) for outcome in outcomes)
+    line = (
+        f"- With the {backend} engine, at {commit()}: {compared:,} comparisons, {wrong} differences that are not meant."
+    )
+    kept = {each: text for each, text in sections(before).items() if each.startswith("engine-")}
+    return [text for _, text in sorted((kept | {name: f"<!-- {name} -->\n{line}\n<!-- /{name} -->"}).items())]
