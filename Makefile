@@ -122,15 +122,12 @@ fuzz: $(VENV)/.dev
 # ROOMS (or of single files; all by default).
 mutation: $(VENV)/.dev
 	$(PIP_INSTALL) --group mutation
-	$(BIN)/python -m tools.mutation --sample $(SAMPLE) $(ROOMS)
+	$(BIN)/python -m tools.mutation --sample $(SAMPLE) --write $(ROOMS)
 
-# Lines and branches of each room (of ROOMS, or of those that need no other program) that its own quick tests do not reach.
+# Lines and branches of each room (of ROOMS, or of those that need no other program) that its own quick tests do not reach;
+# writes a table in CONTRIBUTING.md.
 coverage: $(VENV)/.dev
-	$(PIP_INSTALL) --group coverage
-	@for room in $(or $(ROOMS),wire frames records rows logdir transactions offsets capture client report testing); do \
-		test -d kafkawire/$$room -a -d tests/$$room || { echo "$$room is no room with tests of its own" >&2; exit 1; }; \
-		HYPOTHESIS_PROFILE=quick $(BIN)/coverage run --branch --source kafkawire/$$room -m pytest -q -m "not slow" tests/$$room \
-			&& $(BIN)/coverage report -m --skip-covered || exit 1; done
+	$(BIN)/python -m tools.room_coverage $(ROOMS)
 
 # An sdist, a pure Python wheel, and a manylinux wheel for every CPython found, each tested in a clean environment
 # (tools/wheels). With PLATFORMS=musllinux_1_2_x86_64 and the like, wheels for other machines, linked by zig.
@@ -150,7 +147,7 @@ native/Cargo.lock: native/crates.lock native/Cargo.toml
 constraints: $(VENV)/bin/python
 	$(BIN)/pip install -q --upgrade uv
 	printf 'pip\nsetuptools>=77\nsetuptools-rust>=1.10\n' | $(BIN)/uv pip compile -q --universal --upgrade --no-annotate \
-		--python-version 3.11 --all-extras $(addprefix --group ,docs dev cross fuzz mutation coverage) \
+		--python-version 3.11 --all-extras $(addprefix --group ,docs dev cross fuzz mutation) \
 		--custom-compile-command 'make constraints' -o constraints.txt pyproject.toml -
 
 $(VENV)/bin/python:

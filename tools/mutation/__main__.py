@@ -3,6 +3,7 @@
     FILE                    sources (kafkawire/wire/write.py) or rooms (wire); all by default
     --sample 20             mutants a file, drawn from different lines first; 0 for all there are
     --seed 1                the same seed and sources give the same mutants
+    --write                 a row for each room in CONTRIBUTING.md; rows of other files stay
 
 Mutants are made by cosmic-ray, those of Rust by cargo-mutants (`cargo install cargo-mutants`), in a copy of the
 checkout. Each room has a file of its own here, `<room>.toml`: its sources, each with the tests that are to notice, the
@@ -29,7 +30,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tools.mutation import rust
+from tools.mutation import outcome_table, rust
+from tools.mutation.outcome_table import MutationOutcome
 from tools.mutation.sample import Tried, draw
 
 if TYPE_CHECKING:
@@ -63,8 +65,10 @@ def main() -> int:
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--sample", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    targets = [target for room in sorted(HERE.glob("*.toml")) for target in read(room, arguments.files)]
+    rooms = {room.stem: list(read(room, arguments.files)) for room in sorted(HERE.glob("*.toml"))}
+    targets = [target for found in rooms.values() for target in found]
     if not targets:
         sys.exit(f"tools.mutation: no room or source is named {' or '.join(arguments.files)}")
     compiled = {target.source.endswith(".rs") for target in targets}
@@ -73,13 +77,16 @@ def main() -> int:
     if True in compiled and shutil.which("cargo-mutants") is None:
         sys.exit("tools.mutation: cargo-mutants is not installed (cargo install cargo-mutants)")
     os.environ["HYPOTHESIS_PROFILE"] = "mutants"
-    survivors = 0
+    outcomes: dict[str, list[MutationOutcome]] = {}
     with TemporaryDirectory(prefix="mutation-") as folder:
         copy(Path(folder))
         os.chdir(folder)
-        for target in targets:
-            survivors += run(target, arguments.sample, arguments.seed)
-    return int(survivors > 0)
+        for room, found in rooms.items():
+            outcomes[room] = [run(target, arguments.sample, arguments.seed) for target in found]
+    if arguments.write:
+        whole = {name for name, found in rooms.items() if len(found) == len(list(read(HERE / f"{name}.toml", [])))}
+        outcome_table.write(outcomes, whole, arguments.sample, arguments.seed)
+    return int(any(outcome.survived for found in outcomes.values() for outcome in found))
 
 
 def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
@@ -104,8 +111,8 @@ def copy(folder: Path) -> None:
             shutil.copy(ROOT / name, folder)
 
 
-def run(target: MutationTarget, sample: int, seed: int) -> int:
-    """Runs the mutants of one file, prints those that survive, and gives their number.
+def run(target: MutationTarget, sample: int, seed: int) -> MutationOutcome:
+    """Runs the mutants of one file, and prints those that survive.
 
     Args:
         sample: number of mutants; 0 for all. `seed`: of the sample.
@@ -126,7 +133,7 @@ def run(target: MutationTarget, sample: int, seed: int) -> int:
     for each in sorted(survivors, key=lambda each: each.line):
         old, new = changed(each.diff)
         print(f"  line {each.line}, {each.outcome}\n    - {old}\n    + {new}", flush=True)
-    return len(survivors)
+    return MutationOutcome(target.source, len(tried), len(alive) - len(survivors), len(survivors))
 
 
 @cache

@@ -1,0 +1,76 @@
+"""`python -m tools.room_coverage [ROOM...]`: lines and branches of each room that its own quick tests reach.
+
+Prints each file that is not reached whole, and writes the table in CONTRIBUTING.md: rows of rooms that were not run
+stay. Without names: the rooms whose tests need no other program. Tests of rooms that the native engine serves run with
+it and without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from kafkawire import backend
+from tools.bench.machine_info import commit
+from tools.pages import sections, write_section
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "CONTRIBUTING.md"
+ROOMS = (
+    "wire", "frames", "records", "rows", "capture", "logdir", "transactions", "offsets", "client", "report", "testing",
+)  # fmt: skip
+SERVED = ("wire", "records", "capture")
+HEAD = ("| room | files | lines | branches | reached | at |", "|---|---:|---:|---:|---:|---|")
+
+
+def main(rooms: list[str]) -> int:
+    for room in rooms:
+        if not all((ROOT / folder / room).is_dir() for folder in ("kafkawire", "tests")):
+            sys.exit(f"tools.room_coverage: {room} is no room with tests of its own")
+    failed = False
+    for room in rooms or ROOMS:
+        totals, files, passed = measured(room)
+        failed = failed or not passed
+        before = sections(PAGE.read_text("utf-8")).get("coverage", "").splitlines()
+        write_section(PAGE, "coverage", "\n".join([*HEAD, *rows(before, row(room, totals, files))]))
+    return int(failed)
+
+
+def measured(room: str) -> tuple[dict[str, Any], int, bool]:
+    """The totals of coverage's report, the number of files, and whether the tests passed."""
+    with tempfile.TemporaryDirectory(prefix="coverage-") as folder:
+        data, report = Path(folder, "data"), Path(folder, "report.json")
+        coverage = [sys.executable, "-m", "coverage"]
+        tests = ["-m", "pytest", "-q", "-m", "not slow", f"tests/{room}"]
+        environment = os.environ | {"COVERAGE_FILE": str(data), "HYPOTHESIS_PROFILE": "quick"}
+        run = [*coverage, "run", "--branch", "--append", "--source", f"kafkawire/{room}", *tests]
+        engines = {backend, "python"} if room in SERVED else {backend}
+        ended = [
+            subprocess.run(run, cwd=ROOT, env=environment | {"KAFKAWIRE_BACKEND": engine}).returncode
+            for engine in sorted(engines)
+        ]
+        subprocess.run([*coverage, "report", "-m", "--skip-covered"], cwd=ROOT, env=environment, check=True)
+        subprocess.run([*coverage, "json", "-q", "-o", report], cwd=ROOT, env=environment, check=True)
+        found = json.loads(report.read_bytes())
+    return found["totals"], len(found["files"]), not any(ended)
+
+
+def row(room: str, totals: dict[str, Any], files: int) -> str:
+    """A line of the table."""
+    reached = f"{totals['percent_covered']:.1f} %"
+    return f"| {room} | {files} | {totals['num_statements']:,} | {totals['num_branches']:,} | {reached} | {commit()} |"
+
+
+def rows(before: list[str], new: str) -> list[str]:
+    """The rows of the table with a new one, which replaces the one of its room."""
+    kept = {line.split("|")[1]: line for line in (*before, new) if line.startswith("|") and line not in HEAD}
+    return [kept[name] for name in sorted(kept)]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
