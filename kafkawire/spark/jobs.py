@@ -26,6 +26,8 @@ _GROUP = "kafkawire"
 _BATCH_BYTES, _UNLIMITED = "spark.sql.execution.arrow.maxBytesPerBatch", str((1 << 31) - 1)
 
 _DRIVER_LOST = "Spark's driver ended, and it may have run out of memory: raise spark.driver.memory (1g by default)"
+#: All that py4j's error states where the connection broke in the midst of a call. An exception in Java would follow.
+_BROKEN_CALL = re.compile(r"An error occurred while calling \S+")
 #: What Spark reports -> what to change. The first that is found counts.
 _CAUSES = [
     (re.compile(pattern), advice)
@@ -124,6 +126,8 @@ def cause(error: BaseException) -> str:
     try:
         text = str(error)
     except (Py4JError, OSError):  # Java has the text of its exceptions
+        return _DRIVER_LOST
+    if isinstance(error, Py4JError) and _BROKEN_CALL.fullmatch(text):
         return _DRIVER_LOST
     for pattern, advice in _CAUSES:
         found = pattern.search(text)

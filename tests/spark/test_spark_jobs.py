@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +18,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from py4j.protocol import Py4JNetworkError
+from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+from py4j.java_gateway import GatewayParameters, JavaGateway, JavaMember
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.jobs import cause, job, narrow_rows
@@ -84,6 +89,48 @@ def test_a_failure_says_what_to_change(reported: str, advice: str) -> None:
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111)])
 def test_a_driver_that_ended_says_what_to_raise(error: Exception) -> None:
     assert "raise spark.driver.memory" in cause(error)
+
+
+def _answers_once(server: socket.socket, answer: bytes | None) -> None:
+    connection, _ = server.accept()
+    with connection:
+        connection.recv(1 << 16)
+        if answer is None:  # a reset, which the other side gets while it waits
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            connection.sendall(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (None, "raise spark.driver.memory"),
+        (
+            b"!xsjava.lang.IllegalStateException: stopped\\n\\tat a.B\n",
+            "An error occurred while calling o203.getResult. T",
+        ),
+    ],
+)
+@pytest.mark.parametrize("pinned", [True, False])  # PYSPARK_PIN_THREAD
+def test_a_connection_that_breaks_within_a_call_is_a_driver_that_ended(
+    answer: bytes | None, expected: str, pinned: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(PATIENCE_S)
+        thread = threading.Thread(target=_answers_once, args=(server, answer), daemon=True)
+        thread.start()
+        port = server.getsockname()[1]
+        gateway = (
+            ClientServer(JavaParameters(port=port), PythonParameters(eager_load=False))
+            if pinned
+            else JavaGateway(gateway_parameters=GatewayParameters(port=port))
+        )
+        with pytest.raises(Py4JError) as caught:
+            JavaMember("getResult", None, "o203", gateway._gateway_client)()
+        thread.join()
+        gateway.close()
+    assert type(caught.value) is Py4JError
+    assert expected in cause(caught.value)
 
 
 @pytest.mark.spark
