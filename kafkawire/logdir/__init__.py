@@ -14,10 +14,9 @@ for file in directory.files:
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kafkawire.errors import MissingExtraError
+from kafkawire._first_use import on_first_use
 from kafkawire.logdir.directory import BrokerDirectory, LogDirectory, Partition, Unreadable, open
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.file_source import FileSource
@@ -58,14 +57,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kafkawire.logdir' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"kafkawire.logdir.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise MissingExtraError(f"kafkawire.logdir.{name}", "arrow") from None
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _HOMES)

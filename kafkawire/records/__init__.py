@@ -12,8 +12,9 @@ Each name is imported on first use: what reads no batches does not load their co
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from kafkawire._first_use import on_first_use
 
 if TYPE_CHECKING:
     from kafkawire.records.batch import Batch
@@ -79,12 +80,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kafkawire.records' has no attribute {name!r}")
-    value = getattr(import_module(f"kafkawire.records.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

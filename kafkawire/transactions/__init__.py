@@ -20,10 +20,9 @@ Each name is imported on first use: verdicts on a live cluster do not import `lo
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kafkawire.errors import MissingExtraError
+from kafkawire._first_use import on_first_use
 
 if TYPE_CHECKING:
     from kafkawire.transactions.answers import Answer, Breach, Placed
@@ -116,17 +115,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'kafkawire.transactions' has no attribute {name!r}")
-    try:
-        value = getattr(import_module(f"kafkawire.transactions.{_HOMES[name]}"), name)
-    except ModuleNotFoundError as error:
-        if error.name != "numpy":
-            raise
-        raise MissingExtraError(f"kafkawire.transactions.{name}", "arrow") from None
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:
