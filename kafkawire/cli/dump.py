@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options, OutcomesByFile
     from kafkawire.logdir.located_file import LocatedFile
     from kafkawire.logdir.view import IsolationLevel
+    from kafkawire.records import Damage
     from kafkawire.rows import Row
 
     #: A row, or many of them.
@@ -245,15 +246,22 @@ def _consumed(outcomes: OutcomesByFile, directory: LogDirectory) -> list[LogFile
 
 
 def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | None, shown: bool) -> RowsOf:
-    """The rows of segments by what became of their transactions."""
+    """The rows of segments by what became of their transactions, after the damage of other files that this rests on."""
+    from kafkawire import rows
     from kafkawire.logdir import View
+
+    reported: set[tuple[str, Damage]] = set()
 
     def found(file: LocatedFile, options: Options) -> Iterator[Made]:
         if file.kind == "log":
             view = View(outcomes=outcomes.of(file), isolation_level=level, shown=shown)
+            for path, damage in view.outcomes.damage if level is not None else ():
+                if (path, damage) not in reported:
+                    reported.add((path, damage))
+                    yield rows.DamageRow.of(damage, file=path)
             unproven = options.check_crc and not outcomes.proven(file)
             options = msgspec.structs.replace(options, view=view, check_crc=unproven)
-        return rows_of(file, options)
+        yield from rows_of(file, options)
 
     return found
 

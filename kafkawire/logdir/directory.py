@@ -92,6 +92,13 @@ class BrokerDirectory:
                 damaged.append((os.path.join(self.root, PROPERTIES), Damage(entry.position, "bad_line", what)))
         return tuple(damaged)
 
+    def damage_for(self, topic: str, partition: int) -> Iterator[tuple[str, Damage]]:
+        """The damage in checkpoints that may hide the line of a partition: in those that have no other line of it."""
+        for name in (HIGH_WATERMARKS, LOG_STARTS, CLEANED, RECOVERY_POINTS):
+            entries = self._entries(name)
+            if not any(isinstance(e, CheckpointLine) and (e.topic, e.partition) == (topic, partition) for e in entries):
+                yield from ((os.path.join(self.root, name), entry) for entry in entries if isinstance(entry, Damage))
+
     @property
     def cluster_id(self) -> str | None:
         """The cluster's id; None where the directory does not contain it."""
@@ -214,6 +221,13 @@ class Partition:
         lineage = epoch_lines(data) or lineage_of(tiered)
         found = join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)
         return found._replace(damage=(*epoch_damage(checkpoint, data), *found.damage))
+
+    @property
+    def damage(self) -> tuple[tuple[str, Damage], ...]:
+        """Of the small files that decide where its log begins and ends and which segments are part of it, each with its
+        file's path."""
+        joined = ((file.path, damage) for file, damage in self.joined.damage)
+        return (*self.broker.damage_for(self.topic, self.partition), *joined)
 
     @property
     def local_log_start(self) -> int | None:

@@ -45,13 +45,14 @@ def _outcomes(
     snapshots = {file.offset or 0: file for file in partition.snapshots}
     segments = [file for file in partition.segments if since is None or (file.offset or 0) >= since]
     base = segments[0].offset or 0 if segments else since or 0
-    scan = TransactionScan(base, _ongoing_at(snapshots, base))
+    ongoing, damaged = _ongoing_at(snapshots, base)
+    scan = TransactionScan(base, ongoing)
     scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
     unstable = _read(scan, segments, snapshots, limit, proven)
     reached = base if scan.end is None else scan.end
     later = max(snapshots, default=0)
-    if later > reached and (ongoing := ongoing_in(snapshots[later])) is not None:
-        scan.resume(later, ongoing)
+    if later > reached and (resumed := ongoing_in(snapshots[later])) is not None:
+        scan.resume(later, resumed)
     indexed = list(_indexed(partition.txn_indexes, scan.unsure))
     ends = [limit or 0, later, *(one.end for one in indexed if one.producer_id in scan.open)]
     continues = max(ends) > (reached if scan.end is None else scan.end)
@@ -65,7 +66,16 @@ def _outcomes(
         aborted=table_of([*scan.aborted, *indexed]),
         high_watermark=mark,
         last_stable_offset=min(mark, max(start, unstable)),
+        damage=(*partition.damage, *_missing(partition, segments), *damaged),
     )
+
+
+def _missing(partition: Partition, segments: Iterable[LocatedFile]) -> Iterator[tuple[str, Damage]]:
+    """The offsets that neither a tier nor the directory has, each range at the segment behind it."""
+    following = {file.offset or 0: file.path for file in segments}
+    for first, end in partition.joined.missing:
+        if end in following:
+            yield following[end], Damage(0, "missing", f"offsets {first} to {end - 1}, before this, are in no file")
 
 
 class OutcomesByFile:
@@ -170,25 +180,36 @@ def _read(
     return unstable
 
 
-def _ongoing_at(snapshots: Mapping[int, LocatedFile], base: int) -> dict[int, int]:
+def _ongoing_at(
+    snapshots: Mapping[int, LocatedFile], base: int
+) -> tuple[dict[int, int], tuple[tuple[str, Damage], ...]]:
     """The transactions that are open before the first segment: as its `.snapshot` has them; or those of the newest one
-    that began before."""
-    found = ongoing_in(snapshots[base]) if base in snapshots else None
-    if found is None and snapshots:
-        found = ongoing_in(snapshots[max(snapshots)]) or {}
-        found = {producer_id: first for producer_id, first in found.items() if first < base}
-    return found or {}
+    that began before. And the damage of those that were asked and cannot be read."""
+    damaged: list[tuple[str, Damage]] = []
+    for offset in dict.fromkeys(one for one in (base, max(snapshots, default=base)) if one in snapshots):
+        found = _open_in(snapshots[offset])
+        if not isinstance(found, Damage):
+            return {producer_id: first for producer_id, first in found.items() if first < base}, tuple(damaged)
+        damaged.append((snapshots[offset].path, found))
+    return {}, tuple(damaged)
 
 
 def ongoing_in(snapshot: LocatedFile) -> dict[int, int] | None:
     """The open transactions of a `.snapshot`: producer id -> first offset; None where it cannot be read."""
+    found = _open_in(snapshot)
+    return None if isinstance(found, Damage) else found
+
+
+def _open_in(snapshot: LocatedFile) -> dict[int, int] | Damage:
+    """`ongoing_in`, or the damage."""
     try:
         data = snapshot.content()
-    except OSError:
-        return None
+    except OSError as error:
+        return Damage(0, "unreadable", error.strerror or str(error))
     entries = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
-    if any(isinstance(entry, Damage) for entry in entries):
-        return None
+    for entry in entries:
+        if isinstance(entry, Damage):
+            return entry
     producers = (entry.producer for entry in entries if isinstance(entry, SnapshotEntry))
     return {one.producer_id: one.current_txn_first_offset for one in producers if one.current_txn_first_offset >= 0}
 

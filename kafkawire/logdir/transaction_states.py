@@ -19,7 +19,7 @@ import numpy as np
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir.stretches import Stretch, Table, numbered, table_of
-from kafkawire.records import Batch
+from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.records.control import ABORT, COMMIT, EMPTY
@@ -376,6 +376,8 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         blurred: ranges of offsets that occur twice; transactional data in them is unknown.
         problems: why outcomes are unknown, in order.
         compacted: compaction has removed records, which explains offsets that are missing.
+        damage: of the small files that decide what the log is and where it begins and ends, each with its file's path:
+            the result would be another one with what it hides.
     """
 
     start: int = 0
@@ -388,6 +390,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     blurred: tuple[tuple[int, int], ...] = ()
     problems: tuple[Problem, ...] = ()
     compacted: bool = False
+    damage: tuple[tuple[str, Damage], ...] = ()
 
     def states(self, found: Batches) -> Int8:
         """The state of each batch."""

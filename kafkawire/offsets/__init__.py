@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkawire.errors import MissingExtraError
+from kafkawire.errors import MissingExtraError, RecordError
 
 try:
     import numpy as _numpy  # noqa: F401
@@ -30,8 +30,8 @@ from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.statuses import Runs
 from kafkawire.offsets.story import story
 from kafkawire.offsets.summary import Summary, ranges
-from kafkawire.records import Batch
-from kafkawire.rows import EqualRecords, Row, RowOrigin
+from kafkawire.records import Damage
+from kafkawire.rows import DamageRow, EqualRecords, Row, RowOrigin
 
 __all__ = [
     "MOST_RANGES",
@@ -89,17 +89,30 @@ def explain(
         yield from summary.ranges(place)
     yield from summary.totals(place)
     yield from parts.finish()
+    damage = [*replica.damage, *replica.support_damage]
     if equal_records:
         for found in _equal_records(replica, place):
-            if found.last_offset >= first and (end is None or found.first_offset < end):
+            if isinstance(found, DamageRow):
+                damage.append(found)
+            elif found.last_offset >= first and (end is None or found.first_offset < end):
                 yield found
-    yield from replica.damage
+    yield from dict.fromkeys(damage)
 
 
-def _equal_records(replica: Replica, origin: RowOrigin) -> Iterator[EqualRecords]:
-    """The records of a replica that repeat earlier ones."""
+def _equal_records(replica: Replica, origin: RowOrigin) -> Iterator[EqualRecords | DamageRow]:
+    """The records of a replica that repeat earlier ones, and what of it cannot be read."""
     search = EqualRecordSearch(replica.outcomes, origin)
-    for item in replica.partition:
-        if isinstance(item, Batch):
-            yield from search.add(item)
+    for file in replica.partition.segments:
+        try:
+            for item in file.batches():
+                if isinstance(item, Damage):
+                    yield DamageRow.of(item, **file.place)
+                    continue
+                try:
+                    yield from search.add(item)
+                except RecordError as error:
+                    damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
+                    yield DamageRow.of(damage, **file.place)
+        except OSError as error:
+            yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
     yield from search.finish()

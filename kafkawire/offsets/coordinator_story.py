@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkawire.logdir import BrokerDirectory, LogDirectory, Partition
-from kafkawire.records import Batch
-from kafkawire.rows import CoordinatorStep, TransactionStory
+from kafkawire.logdir import BrokerDirectory, LogDirectory, LogFile, Partition
+from kafkawire.records import Batch, Damage
+from kafkawire.rows import CoordinatorStep, DamageRow, TransactionStory
 from kafkawire.transactions.coordinator_log import (
+    UnreadableRecord,
     coordinator_records,
     lists_partition,
     producer_ids,
     registration,
 )
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
+from kafkawire.transactions.facts import TRANSACTION_STATE, Place, Registration
 
 
 class CoordinatorStory:
@@ -25,6 +26,7 @@ class CoordinatorStory:
 
     Attributes:
         transactional_id: that the producer id belongs to; None where no record names it.
+        damage: of the log that has its records; of all logs where none has them.
     """
 
     def __init__(self, directory: LogDirectory, broker: BrokerDirectory, transaction: TransactionStory) -> None:
@@ -32,11 +34,16 @@ class CoordinatorStory:
         self._number = transaction.producer_id.to_bytes(8, "big", signed=True)
         self._log: Partition | None = None
         self.transactional_id: str | None = None
-        for log in _copies(directory, broker):
-            for one in _registrations(log, self._number):
-                if one.value is not None and transaction.producer_id in producer_ids(one.value):
+        self.damage: list[DamageRow] = []
+        self._find(_copies(directory, broker))
+
+    def _find(self, logs: list[Partition]) -> None:
+        """The log that names the producer id, and the transactional id there."""
+        for log in logs:
+            for one in self._registrations(log, self._number):
+                if one.value is not None and self._transaction.producer_id in producer_ids(one.value):
                     self._log, self.transactional_id = log, one.transactional_id
-                    if one.value.producer_id == transaction.producer_id:
+                    if one.value.producer_id == self._transaction.producer_id:
                         return
 
     def steps(self) -> Iterator[CoordinatorStep]:
@@ -49,7 +56,8 @@ class CoordinatorStory:
             return
         groups: list[list[Registration]] = []
         last: Registration | None = None
-        for one in _registrations(self._log, self.transactional_id.encode("utf-8", "surrogateescape")):
+        self.damage.clear()
+        for one in self._registrations(self._log, self.transactional_id.encode("utf-8", "surrogateescape")):
             if one.transactional_id == self.transactional_id:
                 begins = _state(one) in (None, "Empty", "Ongoing") and _state(last) != "Ongoing"
                 if begins or not groups:
@@ -60,6 +68,27 @@ class CoordinatorStory:
         chosen = min(fitting, key=self._distance) if fitting else groups[-1][-1:]
         for one in chosen:
             yield self._step(one)
+
+    def _registrations(self, log: Partition, having: bytes) -> Iterator[Registration]:
+        """The records of a copy that hold these bytes, decoded. Coordinators do not compress."""
+        place = Place(log.path, log.topic, log.partition)
+        for file in log.segments:
+            try:
+                for item in file.batches():
+                    if isinstance(item, Damage):
+                        self._note(item, file)
+                    elif item.codec != "none" or having in bytes(item.data):
+                        for found in _decoded(place, item, having):
+                            if isinstance(found, Registration):
+                                yield found
+                            else:
+                                self._note(Damage(item.position, "bad_records", found.problem), file)
+            except OSError as error:
+                self._note(Damage(0, "unreadable", error.strerror or str(error)), file)
+
+    def _note(self, damage: Damage, file: LogFile) -> None:
+        if not damage.harmless:
+            self.damage.append(DamageRow.of(damage, **file.place))
 
     def _fits(self, group: list[Registration]) -> bool:
         """Whether the records may be of the transaction: the Ongoing record has the epoch of the data; without it, the
@@ -111,17 +140,15 @@ def _copies(directory: LogDirectory, broker: BrokerDirectory) -> list[Partition]
     return [one for _, one in longest.values()]
 
 
-def _registrations(log: Partition, having: bytes) -> Iterator[Registration]:
-    """The records of a copy that hold these bytes, decoded. Coordinators do not compress."""
-    place = Place(log.path, log.topic, log.partition)
-    for item in log:
-        if not isinstance(item, Batch) or (item.codec == "none" and having not in bytes(item.data)):
-            continue
-        for record in coordinator_records(item):
-            if isinstance(record, CoordinatorRecord) and having in (record.key or b"") + (record.value or b""):
-                found = registration(place, record)
-                if isinstance(found, Registration):
-                    yield found
+def _decoded(place: Place, batch: Batch, having: bytes) -> Iterator[Registration | UnreadableRecord]:
+    """The records of a batch that hold these bytes, and those that cannot be read."""
+    for record in coordinator_records(batch):
+        if isinstance(record, UnreadableRecord):
+            yield record
+        elif having in (record.key or b"") + (record.value or b""):
+            found = registration(place, record)
+            if found is not None:
+                yield found
 
 
 def _state(one: Registration | None) -> str | None:

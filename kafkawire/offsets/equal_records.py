@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from kafkawire.errors import RecordError
 from kafkawire.logdir.transaction_states import ABORTED, STATES, Outcomes
 from kafkawire.records import Batch, Record
 from kafkawire.rows import EqualRecords, RowOrigin
@@ -56,15 +55,16 @@ class EqualRecordSearch:
         self._repeat: _Repeat | None = None
 
     def add(self, batch: Batch) -> Iterator[EqualRecords]:
-        """Take the next batch."""
+        """Take the next batch.
+
+        Raises:
+            RecordError: its records, from one on, cannot be read.
+        """
         if batch.is_control or (state := self._outcomes.state(batch)) == ABORTED:
             return
-        try:
-            for record in batch.records:
-                seen = _Seen(record.offset, batch.producer_id, batch.producer_epoch, record.sequence, state)
-                yield from self._take(_digest(batch, record), seen)
-        except RecordError:
-            pass  # the walk over the offsets reports what cannot be read
+        for record in batch.records:
+            seen = _Seen(record.offset, batch.producer_id, batch.producer_epoch, record.sequence, state)
+            yield from self._take(_digest(batch, record), seen)
 
     def finish(self) -> Iterator[EqualRecords]:
         """The end of the log."""

@@ -9,7 +9,16 @@ from typing import NamedTuple
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.entries import EpochLine
 from kafkawire.logdir.file_names import TIERED
-from kafkawire.logdir.tiers import copied_end, copied_epochs, epoch_lines, leaves_lineage, segment_id
+from kafkawire.logdir.tiers import (
+    content_of,
+    copied_end,
+    copied_epochs,
+    epoch_damage,
+    epoch_lines,
+    leaves_lineage,
+    segment_id,
+)
+from kafkawire.records import Damage
 
 
 class Copy(NamedTuple):
@@ -33,7 +42,12 @@ class Dropped(NamedTuple):
 
 def lineage(partition: Partition) -> list[EpochLine]:
     """The leader epochs of a replica."""
-    return [line for file in partition.files if _is_epochs(file) for line in epoch_lines(file.content())]
+    return [line for file in partition.files if _is_epochs(file) for line in epoch_lines(content_of(file))]
+
+
+def lineage_damage(partition: Partition) -> list[tuple[LogFile, Damage]]:
+    """The damage in the file of a replica's leader epochs."""
+    return [one for file in partition.files if _is_epochs(file) for one in epoch_damage(file, content_of(file))]
 
 
 def tier_copies(partition: Partition) -> Iterator[tuple[Copy, LogFile]]:

@@ -10,7 +10,7 @@ from kafkawire.logdir import LogDirectory, LogFile, Outcomes, Partition, outcome
 from kafkawire.logdir.file_names import TIERED
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.transaction_states import TransactionScan
-from kafkawire.offsets.lineage import Copy, divergence, dropped, lineage, tier_copies
+from kafkawire.offsets.lineage import Copy, divergence, dropped, lineage, lineage_damage, tier_copies
 from kafkawire.offsets.offset_walk import OffsetWalk
 from kafkawire.offsets.statuses import ABOVE, DELETED, NO_DETAIL, TRUNCATED, UNREADABLE, Runs, Why
 from kafkawire.records import Batch, Damage
@@ -47,6 +47,17 @@ class Replica:
             OSError: a file cannot be read.
         """
         return outcomes_of(self.partition)
+
+    @cached_property
+    def support_damage(self) -> tuple[DamageRow, ...]:
+        """What is damaged of the files beside the log by which its offsets are explained: checkpoints, leader epochs,
+        snapshots. What they hide could change any row."""
+        epochs = ((file.path, damage) for file, damage in lineage_damage(self.partition))
+        place = self.partition.topic, self.partition.partition
+        return tuple(
+            DamageRow.of(damage, file=path, topic=place[0], partition=place[1])
+            for path, damage in dict.fromkeys((*self.outcomes.damage, *epochs))
+        )
 
     @cached_property
     def span(self) -> ReplicaSpan:

@@ -16,11 +16,11 @@ from kafkawire.offsets.coordinator_story import CoordinatorStory
 from kafkawire.offsets.lineage import tier_copies
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.summary import ranges
-from kafkawire.records import Batch, Control
+from kafkawire.records import Batch, Control, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 from kafkawire.records.control import MALFORMED
 from kafkawire.records.marker_columns import markers
-from kafkawire.rows import BatchRow, OffsetStanding, Row, StatusRange, TransactionStory
+from kafkawire.rows import BatchRow, DamageRow, OffsetStanding, Row, StatusRange, TransactionStory
 
 _SENTENCES = {
     "none": "a record outside of transactions",
@@ -38,7 +38,8 @@ _WAITS = "; read_committed consumers stop at the last stable offset, {stable}"
 
 def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> Iterator[Row]:
     """The rows on one offset: an `OffsetStanding` of each replica, then of the first replica that has it the
-    `BatchRow`, the `TransactionStory`, and the `CoordinatorStep`s.
+    `BatchRow`, the `TransactionStory`, and the `CoordinatorStep`s; then a `DamageRow` for each damage that may hide
+    more of it: in files beside the log, in the stretch of the log where the transaction is, in the coordinator's log.
 
     Raises:
         LookupError: the partition is not there, or its log ends before the offset; with a sentence.
@@ -55,8 +56,12 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
         source = source or ((one, *place) if place else None)
     for one in found:
         yield from _left_out(one, offset)
+    damage: list[DamageRow] = []
     if source is not None:
-        yield from _of_batch(directory, *source, offset)
+        yield from _of_batch(directory, *source, offset, damage)
+    for one in found:
+        damage += one.support_damage
+    yield from dict.fromkeys(damage)
 
 
 def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStanding:
@@ -141,7 +146,10 @@ def _left_out(replica: Replica, offset: int) -> Iterator[OffsetStanding]:
         )
 
 
-def _of_batch(directory: LogDirectory, replica: Replica, file: LogFile, batch: Batch, offset: int) -> Iterator[Row]:
+def _of_batch(
+    directory: LogDirectory, replica: Replica, file: LogFile, batch: Batch, offset: int, damage: list[DamageRow]
+) -> Iterator[Row]:
+    """The rows on the batch and its transaction. `damage` gets what may hide more of it."""
     try:
         control = batch.control
     except RecordError:
@@ -150,14 +158,16 @@ def _of_batch(directory: LogDirectory, replica: Replica, file: LogFile, batch: B
     yield BatchRow.of(batch, control, STATES[state], **file.place)
     if not batch.transactional or batch.producer_id < 0:
         return
-    found = _transaction(replica, batch, offset)
+    found, hiding = _transaction(replica, batch, offset)
     records = CoordinatorStory(directory, replica.partition.broker, found)
     yield replace(found, transactional_id=records.transactional_id)
     yield from records.steps()
+    damage += (*hiding, *records.damage)
 
 
-def _transaction(replica: Replica, batch: Batch, offset: int) -> TransactionStory:
-    """The transaction that an offset's batch is part of, from its first batch to its marker."""
+def _transaction(replica: Replica, batch: Batch, offset: int) -> tuple[TransactionStory, list[DamageRow]]:
+    """The transaction that an offset's batch is part of, from its first batch to its marker; and the damage behind the
+    producer's marker before it, which may hide some of its batches."""
     span = replica.span
     one = TransactionStory(
         file=span.file,
@@ -168,8 +178,11 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> TransactionStor
         transaction=STATES[replica.outcomes.state(batch)],
     )
     empty = one
+    damage: list[DamageRow] = []
     for file in replica.partition.segments:
-        for item in pieces(file, window=HEADERS_WINDOW):
+        for item in _pieces(file):
+            if isinstance(item, DamageRow):
+                damage.append(item)
             if not isinstance(item, Batches):
                 continue
             plain = markers(item)
@@ -188,6 +201,20 @@ def _transaction(replica: Replica, batch: Batch, offset: int) -> TransactionStor
                     )
                 elif base < offset:
                     one = empty
+                    damage.clear()
                 else:
-                    return replace(one, marker_offset=base, marker_timestamp=when, coordinator_epoch=epochs.get(at))
-    return one
+                    one = replace(one, marker_offset=base, marker_timestamp=when, coordinator_epoch=epochs.get(at))
+                    return one, damage
+    return one, damage
+
+
+def _pieces(file: LogFile) -> Iterator[Batches | Batch | DamageRow]:
+    """The batches of a segment, and a row for what cannot be read."""
+    try:
+        for item in pieces(file, window=HEADERS_WINDOW):
+            if not isinstance(item, Damage):
+                yield item
+            elif not item.harmless:
+                yield DamageRow.of(item, **file.place)
+    except OSError as error:
+        yield DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,23 @@ def test_a_replica_and_its_encrypted_tier_have_the_records_that_a_consumer_got(r
     assert [(row["offset"], row["key"], row["value"]) for row in of_orders] == [
         (record["offset"], record["key"], record["value"]) for record in consumed
     ]
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_isolation_levels_have_the_damage_of_the_files_that_they_rest_on(run: Run, tmp_path: Path, level: str) -> None:
+    """Once, whatever the number of segments."""
+    root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
+    asked = (root / "node-1", root / "tier", "--isolation-level", level)
+    whole = rows(run, *asked)
+    epochs = root / "node-1" / "orders-0" / "leader-epoch-checkpoint"
+    marks = root / "node-1" / "replication-offset-checkpoint"
+    epochs.write_text(epochs.read_text() + "x\n")
+    marks.write_text(marks.read_text().replace("orders 0", "orders x"))
+    found = rows(run, *asked, code=4)
+    assert [(row["file"], row["reason"]) for row in found if row["kind"] == "damage"] == [
+        (str(marks), "bad_line"), (str(epochs), "bad_line"), (str(epochs), "truncated"),
+    ]  # fmt: skip
+    assert len(found) >= len(whole)
 
 
 def test_names_the_key_that_an_encrypted_tier_needs(run: Run, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import crc32c
+import pytest
 
+from kafkawire.errors import RecordError
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.offsets.equal_records import EqualRecordSearch
 from kafkawire.records import Batch, Record, build, read
@@ -62,8 +64,13 @@ def test_memory_is_bounded_by_the_window() -> None:
     assert search(batch(0, [b"a"]), *others, batch(30, [b"a"], 2), window=10) == []
 
 
-def test_records_that_cannot_be_read_are_not_compared() -> None:
+def test_records_that_cannot_be_read_are_an_error_and_not_compared() -> None:
     broken = bytearray(batch(1, [b"a"], 2))
     broken[61] = 0x7F  # the length of the record
     broken[17:21] = crc32c.crc32c(bytes(broken[21:])).to_bytes(4, "big")
-    assert places(search(batch(0, [b"a"]), bytes(broken), batch(2, [b"a"], 3))) == [(2, 2, 0, 0)]
+    of = EqualRecordSearch(TransactionScan().finish(), {"topic": "orders", "partition": 0})
+    first, second, third = read(batch(0, [b"a"]) + bytes(broken) + batch(2, [b"a"], 3))
+    assert [*of.add(first)] == []
+    with pytest.raises(RecordError):
+        list(of.add(second))
+    assert places([*of.add(third), *of.finish()]) == [(2, 2, 0, 0)]
