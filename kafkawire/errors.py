@@ -8,7 +8,11 @@ from __future__ import annotations
 
 
 class KafkaWireError(Exception):
-    """Base class of the package's exceptions."""
+    """Base class of the package's exceptions. Each can be pickled (Spark workers, multiprocessing) and copied."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exception's own calls the class with `args`, which are not the arguments of every class.
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
 
 
 class _PlacedError(KafkaWireError, ValueError):
@@ -23,10 +27,6 @@ class _PlacedError(KafkaWireError, ValueError):
         what = self.message + (f" v{self.version}" if self.message and self.version is not None else "")
         place = ", ".join(part for part in (what, self.path) if part)
         return f"{place}: " if place else ""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions are pickled (Spark workers, multiprocessing). Those with keyword-only arguments need this.
-        return _rebuild, (type(self), dict(self.__dict__))
 
 
 class DecodeError(_PlacedError):
@@ -247,8 +247,7 @@ class MissingExtraError(KafkaWireError, ImportError):
         return f'{self.what} needs the "{self.extra}" extra: pip install "kafkawire[{self.extra}]"'
 
 
-def _rebuild(cls: type[KafkaWireError], state: dict[str, object]) -> KafkaWireError:
-    error = cls.__new__(cls)
-    error.__dict__.update(state)
-    error.args = tuple(state.values())
+def _rebuild(cls: type[KafkaWireError], args: tuple[object, ...], attributes: dict[str, object]) -> KafkaWireError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(attributes)
     return error

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkawire import errors
+from kafkawire.client.errors import BrokerError, ConnectError, TlsError
 from kafkawire.errors import (
     DecodeError,
     EncodeError,
@@ -25,6 +26,7 @@ from kafkawire.errors import (
 )
 from kafkawire.messages import DescribeProducersResponse
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
+from kafkawire.transactions.abort_rules import Refused
 
 SAMPLE = DescribeProducersResponse(topics=(TopicResponse(name="t", partitions=(PartitionResponse(),)),))
 PROBLEMS = [Problem("a.json", "fields[0]", "is wrong"), Problem("b.json", "", "is wrong, too")]
@@ -81,6 +83,14 @@ def test_raised_errors_survive_pickling_into_another_process(make: Any) -> None:
             MissingExtraError("kafkawire.columns", "arrow"),
             'kafkawire.columns needs the "arrow" extra: pip install "kafkawire[arrow]"',
         ),
+        (ConnectError("b:9092", "connection refused"), "b:9092: connection refused"),
+        (TlsError("b:9092", "no TLS"), "b:9092: no TLS"),
+        (
+            BrokerError.answering("Fetch", 29, "partition orders-0", "orders", "no"),
+            "partition orders-0: TOPIC_AUTHORIZATION_FAILED (no): the principal needs Read on topic orders",
+        ),
+        (BrokerError(6, "partition orders-0"), "partition orders-0: NOT_LEADER_OR_FOLLOWER"),
+        (Refused("live", "it is live"), "it is live"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -88,7 +98,10 @@ def test_error_text_survives_pickling_and_copying(error: errors.KafkaWireError, 
     assert str(error) == text
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (type(other), str(other)) == (type(error), text)
-        assert vars(other) == vars(error)
+        assert (vars(other), other.args) == (vars(error), error.args)
+    error.add_note("on broker 1")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.__notes__, again.args, str(again)) == (["on broker 1"], error.args, text)
 
 
 def test_problems_are_compared_by_value() -> None:
