@@ -193,8 +193,14 @@ def _start(master: str, settings: Mapping[str, str]) -> SparkSession:
         except (PySparkException, OSError, RuntimeError) as error:
             log.seek(0, os.SEEK_END)
             log.seek(max(0, log.tell() - _TAIL_BYTES))
-            lines = log.read().decode("utf-8", "replace").strip().splitlines()
-            raise SparkError(f"Spark did not start: {lines[-1] if lines else error}") from None
+            why = _last_sentence(log.read().decode("utf-8", "replace")) or str(error)
+            raise SparkError(f"Spark did not start: {why}") from None
+
+
+def _last_sentence(log: str) -> str:
+    """The last line of a Java process, without the frames of its trace, which begin with a tab."""
+    sentences = [line for line in log.splitlines() if line.strip() and not line.startswith("\t")]
+    return sentences[-1].strip().removeprefix("Caused by: ") if sentences else ""
 
 
 def _environment(master: str, settings: Mapping[str, str]) -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -103,3 +104,14 @@ def test_settings_reach_a_session_that_runs(spark: SparkSession) -> None:
         session_on(None, conf={"spark.executor.memory": "2g"}),
     ):
         raise AssertionError
+
+
+def test_reports_the_cause_where_java_ends_at_once() -> None:
+    """Java prints a trace, whose last line is no reason: Spark wants a network interface, and there is none."""
+    apart = ["unshare", "--map-root-user", "--net"]
+    if shutil.which(apart[0]) is None or subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("this machine makes no network namespaces (unshare)")
+    command = [*apart, sys.executable, "-m", "kafkawire", "audit", EXAMPLES, "--engine", "spark"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "error: Spark did not start: java.net.SocketException: No network interfaces configured\n"
