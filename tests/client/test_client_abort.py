@@ -17,7 +17,7 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from tests.client.answers import P, admin, marked, producers, scenario, script
-from tests.client.scripted import ScriptedBroker
+from tests.client.scripted import RESET, ScriptedBroker
 
 
 @scenario
@@ -83,3 +83,22 @@ async def test_fencing_waits_for_a_coordinator_that_is_busy() -> None:
     async with broker.running(), admin(broker.address) as client:
         fenced = (await client.fence_producers(["a"])).all()["a"]
     assert (fenced.producer_id, fenced.producer_epoch) == (7, 4)
+
+
+@pytest.mark.parametrize("fault", [None, RESET])
+@scenario
+async def test_fencing_many_keeps_the_results_that_came_before_a_fault(fault: Any) -> None:
+    """An id is fenced once: fencing it again would fence the producer that has begun in the meantime."""
+    broker = ScriptedBroker()
+    asked: list[str] = []
+
+    def fence(request: InitProducerIdRequest) -> Any:
+        assert request.transactional_id is not None
+        asked.append(request.transactional_id)
+        return fault if asked == ["a", "b"] else InitProducerIdResponse(producer_id=7, producer_epoch=len(asked))
+
+    broker.on[InitProducerIdRequest] = fence
+    async with broker.running(), admin(broker.address) as client:
+        fenced = (await client.fence_producers(["a", "b", "c"])).all()
+    assert asked == ["a", "b", "b", "c"]
+    assert {key: one.producer_epoch for key, one in fenced.items()} == {"a": 1, "b": 3, "c": 4}

@@ -46,6 +46,17 @@ def test_a_misspelt_name_of_security_is_refused(name: str, meant: str) -> None:
     assert str(caught.value).isprintable()
 
 
+def test_a_secret_of_a_config_provider_is_refused() -> None:
+    """A Java client reads it from the file; as it is, it would be sent as the password."""
+    given = {"config.providers": "env, file", "ssl.key.password": "${file:/run/secrets:password}"}
+    with pytest.raises(ConfigError, match=r"^ssl\.key\.password: no value is read from config\.providers here: give"):
+        Config.of("a:1", given)
+    # These are values as they are: no provider has the name, no such providers are given, and producers have the other.
+    Config.of("a:1", given | {"config.providers": "vault"})
+    Config.of("a:1", {"ssl.key.password": given["ssl.key.password"]})
+    Config.of("a:1", {"config.providers": "env", "group.id": "${env:GROUP}"})
+
+
 def test_a_misspelt_name_is_only_reported_where_the_right_one_is_given_too() -> None:
     given = {"security.protocol": "PLAINTEXT", "security.protocl": "SSL"}
     (sentence,) = Config.of("a:1", given).unapplied

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import ssl
+import time
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,45 @@ async def test_token_endpoints_without_a_token_are_an_error(status: str, answer:
         with pytest.raises(AuthenticationError, match=reason) as caught:
             await asyncio.to_thread(get_token, source, 5)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect"])
+@scenario
+async def test_a_redirect_does_not_take_the_secret_elsewhere(status: str) -> None:
+    elsewhere: list[bytes] = []
+    async with served(endpoint("200 OK", b'{"access_token": "a.b.c"}', elsewhere)) as other:
+        answer = f"{status}\r\nLocation: http://127.0.0.1:{other}/".encode()
+        async with served(endpoint(answer.decode(), b"", [])) as port:
+            source = TokenSource(url=f"http://127.0.0.1:{port}/", client_id="me", client_secret="hunter2")
+            with pytest.raises(AuthenticationError, match=f"the token endpoint answers {status}$"):
+                await asyncio.to_thread(get_token, source, 5)
+    assert elsewhere == []
+
+
+@scenario
+async def test_a_token_endpoint_that_never_ends_its_answer_is_left() -> None:
+    """Each byte comes in time for the socket; the call has a deadline."""
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(100):
+            writer.write(b"x")
+            await asyncio.sleep(0.02)
+        writer.close()
+
+    async with served(drip) as port:
+        properties = FAST | {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f'{MODULE} required clientId="me" clientSecret="s";',
+            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{port}/token",
+        }
+        async with Admin.connect("127.0.0.1:1", properties) as client:
+            began = time.monotonic()
+            with pytest.raises(AuthenticationError, match=r"/token: no token came in 0\.2 s$"):
+                await client.list_transactions(timeout_s=0.2)
+            assert time.monotonic() - began < 1
 
 
 # Sessions -------------------------------------------------------------------------------------------------------------

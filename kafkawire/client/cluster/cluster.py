@@ -30,7 +30,7 @@ from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicParti
 from kafkawire.client.transport.api_versions import choose
 from kafkawire.client.transport.broker_link import Link, address_of, connect
 from kafkawire.client.transport.config import Config
-from kafkawire.client.transport.sasl import OAUTHBEARER, Credentials
+from kafkawire.client.transport.sasl import OAUTHBEARER, Credentials, TokenSource
 from kafkawire.messages import MetadataRequest
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.wire.message import Message
@@ -43,6 +43,7 @@ _BOOTSTRAP = -1
 LOOK_S = 1.0
 #: Partitions and brokers that are remembered as given up; beyond it the oldest is forgotten.
 _MOST_GIVEN_UP = 100_000
+_NOT_YET = ", and it does not answer yet"
 
 
 class Cluster:
@@ -245,7 +246,8 @@ class Cluster:
             self._looks[broker_id] = began, look
         await asyncio.wait({look}, timeout=max(0.0, began + LOOK_S - time.monotonic()))
         if not look.done():
-            raise RequestTimeoutError(error.address, f"{error.reason}, and it does not answer yet")
+            # `error` may be that of an earlier look.
+            raise RequestTimeoutError(error.address, error.reason.removesuffix(_NOT_YET) + _NOT_YET)
         del self._looks[broker_id]
         return look.result()
 
@@ -273,12 +275,13 @@ class Cluster:
                     waiting.add(asyncio.create_task(self._open(*addresses.pop(0), deadline)))
                 grace = _FIRST_GRACE_S if addresses else None
                 done, waiting = await asyncio.wait(waiting, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    error = task.exception()
+                while done:
+                    error = (task := done.pop()).exception()
                     if error is None:
-                        waiting |= done - {task}
+                        waiting |= done
                         return task.result()
                     if not isinstance(error, ConnectError) or isinstance(error, AuthenticationError):
+                        waiting |= done
                         raise error
                     errors.append(error)
         finally:
@@ -293,14 +296,23 @@ class Cluster:
     async def _open(self, host: str, port: int, deadline: Deadline, name: str = "") -> Link:
         credentials = self.config.credentials
         if self.config.tokens is not None:
-            from kafkawire.client.transport.oauth import get_token
-
-            token = await asyncio.to_thread(get_token, self.config.tokens, self.config.connect_timeout_s)
+            token = await _token(self.config.tokens, min(deadline.left(), self.config.connect_timeout_s))
             credentials = Credentials(mechanism=OAUTHBEARER, token=token)
         text = f"{name or address_of(host, port)}: no connection yet, or no answer on it"
         limit_s = min(deadline.left(), self.config.connect_timeout_s)
         with self.waits.on(text, text, limit_s):
             return await connect(host, port, self.config, credentials, deadline.left(), self._context)
+
+
+async def _token(source: TokenSource, limit_s: float) -> str:
+    from kafkawire.client.transport.oauth import get_token
+
+    try:
+        async with asyncio.timeout(limit_s):  # an endpoint that sends byte after byte passes every limit of a socket
+            return await asyncio.to_thread(get_token, source, limit_s)
+    except TimeoutError:
+        place = source.url or "sasl.login"
+        raise AuthenticationError(place, f"no token came in {limit_s:.3g} s") from None
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Link]]) -> list[Link]:

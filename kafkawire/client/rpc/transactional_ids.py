@@ -97,8 +97,11 @@ async def fence_producers(
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, ProducerIdAndEpoch | ClientError]:
         found: dict[str, ProducerIdAndEpoch | ClientError] = {}
-        for key in keys:
-            answer = await cluster.ask(broker, fence_request(key, deadline), deadline)
+        for place, key in enumerate(keys):
+            try:
+                answer = await cluster.ask(broker, fence_request(key, deadline), deadline)
+            except ClientError as error:  # those before it are fenced, and must not be fenced again
+                return found | dict.fromkeys(keys[place:], error)
             found[key] = (
                 _error("InitProducerId", answer.error_code, key)
                 if answer.error_code

@@ -20,6 +20,13 @@ _MAX_ANSWER = 1 << 20
 _HOUR_S = 3600
 
 
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the secret to another server, even without TLS: it is an error as any other answer."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 def get_token(source: TokenSource, timeout_s: float) -> str:
     """A token; blocks.
 
@@ -67,7 +74,7 @@ def _from_endpoint(source: TokenSource, timeout_s: float) -> str:
         headers={"Authorization": f"Basic {who}", "Accept": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout_s) as answer:
             answered = json.loads(answer.read(_MAX_ANSWER))
     except urllib.error.HTTPError as error:
         error.close()  # an error is a response, too: it holds the socket

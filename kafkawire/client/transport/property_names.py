@@ -89,6 +89,7 @@ _LIBRDKAFKA = {
 }
 #: Arguments of classes that a Java client loads by name: `config.providers.file.class`.
 _ARGUMENTS = "config.providers."
+_PROVIDERS = "config.providers"
 #: The least similarity of two names; 1 is equality.
 _ALIKE = 0.85
 #: The most names that are listed, and the most characters of each.
@@ -99,8 +100,13 @@ def check(given: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each client property that is not applied.
 
     Raises:
-        ConfigError: a name is a misspelt security property that is not given under its right name.
+        ConfigError: a name is a misspelt security property that is not given under its right name, or a security
+            property has its value from one of `config.providers`, which only Java runs.
     """
+    providers = [name.strip() for name in given.get(_PROVIDERS, "").split(",")]
+    for name, value in given.items():
+        if name.startswith(_SECURITY) and any(provider and f"${{{provider}:" in value for provider in providers):
+            raise ConfigError(f"{_shown(name)}: no value is read from {_PROVIDERS} here: give the value itself")
     strange = [name for name in given if name not in KNOWN and not name.startswith(_ARGUMENTS)]
     for name in strange:
         meant = nearest(name)
