@@ -11,6 +11,7 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir import LogDirectory, LogFile, Selection
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces
+from kafkawire.logdir.tiers import COPY_FINISHED, segment_id
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.offsets.coordinator_story import CoordinatorStory
 from kafkawire.offsets.lineage import tier_copies
@@ -33,6 +34,7 @@ _SENTENCES = {
     "compacted": "compaction has removed it",
     "above_high_watermark": "not below the high watermark, {high}: not replicated yet, and consumers do not get it",
 }
+_OTHER_EPOCH, _UNFINISHED = "of another leader epoch", "its copying is not finished, or its deletion has begun"
 _WAITS = "; read_committed consumers stop at the last stable offset, {stable}"
 
 
@@ -50,12 +52,14 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
     if not 0 <= offset < end:
         raise LookupError(f"{topic}-{partition} has no offset {offset}: its log ends at {end}")
     source: tuple[Replica, LogFile, Batch] | None = None
+    batches: list[Batch | None] = []
     for one in found:
         place = _batch_at(list(one.partition.segments), offset)
-        yield _standing(one, offset, place[1] if place else None)
+        batches.append(place[1] if place else None)
+        yield _standing(one, offset, batches[-1])
         source = source or ((one, *place) if place else None)
-    for one in found:
-        yield from _left_out(one, offset)
+    for one, batch in zip(found, batches, strict=True):
+        yield from _left_out(one, offset, batch)
     damage: list[DamageRow] = []
     if source is not None:
         yield from _of_batch(directory, *source, offset, damage)
@@ -112,7 +116,7 @@ def _range_of(replica: Replica, offset: int) -> StatusRange | None:
 
 def _batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | None:
     """The batch that covers an offset, and its segment; None where there is none."""
-    wanted = Selection(offsets=(offset, offset + 1))
+    wanted = Selection(offsets=(offset, None))
     for file in reversed([one for one in segments if (one.offset or 0) <= offset]):
         try:
             for item in file.batches(start=start_position(file, wanted)):
@@ -125,22 +129,30 @@ def _batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | N
     return None
 
 
-def _left_out(replica: Replica, offset: int) -> Iterator[OffsetStanding]:
-    """The offset in segments of tiers that are no part of the log there."""
-    used = {file.path: file for file in replica.partition.segments}
+def _left_out(replica: Replica, offset: int, batch: Batch | None) -> Iterator[OffsetStanding]:
+    """The offset in segments of tiers that are no part of the log there.
+
+    Args:
+        batch: the log's at the offset. A finished copy of it is part of the log, or will be: each segment is copied
+            before it is deleted locally.
+    """
+    metadata = replica.partition.tier_metadata()
     for copy, file in tier_copies(replica.partition):
         if not copy.base <= offset < copy.end:
             continue
         found = _batch_at([file], offset)
-        part = used.get(file.path)
-        if found is None or (part is not None and (part.limit is None or found[1].position < part.limit)):
+        if found is None:
+            continue
+        known = metadata.get(segment_id(file))
+        finished = known is None or known.state == COPY_FINISHED
+        if finished and batch is not None and batch.partition_leader_epoch == found[1].partition_leader_epoch:
             continue
         yield OffsetStanding(
             **file.place,
             offset=offset,
             status="left_out",
             leader_epoch=found[1].partition_leader_epoch,
-            detail="a copy in a tier that is no part of the log: of another leader epoch, or not finished",
+            detail=f"a copy in a tier that is no part of the log: {_OTHER_EPOCH if finished else _UNFINISHED}",
             segment=file.path,
             position=found[1].position,
         )

@@ -22,8 +22,14 @@ from kafkawire.client.diagnosis.fetched_log import whole_batches
 from kafkawire.client.diagnosis.log_reading import Load, Pace
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import BLIND, WireAudit, audit
-from kafkawire.messages import FetchRequest, FetchResponse
+from kafkawire.kafka_errors import ErrorCode
+from kafkawire.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.messages.metadata_response import (
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kafkawire.testing import MockBroker
 from kafkawire.transactions import Settings
 from kafkawire.transactions.facts import TRANSACTION_STATE
@@ -115,6 +121,7 @@ def test_small_pieces_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> N
     assert violations(wire) == violations(disks)
     asked = [one.body for one in broker.requests if isinstance(one.body, FetchRequest)]
     assert {body.max_bytes for body in asked} == {300}
+    assert wire.read.scope is None
     assert len(asked) > 60
 
 
@@ -133,6 +140,7 @@ def test_reads_from_the_oldest_open_transactions_by_default() -> None:
     shown = tuple(name for name in FIELDS if name != "marker_timestamp")  # of a marker before what was read
     assert findings(wire, shown) == findings(disks, shown)
     assert wire.read.complete
+    assert "was not read (--since)" in (wire.read.scope or "")
     oldest: dict[tuple[str, int], int] = {}
     for finding in disks.findings:
         place, start = (finding.topic, finding.partition), max(finding.start_offset or 0, finding.log_start_offset or 0)
@@ -162,6 +170,33 @@ def test_without_the_coordinators_log_findings_are_proven_and_rules_of_ids_are_n
     assert answers(wire)["sequence_contiguous"] == answers(disks)["sequence_contiguous"]
     assert not wire.read.complete
     assert any(TRANSACTION_STATE in gap for gap in wire.read.gaps)
+
+
+def test_a_cluster_without_transactions_needs_no_coordinators_log() -> None:
+    """`__transaction_state` does not exist before the first transaction begins."""
+    broker = MockBroker({"plain": 1}, auto_create_partitions=0)
+    broker.append("plain", 0, [records.Record(b"k")])
+    wire = over_the_wire(broker, None)
+    assert (wire.read.complete, wire.read.gaps, wire.read.batches) == (True, (), 1)
+
+
+def test_a_coordinators_log_that_may_not_be_described_is_a_gap() -> None:
+    broker = MockBroker({"plain": 1}, auto_create_partitions=0)
+
+    def answer(request: MetadataRequest) -> MetadataResponse:
+        partition = MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=(1,), isr_nodes=(1,))
+        plain = MetadataResponseTopic(name="plain", partitions=(partition,))
+        denied = MetadataResponseTopic(name=TRANSACTION_STATE, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        host, port = broker.address.split(":")
+        return MetadataResponse(
+            brokers=(MetadataResponseBroker(node_id=1, host=host, port=int(port)),),
+            topics=tuple(denied if one.name == TRANSACTION_STATE else plain for one in request.topics or (plain,)),
+        )
+
+    broker.answer(MetadataRequest, answer, times=None)
+    wire = over_the_wire(broker, None)
+    assert not wire.read.complete
+    assert [gap for gap in wire.read.gaps if TRANSACTION_STATE in gap]
 
 
 class Interrupted(Exception):

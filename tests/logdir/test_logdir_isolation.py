@@ -459,3 +459,21 @@ def test_an_index_of_aborted_transactions_that_cannot_be_read_leaves_outcomes_un
     assert states(partition) == {0: "aborted", 6: "open"}
     index.unlink()
     assert states(partition) == {0: "unknown", 6: "open"}
+
+
+def test_an_empty_segment_has_no_outcomes_and_nothing_is_open(tmp_path: Path) -> None:
+    """A broker rolls to one."""
+    outcomes = outcomes_of(log_directory(tmp_path, {7: b""}))
+    assert (outcomes.start, outcomes.last_stable_offset, outcomes.high_watermark) == (7, 7, 7)
+    assert outcomes.aborted.producer_id.size == 0
+
+
+def test_each_partition_has_its_own_outcomes(tmp_path: Path) -> None:
+    for name, kind in (("orders-0", "ABORT"), ("orders-1", "COMMIT")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").write_bytes(data_of(0) + marker(kind, 1))
+    partitions = logdir.open(tmp_path).partitions
+    both = OutcomesByFile(partitions, [])
+    found = [both.of(one.segments[0]) for one in partitions]
+    assert [one.aborted.producer_id.size for one in found] == [1, 0]
+    assert both.of(partitions[1].segments[0]) is found[1]

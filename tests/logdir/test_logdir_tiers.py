@@ -240,3 +240,21 @@ def test_the_last_stable_offset_is_known_without_the_tier(node: str) -> None:
     assert len(found) == len(next(iter(found))) == 1
     gap = "offsets 9 to 80 lie below the local log start, in a tier that was not given"
     assert [audit.read.gaps for audit in audits] == [(f"orders-0 of {folder() / node}: {gap}",), ()]
+
+
+def test_a_log_that_begins_at_0_lacks_nothing_of_a_tier_without_finished_copies(tmp_path: Path) -> None:
+    log, copy = (tmp_path / name for name in (f"{0:020}.log", f"{0:020}-AAAAAAAAAAAAAAAAAAAAAQ.log"))
+    for path in (log, copy):
+        path.write_bytes(records.build([records.Record(b"k")]))
+    unfinished = {UUID(int=1): tiers.TieredSegment("orders", 0, UUID(int=2), tiers.COPY_STARTED)}
+    found = tiers.join([log_file(str(log))], [log_file(str(copy))], [], unfinished)
+    assert ([file.path for file in found.segments], found.missing) == ([str(log)], ())
+
+
+def test_a_copy_that_cannot_be_read_is_a_segment_whose_end_is_unknown(tmp_path: Path) -> None:
+    """Reading it reports the damage: left out, its offsets would only be missing."""
+    copy = tmp_path / f"{5:020}-AAAAAAAAAAAAAAAAAAAAAQ.log"
+    copy.write_bytes(b"\xff" * 100)
+    found = tiers.join([], [log_file(str(copy))], [], {})
+    assert [file.path for file in found.segments] == [str(copy)]
+    assert [file.path for file in found.unknown_ends] == [str(copy)]

@@ -82,3 +82,11 @@ def test_control_batches_are_named_by_what_they_hold(tmp_path: Path) -> None:
         (5, "compacted", None, None),
         (6, "marker", "ABORT", 8),
     ]
+
+
+def test_a_record_behind_the_end_of_its_batch_has_no_run(tmp_path: Path) -> None:
+    data = bytearray(build([Record(b"k"), Record(b"k", offset=9)], last_offset=9))
+    data[23:27] = (5).to_bytes(4, "big")  # last_offset_delta
+    data[17:21] = crc32c.crc32c(bytes(data[21:])).to_bytes(4, "big")
+    one = replica(tmp_path, bytes(data) + build([Record(b"k")], base_offset=6))
+    assert found(one) == [(0, 0, RECORD, None), (1, 5, "compacted", None), (6, 6, RECORD, None)]

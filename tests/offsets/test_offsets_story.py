@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import crc32c
 import pytest
 
 from kafkawire import logdir, offsets, rows
+from kafkawire.logdir import tiers
 from kafkawire.records import Record, build, build_marker
 from tests.audit_logs import NOON, LogDirectory
 from tools.recordings.archive import ROOT, unpacked
@@ -103,6 +105,41 @@ def test_a_tier_s_copy_of_the_side_that_lost_stands_beside_the_log() -> None:
     found = of(story_of(root / "node-1", 50, "orders", root / "tier"), rows.OffsetStanding)
     assert [one.status for one in found] == ["marker", "left_out"]
     assert found[0].leader_epoch > found[1].leader_epoch
+
+
+@pytest.mark.parametrize(
+    ("epoch", "state", "expected"),
+    [
+        (0, None, []),  # copied, and not deleted locally yet
+        (0, tiers.COPY_FINISHED, []),
+        (0, tiers.COPY_STARTED, [(4, "its copying is not finished, or its deletion has begun")]),
+        (0, tiers.DELETE_STARTED, [(4, "its copying is not finished, or its deletion has begun")]),
+        (1, None, [(4, "of another leader epoch")]),
+    ],
+)
+def test_a_copy_of_what_the_log_has_is_no_other_standing(
+    tmp_path: Path, epoch: int, state: int | None, expected: list[tuple[int, str]]
+) -> None:
+    """A segment is in the tier for a while before retention deletes it locally. Offsets 3 and 4 are in both."""
+    local, tier = tmp_path / "data" / "orders-0", tmp_path / "tier" / "orders-0-6i8J_b6cRDaTJ2jld3ung-"
+    for folder in (local, tier):
+        folder.mkdir(parents=True)
+
+    def batches(first: int, end: int, leader_epoch: int) -> bytes:
+        made = (build([Record(b"k")], base_offset=at, partition_leader_epoch=leader_epoch) for at in range(first, end))
+        return b"".join(made)
+
+    (local / f"{3:020}.log").write_bytes(batches(3, 6, epoch))
+    (tier / f"{0:020}-AAAAAAAAAAAAAAAAAAAAAQ.log").write_bytes(batches(0, 5, 0))
+    known = {} if state is None else {UUID(int=1): tiers.TieredSegment("orders", 0, UUID(int=2), state, 0, 4)}
+    directory = logdir.open(tmp_path / "data", tmp_path / "tier")
+    for one in directory.partitions:
+        one.tier_metadata = lambda: known
+    found = [row for at in (4, 5) for row in of(list(offsets.story(directory, "orders", 0, at)), rows.OffsetStanding)]
+    left_out = [one for one in found if one.status == "left_out"]
+    prefix = "a copy in a tier that is no part of the log: "
+    assert [(one.offset, one.detail.removeprefix(prefix)) for one in left_out] == expected
+    assert all(one.detail.startswith(prefix) for one in left_out)
 
 
 def test_replicas_with_different_records_have_a_standing_each() -> None:
