@@ -19,7 +19,7 @@ from tools.fuzz.target import FuzzTarget
 ROOT = Path(__file__).parents[2]
 #: Limits of a run: memory in MiB, seconds for one input, number of inputs. The last one is there because code that
 #: atheris instruments keeps memory (60 KB an input of records; none without instrumentation).
-LIMITS = ("-rss_limit_mb=2048", "-timeout=20")
+LIMITS = ("-rss_limit_mb=2048", "-timeout=20", "-report_slow_units=20")
 RUNS = 20_000
 #: A file system in memory, if it exists.
 _MEMORY = "/dev/shm"
