@@ -28,6 +28,9 @@ _LOCAL = 1 << 31
 _TLS_KEY_LOG = 0x544C534B
 #: Larger blocks are taken for damage: a packet with its options, or a list of names, is smaller.
 _MAX_BLOCK_BYTES = 16 << 20
+#: The native engine gets a section's interfaces with each run of packets. In a section that has more, packets are taken
+#: one by one, so that the time does not grow with the number of interfaces times that of runs.
+_MOST_INTERFACES = 1000
 
 _OPTION_END, _OPTION_RESOLUTION, _OPTION_TIME_OFFSET = 0, 9, 14
 #: Option codes: the last one that a later release of the format may define, the custom ones, the first local one.
@@ -82,6 +85,7 @@ class PcapNg:
         self.number = 0  # of the last packet in the file
         self.headers = BlockHeaders()
         self._interfaces: list[_Interface] = []
+        self._numbers: list[tuple[int, int, int] | None] = []  # of the interfaces, for the engine
 
     def packets(self) -> Iterator[Packet | PacketRun]:
         begun = False  # damage is reported before the first packet behind it
@@ -98,6 +102,7 @@ class PcapNg:
                     _check(kind, body, self.headers.order)
                 if kind == _INTERFACE:
                     self._interfaces.append(_interface(body, self.headers.order))
+                    self._numbers.append(self._interfaces[-1].as_numbers)
                 elif kind in (_ENHANCED_PACKET, _OLD_PACKET, _SIMPLE_PACKET):
                     packet = _packet(kind, body, self.headers.order, self._interfaces, self._before + self.number + 1)
                 elif kind == _SECRETS and self._keys is not None:
@@ -115,15 +120,14 @@ class PcapNg:
                 self.number += 1
                 yield packet
                 begun = self._engine is not None
-            if begun and (run := self._run()).packets:
+            if begun and len(self._numbers) <= _MOST_INTERFACES and (run := self._run()).packets:
                 yield run
 
     def _run(self) -> PacketRun:
         """Passes to the native tracker what is available, up to the first block that is no plain packet."""
         window, start = self.file.ready()
-        interfaces = [interface.as_numbers for interface in self._interfaces]
         number = self._before + self.number
-        end, count = self._engine.run_blocks(window, start, self.headers.order == "<", interfaces, number)
+        end, count = self._engine.run_blocks(window, start, self.headers.order == "<", self._numbers, number)
         self.file.pass_over(end)
         self.number += count
         return PacketRun(count)
@@ -151,7 +155,7 @@ class PcapNg:
                 offset=position + length - 4,
             )
         if section:
-            self.headers.order, self._interfaces = order, []
+            self.headers.order, self._interfaces, self._numbers = order, [], []
         return kind, block[8:-4]
 
 

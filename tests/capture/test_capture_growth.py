@@ -173,3 +173,34 @@ def test_cost_of_resuming_after_damage_grows_linearly_with_block_lengths() -> No
         return lambda: list(capture.read(BytesIO(data)))
 
     assert_linear_time(prepare, 1000)
+
+
+def many_interfaces(n: int) -> bytes:
+    """A pcapng with n interfaces, and n packets between blocks that the native engine leaves to Python."""
+    section, interface, *others = blocks(pcapng(ethernet(packet) for packet in exchanges(n // 2)))
+    return b"".join([section, *n * [interface], *others])
+
+
+def blocks(data: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at + 4)
+        found.append(data[at : at + length])
+        at += length
+    return found
+
+
+@pytest.mark.slow
+def test_cost_of_interfaces_is_not_paid_for_each_packet() -> None:
+    def prepare(n: int) -> Callable[[], object]:
+        data = many_interfaces(n)
+        return lambda: list(capture.read(BytesIO(data)))
+
+    assert_linear_time(prepare, 250)
+
+
+@pytest.mark.parametrize("n", [1000, 1002])
+def test_packets_of_many_interfaces_are_those_of_one(n: int) -> None:
+    found = capture.read(BytesIO(many_interfaces(n)))
+    assert [row.correlation_id for row in found] == list(range(n // 2))
+    assert (found.summary.packets, found.summary.damage) == (n + 3, None)  # the handshake, too
