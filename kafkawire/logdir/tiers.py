@@ -152,17 +152,6 @@ class Joined(NamedTuple):
     damage: tuple[tuple[LogFile, Damage], ...] = ()
 
 
-def joined(
-    local: Sequence[LogFile],
-    tiered: Iterable[LogFile],
-    lineage: Sequence[EpochLine],
-    metadata: Mapping[UUID, TieredSegment],
-    log_start: int = 0,
-) -> tuple[LogFile, ...]:
-    """The segments of the whole log; see `join`."""
-    return join(local, tiered, lineage, metadata, log_start).segments
-
-
 def join(
     local: Sequence[LogFile],
     tiered: Iterable[LogFile],

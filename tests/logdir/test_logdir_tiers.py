@@ -147,7 +147,7 @@ def test_copies_that_are_not_finished_or_are_being_deleted_are_no_part_of_the_lo
     for number, state in dropped.items():
         metadata[tiers.segment_id(copies[number])] = metadata[tiers.segment_id(copies[number])]._replace(state=state)
     metadata.pop(tiers.segment_id(copies[1]))  # an object that no record names
-    found = tiers.joined(own, copies, [], metadata)
+    found = tiers.join(own, copies, [], metadata, 0).segments
     assert [copies.index(file) for file in found[: -len(own)]] == [0, 2, 3, 4, 8]
 
 
