@@ -25,7 +25,7 @@ DECODERS = {
     "__share_group_state": "--share-group-state-decoder",
 }
 
-Said = dict[str, Any]
+Dumped = dict[str, Any]
 
 _BATCH = re.compile(
     r"baseOffset: (?P<base_offset>\d+) lastOffset: (?P<last_offset>\d+) count: (?P<records>\d+) "
@@ -68,7 +68,7 @@ _MARKER = re.compile(r" endTxnMarker: (\w+) coordinatorEpoch: (-?\d+)")
 _IGNORED = re.compile(r"Log starting offset: |Snapshot end offset: |KRaft bootstrap snapshot|.* is empty\.$")
 
 
-def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Said]]:
+def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Dumped]]:
     """The tool's output for each file, entry by entry. Skips the test where the tool cannot be run."""
     try:
         text = run_tool("DumpLogSegments", "--files", ",".join(map(str, files)), *flags)
@@ -76,7 +76,7 @@ def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Said
         if os.environ.get("KAFKAWIRE_REQUIRE_BROKER"):
             raise
         pytest.skip(str(error))
-    found: dict[str, list[Said]] = {}
+    found: dict[str, list[Dumped]] = {}
     for line in text.split("\n"):
         if line.startswith("Dumping "):
             entries = found[line.removeprefix("Dumping ")] = []
@@ -86,7 +86,7 @@ def dump_log_segments(files: Sequence[Path], *flags: str) -> dict[str, list[Said
     return found
 
 
-def _parsed(line: str) -> Said:
+def _parsed(line: str) -> Dumped:
     for kind, layout in (("batch", _BATCH), ("batch", _LEGACY_BATCH), ("record", _RECORD)):
         if match := layout.fullmatch(line):
             dumped = {name: _value(name, value) for name, value in match.groupdict().items()}
@@ -122,9 +122,9 @@ def _json(text: str) -> Any:
 # Our rows in the tool's form ------------------------------------------------------------------------------------------
 
 
-def as_said(found: Iterator[rows.Row], decoder: str | None) -> list[Said]:
+def as_dumped(found: Iterator[rows.Row], decoder: str | None) -> list[Dumped]:
     """Rows in the form of `dump_log_segments`; no damage may be among them."""
-    dumped: list[Said] = []
+    dumped: list[Dumped] = []
     magic = 2
     for row in found:
         assert not (isinstance(row, rows.DamageRow) and not row.harmless), row
@@ -153,14 +153,14 @@ _BATCH_FIELDS = (
 _LEGACY_FIELDS = ("last_offset", "position", "timestamp_type", "timestamp", "size", "magic", "codec", "crc")
 
 
-def _batch(row: rows.BatchRow) -> Said:
+def _batch(row: rows.BatchRow) -> Dumped:
     if row.magic < 2:
         return {"kind": "batch", **{name: getattr(row, name) for name in _LEGACY_FIELDS}, "valid": True}
     dumped = {name: getattr(row, name) for name in _BATCH_FIELDS}
     return {"kind": "batch", **dumped, "control": row.control is not None, "valid": True}
 
 
-def _record(row: rows.RecordRow, magic: int, decoder: str | None) -> Said:
+def _record(row: rows.RecordRow, magic: int, decoder: str | None) -> Dumped:
     plain = rows.to_dict(row)
     dumped = {name: plain[name] for name in ("offset", "timestamp_type", "timestamp")}
     dumped |= {name: -1 if plain[name] is None else plain[name] for name in ("key_size", "value_size")}
@@ -211,7 +211,7 @@ def _constant(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper()
 
 
-def _snapshot(row: rows.Snapshot) -> Said:
+def _snapshot(row: rows.Snapshot) -> Dumped:
     first = row.current_txn_first_offset
     dumped = {
         "producer_id": row.producer_id,

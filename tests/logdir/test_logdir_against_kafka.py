@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kafkawire import logdir
-from tests.logdir.kafka_dump_log import DECODERS, Said, as_said, dump_log_segments
+from tests.logdir.kafka_dump_log import DECODERS, Dumped, as_dumped, dump_log_segments
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
 pytestmark = pytest.mark.slow
@@ -29,8 +29,8 @@ def readable(directory: Path, decoder: str | None) -> dict[str, logdir.LogFile]:
     return found
 
 
-def ours(file: logdir.LogFile, decoder: str | None) -> list[Said]:
-    return as_said(logdir.rows_of(file, logdir.Options(deep=True, payloads=True, show_secrets=True)), decoder)
+def ours(file: logdir.LogFile, decoder: str | None) -> list[Dumped]:
+    return as_dumped(logdir.rows_of(file, logdir.Options(deep=True, payloads=True, show_secrets=True)), decoder)
 
 
 @pytest.mark.parametrize("decoder", [None, *DECODERS])
@@ -56,6 +56,6 @@ def test_rows_match_kafkas_dump_log(decoder: str | None) -> None:
     assert decoder or all(compared.values()), compared
 
 
-def _comparable(entry: Said) -> dict[str, Any]:
+def _comparable(entry: Dumped) -> dict[str, Any]:
     # The tool prints each message of magic 0 and 1 twice, as batch and as record: checksums are compared once.
     return entry | {"valid": None, "crc": None} if entry.get("kind") == "record" else entry
