@@ -477,3 +477,12 @@ def test_each_partition_has_its_own_outcomes(tmp_path: Path) -> None:
     found = [both.of(one.segments[0]) for one in partitions]
     assert [one.aborted.producer_id.size for one in found] == [1, 0]
     assert both.of(partitions[1].segments[0]) is found[1]
+
+
+def test_a_snapshot_behind_the_log_says_what_holds_consumers_back(tmp_path: Path) -> None:
+    """The segments before it are missing, and with them the data of producer 9, whose transaction is still open."""
+    log_directory(tmp_path, {0: data_of(0, 2) + marker("COMMIT", 1, 2)})
+    assert outcomes_of(logdir.open(tmp_path).partitions[0]).last_stable_offset == 2
+    PartitionLog(tmp_path / "orders-0").snapshot(*naive_state([_ghost().batches[0].append]), offset=7)
+    (partition,) = logdir.open(tmp_path).partitions
+    assert outcomes_of(partition).last_stable_offset == 1
