@@ -28,8 +28,9 @@ from kafkawire.spark.fleet_listing import Found, listing
 from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
-from kafkawire.spark.replica_parts import DriverFacts, Fleet, by_task, ended_cells, numbers
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, ended_cells, numbers
 from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.directory import BrokerDirectory, Unreadable
@@ -64,10 +65,7 @@ LISTING = pa.schema(
     ]
 )
 _KIND, _BYTES = map(LISTING.names.index, ("kind", "bytes"))
-LISTED = (
-    "kind string, argument int, sort binary, payload binary, real binary, partition binary, store string, path binary, "
-    "names binary, sizes binary, bytes bigint, tiers binary"
-)
+LISTED = from_arrow_schema(LISTING)
 
 
 class Folder(NamedTuple):

@@ -25,9 +25,9 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.offset_options import OffsetRange, Subscription
-from kafkawire.spark.replica_parts import Rows, by_task
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.tier_listing import replica_at, segment_sizes
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.part_scan import bounds, count_parts
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 #: Rows of partitions, and of their parts.
 PARTITION, PART = 0, 1
 _PARTS = pa.schema([("partition", pa.binary()), ("base", pa.int64()), ("number", pa.int32()), ("payload", pa.binary())])
-_PARTS_SPARK = "partition binary, base bigint, number int, payload binary"
 #: `end`: what is read ends there. `held`: why it ends before the log does.
 _DECIDED = pa.schema(
     [
@@ -51,9 +50,6 @@ _DECIDED = pa.schema(
         ("held", pa.string()),
         ("payload", pa.binary()),
     ]
-)
-_DECIDED_SPARK = (
-    "kind int, topic string, partition int, start bigint, end bigint, bytes bigint, held string, payload binary"
 )
 TABLE = from_arrow_schema(segment_columns.KAFKA)
 TABLE_SPARK = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in TABLE)
@@ -129,11 +125,13 @@ def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> Data
 
     few = 1 + count // 256
     planned = by_task(
-        replicas.repartition(few, "partition").sortWithinPartitions("partition", "sort"), plan, _PARTS_SPARK
+        replicas.repartition(few, "partition").sortWithinPartitions("partition", "sort"),
+        plan,
+        from_arrow_schema(_PARTS),
     )
-    scanned = by_task(planned.repartition(tasks), scan, _PARTS_SPARK)
+    scanned = by_task(planned.repartition(tasks), scan, from_arrow_schema(_PARTS))
     ordered = scanned.repartition(min(few, tasks), "partition").sortWithinPartitions("partition", "base", "number")
-    return by_task(ordered, merge, _DECIDED_SPARK)
+    return by_task(ordered, merge, from_arrow_schema(_DECIDED))
 
 
 def records(parts: DataFrame) -> DataFrame:

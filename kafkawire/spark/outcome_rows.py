@@ -9,7 +9,6 @@ ended transactions are shuffled by cluster and producer id: into `outcome_judge`
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -62,12 +61,9 @@ SCHEMA = pa.schema(
         ("replica", pa.binary()),
     ]
 )
-SPARK_SCHEMA = (
-    "kind tinyint, cluster int, producer_id bigint, place binary, offset bigint, data_epoch int, marker_epoch int, "
-    "outcome tinyint, timestamp bigint, payload binary, first_offset bigint, last_offset bigint, "
-    "first_timestamp bigint, last_timestamp bigint, batches int, coordinator_epoch int, "
-    "replica binary"
-)
+SPARK_SCHEMA = from_arrow_schema(SCHEMA)
+#: Of all times.
+_EARLIEST = -(1 << 63)
 _CHUNK = 1 << 12
 _DIGEST_CELL = 1 << 18
 _ENDINGS_CELL = 1 << 20
@@ -143,7 +139,7 @@ def decision_rows(
 
     def each(one: Decision, number: int) -> Iterator[dict[str, Any]]:
         time = begins(one)
-        begun = None if time == -math.inf else int(time)
+        begun = int(time) if time >= _EARLIEST else None  # null comes before all times
         of = {
             **same,
             "producer_id": one.producer_id,

@@ -7,10 +7,9 @@ that task has to replay.
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -39,7 +38,7 @@ from kafkawire.spark.outcome_rows import (
     rows_of,
     short,
 )
-from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, in_folder
+from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, Rows, by_task
 from kafkawire.spark.tier_listing import of_partitions, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
@@ -56,7 +55,6 @@ from kafkawire.transactions.summary_processes import PartTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 #: A summary is cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
 _CELL_BYTES = 1 << 20
@@ -94,7 +92,6 @@ SUMMARIES = pa.schema(
 )
 
 Roots = Mapping[str, tuple[int, Replica]]
-Rows = Iterator[dict[str, Any]]
 
 
 class PartSizing(NamedTuple):
@@ -431,14 +428,3 @@ def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any],
             partition = replica_at(row)
             if partition.segments:
                 yield row, partition
-
-
-def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
-    """The batches that `read` yields for the rows of each task, in the folder that relative paths count from."""
-    folder = os.getcwd()
-
-    def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            yield from read(row for batch in batches for row in batch.to_pylist())
-
-    return frame.mapInArrow(of_task, schema)

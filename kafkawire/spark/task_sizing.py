@@ -1,15 +1,23 @@
-"""Dividing work into Spark tasks: their number follows from the bytes, and each gets about as many bytes."""
+"""Spark tasks: their number follows from the bytes, each gets about as many bytes, and reads its rows (`by_task`)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkawire.logdir import LogFile
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
 T = TypeVar("T")
+
+#: Rows of a task, one after another.
+Rows = Iterator[dict[str, Any]]
 
 #: Bytes that are worth a task of their own.
 TASK_BYTES = 32 << 20
@@ -46,3 +54,14 @@ def in_folder(folder: str) -> Iterator[None]:
             yield
     else:
         yield
+
+
+def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
+    """The batches that `read` yields for the rows of each task, in the folder that relative paths count from."""
+    folder = os.getcwd()
+
+    def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with in_folder(folder):
+            yield from read(row for batch in batches for row in batch.to_pylist())
+
+    return frame.mapInArrow(of_task, schema)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,13 +23,13 @@ from kafkawire.spark.fleet_listing import (
     as_batches,
     files_of,
 )
-from kafkawire.spark.task_sizing import in_folder
+from kafkawire.spark.task_sizing import Rows, by_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
-Rows = Iterator[dict[str, Any]]
 #: Columns of a row with the place and the content of a folder.
 _FOLDER = ("store", "path", "names", "sizes")
 _PARTITIONS_A_TASK = 1000
@@ -71,7 +71,7 @@ def of_partitions(
     tiers: int,
     keys: tuple[str, ...],
     read: Callable[[Sequence[Partition]], Iterator[pa.RecordBatch]],
-    schema: str,
+    schema: StructType,
 ) -> DataFrame:
     """What `read` gives for the replicas of each partition, in order, with their tiers."""
 
@@ -84,16 +84,12 @@ def of_partitions(
     return _grouped(listed, tiers, each, schema)
 
 
-def _grouped(listed: DataFrame, tiers: int, read: Callable[[Rows], Iterator[pa.RecordBatch]], schema: str) -> DataFrame:
-    folder = os.getcwd()
-
-    def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            yield from read(row for batch in batches for row in batch.to_pylist())
-
+def _grouped(
+    listed: DataFrame, tiers: int, read: Callable[[Rows], Iterator[pa.RecordBatch]], schema: StructType
+) -> DataFrame:
     rows = listed.where(f"kind IN ('{REPLICA}', '{TIER}', '{TIER_EVENTS}')")
     rows = rows.repartition(1 + tiers // _PARTITIONS_A_TASK, "partition")
-    return rows.sortWithinPartitions("partition", "argument", "sort").mapInArrow(of_task, schema)
+    return by_task(rows.sortWithinPartitions("partition", "argument", "sort"), read, schema)
 
 
 def _by_partition(rows: Rows) -> Iterator[tuple[bytes, list[dict[str, Any]]]]:

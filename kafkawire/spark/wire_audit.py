@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from heapq import heapify, heapreplace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -33,8 +34,9 @@ from kafkawire.spark.errors import SparkError
 from kafkawire.spark.jobs import Progress, cancel, job, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements, tasks_for
 from kafkawire.spark.outcome_rows import SPARK_SCHEMA, cells_of, id_rows
-from kafkawire.spark.replica_parts import Rows, by_task, drained, to_driver
+from kafkawire.spark.replica_parts import drained, to_driver
 from kafkawire.spark.session import session_on
+from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.worker_tables import for_driver
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
@@ -80,14 +82,31 @@ def audit_cluster(
             reader = reader_on(session, bootstrap, properties or {}, progress)
             return await audit_over_the_wire(admin.cluster, wanted, announce=announce, reader=reader)
 
-    def call(session: SparkSession) -> rows.Audit:
-        with ThreadPoolExecutor(1) as thread:  # notebooks have a running event loop in this one
-            return thread.submit(asyncio.run, run(session)).result()
-
     if spark is not None:
-        return call(spark)
+        return _in_a_thread(run(spark))
     with session_on(master, conf=conf) as session:
-        return call(session)
+        return _in_a_thread(run(session))
+
+
+def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
+    """Run that in a thread: notebooks have a running event loop in this one. It is cancelled by Ctrl-C, which only this
+    thread gets."""
+    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = Future()
+
+    async def run() -> T:
+        task = asyncio.ensure_future(work)
+        begun.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(asyncio.run, run())
+        try:
+            return result.result()
+        except KeyboardInterrupt:
+            loop, task = begun.result()
+            with suppress(RuntimeError):  # it has just ended
+                loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 def reader_on(
@@ -98,7 +117,7 @@ def reader_on(
     Raises:
         SparkError: the session starts copies of slow tasks, which would read more than the load allows.
     """
-    if spark.conf.get("spark.speculation", "false") == "true":
+    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
         raise SparkError("spark.speculation starts copies of slow tasks, which would exceed the load on brokers")
     return lambda using: _SparkReader(spark, bootstrap, dict(properties), using, progress)
 

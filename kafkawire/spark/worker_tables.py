@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: What tasks find: an answer for the driver, violations, or a finding. Of findings, as of damage in
 #: `outcome_rows.SCHEMA`, `place` is what is counted where not all are taken, and `replica` puts them in order.
 FOUND = pa.schema([("kind", pa.int8()), ("place", pa.binary()), ("payload", pa.binary()), ("replica", pa.binary())])
-FOUND_SPARK = "kind tinyint, place binary, payload binary, replica binary"
+FOUND_SPARK = from_arrow_schema(FOUND)
 _A_ROW = 1000
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import threading
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -143,13 +145,37 @@ def test_the_command_starts_no_spark_for_a_cluster_that_does_not_answer(
     assert not started
 
 
+def test_ctrl_c_ends_an_audit_that_waits_for_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reading runs in a thread, which Ctrl-C does not reach."""
+    begun, main, patience_s = threading.Event(), threading.get_ident(), 10
+
+    async def waiting(*given: object, **more: object) -> rows.Audit:
+        begun.set()
+        await asyncio.sleep(patience_s)
+        raise AssertionError("it was not cancelled")
+
+    def interrupt() -> None:
+        begun.wait()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    monkeypatch.setattr("kafkawire.spark.wire_audit.audit_over_the_wire", waiting)
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: default))
+    with MockBroker() as broker:
+        threading.Thread(target=interrupt).start()
+        before = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            audit_cluster(broker.address, spark=cast("SparkSession", session))
+    assert time.monotonic() - before < patience_s
+
+
 def test_refuses_a_journal() -> None:
     with pytest.raises(ValueError, match="journal of a reading is kept by one process"):
         audit_cluster("h:1", WireAudit(journal="file"))
 
 
-def test_refuses_a_session_that_starts_copies_of_tasks() -> None:
-    session = SimpleNamespace(conf=SimpleNamespace(get={"spark.speculation": "true"}.get))
+@pytest.mark.parametrize("value", ["true", "TRUE"])
+def test_refuses_a_session_that_starts_copies_of_tasks(value: str) -> None:
+    session = SimpleNamespace(conf=SimpleNamespace(get={"spark.speculation": value}.get))
     with pytest.raises(SparkError, match="would exceed the load on brokers"):
         reader_on(cast("SparkSession", session), "h:1", {})
 
