@@ -149,9 +149,10 @@ def test_records_of_a_thinned_batch_that_cannot_be_read_are_unreadable(tmp_path:
                           (20, 29, RECORD, None)]  # fmt: skip
 
 
-def test_a_part_reads_only_its_segments(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "end"), [(20, 25), (0, 10)])
+def test_a_part_reads_only_its_segments(tmp_path: Path, first: int, end: int) -> None:
     one = replica(tmp_path, batch(0), broken(batch(10)), batch(20), at=(0, 10, 20))
-    part = [row for row in offsets.explain(one, 20, 25) if not isinstance(row, rows.ReplicaSpan)]
+    part = [row for row in offsets.explain(one, first, end) if not isinstance(row, rows.ReplicaSpan)]
     assert [type(row) for row in part] == [rows.StatusRange, rows.StatusTotal]  # and no damage
 
 

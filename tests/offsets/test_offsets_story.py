@@ -173,6 +173,26 @@ def test_an_unknown_partition_is_an_error_that_names_the_known(topic: str, parti
         offsets.replicas(logdir.open(THREE_NODES), topic, partition)
 
 
+def test_an_unknown_partition_is_an_error_that_names_twenty_others(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"orders-{number}").mkdir()
+        (tmp_path / f"orders-{number}" / f"{0:020}.log").touch()
+    with pytest.raises(LookupError, match=r"no partition 77 of orders; there are 0, 1, .*, 18, 19$"):
+        offsets.replicas(logdir.open(tmp_path), "orders", 77)
+
+
+def test_batches_outside_of_transactions_are_none_of_the_transaction(tmp_path: Path) -> None:
+    """A client may use the id of a transactional producer for an idempotent one."""
+    logs = LogDirectory(tmp_path, compacted=False)
+    orders = logs.partition("orders")
+    orders.data(5, 0, at=NOON, records=2)
+    orders.data(5, 0, at=NOON, transactional=False)
+    orders.marker("COMMIT", 5, 0, at=NOON)
+    logs.write()
+    (transaction,) = of(story_of(tmp_path, 0), rows.TransactionStory)
+    assert (transaction.batches, transaction.records, transaction.last_offset) == (1, 2, 1)
+
+
 def test_a_segment_that_cannot_be_read_has_a_standing_and_no_batch(tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path, compacted=False)
     logs.partition("orders").data(5, 0, at=NOON)
