@@ -8,8 +8,9 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 Probe = Callable[[], bool]
 App = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-#: Seconds that a client may take for its request.
+#: Seconds that a client may take for its request and the answer.
 _REQUEST_S = 10.0
+#: Connections that are served at a time; further ones are closed. A scraper has one or two.
+_MOST_CONNECTIONS = 100
 
 
 class Endpoint:
@@ -69,12 +72,36 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     endpoint: Endpoint
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._until: dict[socket.socket, float] = {}  # the end of each connection's time
+
     def get_request(self) -> tuple[Any, Any]:
         accepted, address = super().get_request()
         context = self.endpoint.web.context
         if context is not None:  # the handshake is the first read's, in the thread of the request
             accepted = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
         return accepted, address
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Whether a new connection is served: each takes a thread."""
+        served = len(self._until) < _MOST_CONNECTIONS
+        if served:
+            self._until[request] = time.monotonic() + _REQUEST_S
+        return served
+
+    def service_actions(self) -> None:
+        """Called every half second, and after each connection: ends those whose time is over. The limit of a socket
+        is for one read, and a client could send byte after byte."""
+        now = time.monotonic()
+        for request, end in list(self._until.items()):
+            if now > end:
+                with suppress(OSError):  # it has ended just now
+                    socket.socket.shutdown(request, socket.SHUT_RDWR)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._until.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that is gone, or does not speak TLS, is no event."""
@@ -106,7 +133,7 @@ def serving(endpoint: Endpoint, host: str, port: int) -> Iterator[int]:
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _Handler)  # type: ignore[arg-type]
+        server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _Handler)
     except OSError as error:
         raise OSError(f"--listen {host}:{port}: {error.strerror}") from None
     server.endpoint = endpoint

@@ -133,7 +133,9 @@ class AuditLog:
             request=request,
             result=result,
         )
-        self._file.write(json_bytes(entry) + b"\n")
+        line = json_bytes(entry) + b"\n"
+        while line:  # a full disk takes a part first, and no error comes before the next one
+            line = line[self._file.write(line) :]
         if self._file.seekable():  # not a pipe or terminal
             os.fsync(self._file.fileno())
         self.lines += 1

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import socket
 import ssl
+import threading
+import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from pathlib import Path
 
@@ -15,6 +18,7 @@ pytest.importorskip("prometheus_client")
 
 from prometheus_client import CollectorRegistry, Gauge
 
+from kafkawire.cli import metrics_server
 from kafkawire.cli.metrics_server import Endpoint, serving
 from kafkawire.cli.web_config import WebConfig, read_web_config
 from tests.client.certificates import HOST, make_identity
@@ -172,3 +176,35 @@ tls_server_config:
         client.maximum_version = ssl.TLSVersion.TLSv1_2
         with pytest.raises(OSError):
             status(client)
+
+
+def test_clients_that_never_finish_leave_room_for_others(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a thread. One that sends a byte now and then passes every limit of a socket."""
+    monkeypatch.setattr(metrics_server, "_MOST_CONNECTIONS", 3)
+    monkeypatch.setattr(metrics_server, "_REQUEST_S", 1.0)
+    before = threading.active_count()
+    slow = [socket.create_connection(("127.0.0.1", port), 20) for _ in range(3)]
+    with ExitStack() as stack:
+        for connection in slow:
+            stack.enter_context(connection)
+            connection.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+        wait_for(lambda: threading.active_count() == before + 3)
+        with socket.create_connection(("127.0.0.1", port), 20) as refused:
+            assert refused.recv(1) == b""
+        assert threading.active_count() == before + 3
+
+        def over() -> bool:
+            for connection in slow:
+                with suppress(OSError):
+                    connection.send(b"x")
+            return threading.active_count() == before
+
+        wait_for(over)
+        assert ask(port, "GET")[0].status == 200
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

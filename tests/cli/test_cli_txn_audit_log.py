@@ -174,3 +174,22 @@ def test_a_signal_after_sending_is_recorded_as_not_verified(
     assert (after["id"], after["result"]["outcome"]) == (before["id"], "not_verified")
     name = "CancelledError" if one is signal.SIGINT else one.name
     assert after["result"]["problem"] == f"interrupted ({name}): whether it was carried out is not known"
+
+
+def test_nothing_is_sent_where_only_a_part_of_the_line_can_be_written(
+    partition: PartitionBroker, tmp_path: Path
+) -> None:
+    """The system writes what fits, which is no error yet."""
+    resource = pytest.importorskip("resource")
+    log = tmp_path / "audit.jsonl"
+    which = ("--topic", "orders", "--partition", "0", "--start-offset", str(START), "--confirm-after", "0.01")
+    line = ("txn", "abort", "--bootstrap-server", partition.address, *which, "--yes", "--audit-log", str(log))
+    done = subprocess.run(
+        [*COMMAND, *line],
+        capture_output=True,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
+    )
+    assert log.stat().st_size == 100
+    assert (done.returncode, done.stdout, sent(partition)) == (1, b"", 0)
+    assert done.stderr.endswith(b"File too large\n")

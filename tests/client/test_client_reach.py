@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from kafkawire.client import (
+    AuthenticationError,
+    Cluster,
+    Config,
     ConnectError,
     PeerError,
     RequestTimeoutError,
     TlsError,
 )
+from kafkawire.client.cluster import cluster
+from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.transport import broker_link
+from kafkawire.client.transport.broker_link import Link
 from kafkawire.messages import (
     ListTransactionsRequest,
 )
@@ -126,3 +134,35 @@ async def test_tls_to_a_plaintext_port_is_an_error(rude: bool) -> None:
     async with served(stranger) as port, admin(f"127.0.0.1:{port}", security_protocol="SSL") as client:
         with pytest.raises(TlsError, match="plaintext listener"):
             await client.list_transactions()
+
+
+@pytest.mark.parametrize("opening", range(4))
+@scenario
+async def test_a_connection_that_opens_together_with_refused_logins_is_closed(
+    opening: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first refusal that is looked at ends the call, and nobody gets the connection."""
+    monkeypatch.setattr(cluster, "_FIRST_GRACE_S", 0.01)
+    opened: list[Link] = []
+    begun: list[int] = []
+    together = asyncio.Event()
+    broker = ScriptedBroker()
+    async with broker.running():
+        client = Cluster(Config.of(",".join(f"127.0.0.1:{port}" for port in range(1, 5))))
+
+        async def connect(host: str, port: int, deadline: Deadline) -> Link:
+            if port == opening + 1:
+                opened.append(await broker_link.connect("127.0.0.1", broker.port, client.config, None, 5, None))
+            begun.append(port)
+            if len(begun) == 4:
+                together.set()
+            await together.wait()
+            if port == opening + 1:
+                return opened[0]
+            raise AuthenticationError(host, "no")
+
+        monkeypatch.setattr(client, "_open", connect)
+        async with client:
+            with suppress(AuthenticationError):
+                await client.known_brokers(client.deadline())
+        assert [link.usable for link in opened] == [False]

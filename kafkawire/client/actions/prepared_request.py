@@ -11,6 +11,7 @@ import msgspec
 import kafkawire
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline, backoffs
+from kafkawire.client.transport.broker_link import address_of
 from kafkawire.wire.message import Message
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: De
         api_key=spec.api_key,
         version=version,
         broker_id=broker_id,
-        address=f"{broker.host}:{broker.port}",
+        address=address_of(broker.host, broker.port),
         body=kafkawire.to_json(body, version=version),
         hex=body.encode(version=version).hex(),
     )
