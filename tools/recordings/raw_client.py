@@ -44,6 +44,8 @@ _RETRY_S = 20.0  # partitions and coordinators take a moment to be there
 _TIMEOUT_S = 15.0
 _TRANSACTION = 1  # FindCoordinator's key type
 _API_VERSIONS = 18
+#: Requests in flight: their responses fit into the socket's buffers.
+_AT_ONCE = 500
 _UNSUPPORTED_VERSION = 35
 
 M = TypeVar("M", bound=Message)
@@ -91,18 +93,32 @@ class RawConnection:
         Args:
             version: of the request and its response. `expected`: class of the response.
         """
+        request = self._encoded(body, version)
+        name = _name_of(body)
+        return _decoded(self._exchange(request, name, _key_of(body), version), body, version, expected)
+
+    def ask_often(self, body: Message, version: int, expected: type[M], times: int) -> M:
+        """Sends a request again and again without a wait in between, which a broker answers one after the other; the
+        decoded body of the last response. Neither `exchanges` nor memory grows with `times`.
+        """
+        request = self._encoded(body, version)
+        frame = b""
+        while times:
+            count = min(times, _AT_ONCE)
+            self._socket.sendall(request * count)
+            times -= count
+            while count:
+                data = self._socket.recv(1 << 16)
+                if not data:
+                    raise self._closed()
+                answered = list(self._reader.feed(data))
+                frame = answered[-1] if answered else frame
+                count -= len(answered)
+        return _decoded(frame, body, version, expected)
+
+    def _encoded(self, body: Message, version: int) -> bytes:
         self._correlation_id += 1
-        request = frames.encode_request(body, version=version, correlation_id=self._correlation_id, client_id=CLIENT_ID)
-        api_key = type(body).spec.api_key
-        assert api_key is not None
-        name = type(body).__name__.removesuffix("Request")
-        response = frames.decode_response(
-            self._exchange(request, name, api_key, version), api_key=api_key, version=version
-        )
-        answer = getattr(response, "body", None)
-        if not isinstance(answer, expected):
-            raise RecordingError(f"the response to {name} v{version} cannot be decoded: {response}")
-        return answer
+        return frames.encode_request(body, version=version, correlation_id=self._correlation_id, client_id=CLIENT_ID)
 
     def ask_api_versions_of_the_future(self, version: int) -> ApiVersionsResponse:
         """ApiVersions in a version that no broker knows: the answer is error 35 in a body of version 0 (KIP-511)."""
@@ -152,7 +168,10 @@ class RawConnection:
         while data := self._socket.recv(1 << 16):
             for frame in self._reader.feed(data):
                 return frame
-        raise RecordingError(f"127.0.0.1:{self._port} closed the connection")
+        raise self._closed()
+
+    def _closed(self) -> RecordingError:
+        return RecordingError(f"127.0.0.1:{self._port} closed the connection")
 
 
 @dataclass
@@ -365,6 +384,25 @@ class RawCluster:
             return None if code in TRANSIENT else _checked(True, code, f"WriteTxnMarkers on {topic}-{partition}")
 
         until(marked, f"a marker on {topic}-{partition}", seconds=_RETRY_S)
+
+
+def _decoded(frame: bytes, body: Message, version: int, expected: type[M]) -> M:
+    """The body of a response to a request with that body."""
+    response = frames.decode_response(frame, api_key=_key_of(body), version=version)
+    answer = getattr(response, "body", None)
+    if not isinstance(answer, expected):
+        raise RecordingError(f"the response to {_name_of(body)} v{version} cannot be decoded: {response}")
+    return answer
+
+
+def _key_of(request: Message) -> int:
+    api_key = type(request).spec.api_key
+    assert api_key is not None
+    return api_key
+
+
+def _name_of(request: Message) -> str:
+    return type(request).__name__.removesuffix("Request")
 
 
 def _checked(value: T, error_code: int, what: str, expected: int = 0) -> T:
