@@ -92,9 +92,10 @@ class SegmentReader(ItemReader[SegmentPart]):
         outcomes = OutcomesByFile(directory.partitions, paths) if self.level or self.shows_states else None
         # A consumer gets each offset once: what a tier has of a replica's log comes with the replica.
         held = {tier.path for one in partitions for tier in one.copies if self.level}
+        reported: set[tuple[str, Damage]] = set()
         for partition in partitions:
             if partition.segments and partition.path not in held:
-                yield from self._of_replica(partition, wanted.of(partition), outcomes)
+                yield from self._of_replica(partition, wanted.of(partition), outcomes, reported)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         named = set(map(remote.without_secrets, paths)) - in_use
         for file in directory.files:
@@ -118,12 +119,26 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield from self._part(part, schema)
 
     def _of_replica(
-        self, partition: Partition, offsets: OffsetRange, outcomes: OutcomesByFile | None
+        self,
+        partition: Partition,
+        offsets: OffsetRange,
+        outcomes: OutcomesByFile | None,
+        reported: set[tuple[str, Damage]],
     ) -> Iterator[SegmentPart]:
+        """The parts of a replica, after the damage of other files that an isolation level rests on: checkpoints, leader
+        epochs, the first `.snapshot`.
+
+        Args:
+            reported: damage that another replica rests on, too.
+        """
         if offsets.problem is not None:
             yield SegmentPart(partition.segments[0], problem=offsets.problem)
         view = None if outcomes is None else self.view(outcomes.of_partition(partition))
         offsets = offsets if view is None else narrowed(offsets, view)
+        for path, damage in () if view is None or self.level is None else view.outcomes.damage:
+            if (path, damage) not in reported:
+                reported.add((path, damage))
+                yield SegmentPart(log_file(path), problem=damage)
         following = {one.path: after.offset for one, after in pairwise(partition.segments)}
         asked = Selection(offsets=None if offsets == ALL_OFFSETS else (offsets.first, offsets.end))
         for file in logdir.wanted_files(partition.segments, asked):

@@ -436,6 +436,23 @@ def test_an_unknown_outcome_is_a_row_with_an_error(tmp_path: Path) -> None:
     assert (kept["offset"], kept["error"]) == (4, None)
 
 
+def test_damage_of_what_an_isolation_level_rests_on_is_one_row(tmp_path: Path) -> None:
+    """The high watermark of both partitions may have been in the line that cannot be read."""
+    for number in range(2):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020}.log").write_bytes(build([Record(b"k")]))
+    checkpoint = tmp_path / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n2\nt 0 one\nt 1 one\n")
+    found = rows(tmp_path, isolationLevel="read_committed")
+    errors = [(row["file"], row["error"]) for row in found if row["error"] is not None]
+    assert [file for file, _ in errors] == [str(checkpoint)] * 2
+    assert all("bad" in text for _, text in errors), errors
+    assert sorted(row["partition"] for row in found if row["error"] is None) == [0, 1]
+    assert {row["error"] for row in rows(tmp_path)} == {None}
+    with pytest.raises(SourceError, match="replication-offset-checkpoint"):
+        rows(tmp_path, isolationLevel="read_committed", mode="FAILFAST")
+
+
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_a_replica_and_its_tier_have_the_rows_that_a_consumer_got(level: str) -> None:
     folder = unpacked("tiered-storage")
