@@ -27,7 +27,7 @@ from kafkawire.records.internal_topics import COORDINATOR_TOPICS
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint
-from tests.logdir.kafka_dump_log import DECODERS, as_said, dump_log_segments
+from tests.logdir.kafka_dump_log import DECODERS, as_dumped, dump_log_segments
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +127,7 @@ def compared(path: Path, topic: str) -> tuple[list[Any], list[Any]]:
     (printed,) = dump_log_segments([path], DECODERS[topic]).values()
     (file,) = logdir.open(path).files
     options = logdir.Options(deep=True, payloads=True, show_secrets=True, decode_as=topic)
-    found = as_said(logdir.rows_of(file, options), topic)
+    found = as_dumped(logdir.rows_of(file, options), topic)
     return [[entry["content"] for entry in side if entry["kind"] == "record"] for side in (printed, found)]  # type: ignore[return-value]
 
 
