@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -65,9 +64,11 @@ class TableOutput(NamedTuple):
         if self.schema is not None:
             return spark.catalog.tableExists(self._name(table))
         reader = spark.read if self.format is None else spark.read.format(self.format)
-        with suppress(AnalysisException):
+        try:
             return bool(reader.load(self._name(table)).columns)
-        return False
+        except AnalysisException as error:
+            # A folder without a file of rows, as a run that was killed leaves it: Spark writes to none that is there.
+            return error.getCondition() == "UNABLE_TO_INFER_SCHEMA"
 
 
 def audit_tables(spark: SparkSession, audit: rows.Audit) -> dict[str, DataFrame]:

@@ -130,3 +130,15 @@ def test_driver_takes_no_more_of_more_findings_and_damage(spark: SparkSession, t
     few, many = taken(20), taken(2000)
     assert (few[1:], many[1:]) == ((20, 20), (2000, 2000))
     assert many[0] < few[0] + 500
+
+
+def test_a_folder_without_a_table_in_it_is_refused_before_the_work(spark: SparkSession, tmp_path: Path) -> None:
+    """A run that was killed leaves one, and Spark does not write to it."""
+    from kafkawire import spark as room
+    from kafkawire.spark.errors import SparkError
+
+    output = room.TableOutput(path=str(tmp_path), format="parquet")
+    output.check(spark)
+    (tmp_path / "violations" / "_temporary").mkdir(parents=True)
+    with pytest.raises(SparkError, match="violations exists: choose another place"):
+        output.check(spark)
