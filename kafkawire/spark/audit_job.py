@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import groupby
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -93,7 +93,7 @@ def audit(
         private_key(key)
     if spark is not None:
         return _AuditJob(paths, settings, spark, progress, part_bytes, save, most_rows, keys).result()
-    with session_on(master, settings=QUICK_START if _are_small(paths) else {}, conf=conf) as session:
+    with session_on(master, settings=QUICK_START if are_small(paths) else {}, conf=conf) as session:
         return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows, keys).result()
 
 
@@ -246,7 +246,7 @@ def _compared(digests: DataFrame, clusters: dict[str, str], *, whole: bool) -> D
     return by_task(digests, compare, FOUND_SPARK)
 
 
-def _are_small(paths: Sequence[str]) -> bool:
+def are_small(paths: Sequence[str]) -> bool:
     """Whether there are few files and bytes, by a short look."""
     size = looked_at = 0
     for path in paths:
@@ -256,5 +256,7 @@ def _are_small(paths: Sequence[str]) -> bool:
             looked_at += len(names)
             if looked_at > _LOOKED_AT:
                 return False
-            size += sum(os.lstat(os.path.join(directory, name)).st_size for name in names)
+            for name in names:
+                with suppress(FileNotFoundError):  # a running broker deletes files
+                    size += os.lstat(os.path.join(directory, name)).st_size
     return size < SMALL_BYTES

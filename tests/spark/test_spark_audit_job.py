@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -232,3 +233,20 @@ def test_no_cell_grows_with_transactions_and_ids(spark: SparkSession, tmp_path: 
     assert 4 * 180 < many[1] - few[1] < 5 * 180
     assert many[0] < few[0] + 100
     assert many[2] < few[2] + 5000  # tasks add up answers: a row each, and their number varies
+
+
+def test_a_file_that_a_running_broker_deletes_ends_no_look_at_the_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kafkawire.spark.audit_job import are_small
+
+    for name in ("kept.log", "gone.log"):
+        (tmp_path / name).write_bytes(b"k")
+    lstat = os.lstat
+
+    def deleting(path: str) -> os.stat_result:
+        Path(tmp_path, "gone.log").unlink(missing_ok=True)
+        return lstat(path)
+
+    monkeypatch.setattr(os, "lstat", deleting)
+    assert are_small([str(tmp_path)])
