@@ -195,8 +195,8 @@ _TABLE_VALUES = _fixed(
 )
 _FETCH_ENCODED = _fixed(
     "Fetch copies a megabyte of records, whatever the language, and its time is the allocator's: kafka-python took "
-    "1.17 ms in the run at bda1549d and 0.19 ms in that at 54b2489c, with the same code. That alone moved this mean from "
-    "7.4 to 4.8."
+    "1.17 ms in the run at bda1549d and 0.19 ms in that at 54b2489c, with the same code. That alone moved this mean "
+    "from 7.4 to 4.8."
 )
 _MARKERS = _fixed(
     "Of the batches of one record every fifth is a marker. The rows of a marker are objects of Python, some 50 µs "
