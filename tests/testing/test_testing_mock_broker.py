@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ class Peer:
     def __init__(self, broker: MockBroker) -> None:
         host, _, port = broker.address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=10)
+        weakref.finalize(self, self.socket.close)
         self._reader = frames.FrameReader()
 
     def frame(self) -> bytes | None:
