@@ -13,6 +13,7 @@ import errno
 import io
 import struct
 from array import array
+from contextlib import ExitStack
 from functools import lru_cache
 from itertools import accumulate
 from types import TracebackType
@@ -182,7 +183,12 @@ def opened(file: StoredFile) -> Opened:
         return file.raw(file.path)
     layout = _layout(file)
     if suffix == LOG:
-        return _Chunks(file.raw(file.path), file.path, layout, _key(file, layout))
+        with ExitStack() as unless_returned:
+            objects = file.raw(file.path)
+            unless_returned.callback(objects.close)
+            chunks = _Chunks(objects, file.path, layout, _key(file, layout))
+            unless_returned.pop_all()
+        return chunks
     at: _Slice | None = getattr(layout.indexes, SLICES[suffix])
     if at is None or not at.size:
         return io.BytesIO()
