@@ -141,7 +141,7 @@ async def test_tls_to_a_plaintext_port_is_an_error(rude: bool) -> None:
 async def test_a_connection_that_opens_together_with_refused_logins_is_closed(
     opening: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first refusal that is looked at ends the call, and nobody gets the connection."""
+    """The first refusal that is looked at ends the call, and no caller gets the open connection."""
     monkeypatch.setattr(cluster, "_FIRST_GRACE_S", 0.01)
     opened: list[Link] = []
     begun: list[int] = []
