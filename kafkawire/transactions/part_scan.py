@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def summarize(
     except OSError:
         found = (0, None) if number == 0 else None  # reading the first part reports the damage
     if found is None:
-        return PartSummary(base_offset=file.offset or 0, start=0, end=0, scan=PartScan())
+        return PartSummary(start=0, end=0, scan=PartScan())
     return summarize_range(file, *found, joints=joints, expiration_ms=expiration_ms)
 
 
@@ -104,23 +105,17 @@ def summarize_range(
             scan = fact
         else:
             records.append(fact)
-    spans = tuple(
-        summarize_batches(stretch, expiration_ms, joint) for stretch, joint in _stretches(found, sorted(joints))
-    )
-    base_offset = file.offset or 0
-    return PartSummary(base_offset=base_offset, start=start, end=end, scan=scan, spans=spans, records=tuple(records))
+    spans = tuple(summarize_batches(stretch, expiration_ms) for stretch in _stretches(found, joints))
+    return PartSummary(start=start, end=end, scan=scan, spans=spans, records=tuple(records))
 
 
-def _stretches(found: list[Appends], joints: Sequence[int]) -> Iterator[tuple[Appends, int]]:
-    """The batches up to the first that is not below a joint, and so on; each with the joint that it begins behind."""
+def _stretches(found: list[Appends], joints: Iterable[int]) -> Iterator[Appends]:
+    """The batches up to the first that is not below a joint, and so on."""
     if not found:
         return
     appends = Appends.joined(found)
-    cuts = {0: -1}
+    cuts = {0, len(appends)}
     for joint in joints:
-        behind = np.flatnonzero(appends.base_offset >= joint)
-        if len(behind):
-            cuts[int(behind[0])] = joint
-    at = sorted(cuts)
-    for begin, stop in zip(at, [*at[1:], len(appends)], strict=True):
-        yield appends.where(slice(begin, stop)), cuts[begin]
+        cuts.update(np.flatnonzero(appends.base_offset >= joint)[:1].tolist())
+    for begin, stop in pairwise(sorted(cuts)):
+        yield appends.where(slice(begin, stop))

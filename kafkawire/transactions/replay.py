@@ -160,13 +160,7 @@ class Replay:
                 if isinstance(item, Leap):
                     if producer is None or not _is_from(item, producer, whole=checks is not None):
                         return None
-                    producer.become(item.after)
-                    if item.first_offset is not None:
-                        producer.begin(item.first_offset, item.first_timestamp, item.batches)
-                    elif producer.first_offset >= 0:
-                        producer.count(item.batches)
-                    if item.coordinator_epoch is not None:
-                        producer.coordinator_epoch = item.coordinator_epoch
+                    item.move(producer)
                     if item.in_transaction:
                         producer.written_after = newest(self.marker_time, item.marker_time)
                     continue

@@ -1,6 +1,6 @@
 """Segments as facts, many batches at a time: columns instead of an object a batch.
 
-for found in read_pieces(file):
+for found in read_part(file, None):
     if isinstance(found, Appends): ...       # the producers of batches
 """
 
@@ -96,8 +96,6 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
 
 _ARRAYS = Appends.__struct_fields__[:-1]
 
-PieceFact = Appends | CoordinatorRecord | UnreadableRecord | Segment
-
 
 class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     """The offsets and counts of a part of a segment, made without the parts before it; fields as in `Segment`.
@@ -155,25 +153,6 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
             shortened=self.shortened or part.shortened,
             digests=joined(np.frombuffer(scan.digests, DIGEST) for scan in (self, part)).tobytes(),
         )
-
-
-def read_pieces(
-    file: LogFile, after: Segment | None = None, *, start: int = 0, end: int | None = None
-) -> Iterator[PieceFact]:
-    """A segment, or a part of one: the batches of its producers and, of `__transaction_state`, its records, in offset
-    order; last the `Segment` itself. What cannot be read becomes damage of the segment.
-
-    Args:
-        after: the segment before; None for the first of the log, or where it does not matter what is missing.
-        start, end: the part, one of `logdir.splits.ranges`.
-    """
-    state = SegmentState(file.offset or 0, after)
-    for found in read_part(file, state, start=start, end=end):
-        if isinstance(found, PartScan):
-            state.take(found)
-        else:
-            yield found
-    yield state.segment()
 
 
 def read_part(

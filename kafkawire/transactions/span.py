@@ -12,7 +12,7 @@ import msgspec
 
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.producer_append import Append
-from kafkawire.transactions.producer_state import ProducerReplayState
+from kafkawire.transactions.producer_state import Producer, ProducerReplayState
 
 
 class Step(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=0):
@@ -48,6 +48,16 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
     first_timestamp: int = -1
     batches: int = 0
 
+    def move(self, producer: Producer) -> None:
+        """Bring a producer from `before` to its state behind the batches, but for `written_after`."""
+        producer.become(self.after)
+        if self.first_offset is not None:
+            producer.begin(self.first_offset, self.first_timestamp, self.batches)
+        elif producer.first_offset >= 0:
+            producer.count(self.batches)
+        if self.coordinator_epoch is not None:
+            producer.coordinator_epoch = self.coordinator_epoch
+
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The batches of producers in a part, or in a stretch of it between two joints: offsets of `.snapshot` files.
@@ -66,9 +76,6 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         intact: for each aborted one of these the `intact_from` of its marker, int64.
         clock: the newest timestamp. `marker_time`: the newest of a marker, None for none.
         last_marker: timestamp and last offset of the last COMMIT or ABORT.
-        joint: the highest joint at or below `first_offset`, -1 for none: where it is above the batches before, two
-            spans stay two.
-        expiration_ms: producer.id.expiration.ms of the brokers.
     """
 
     rows: int
@@ -86,5 +93,3 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     clock: int = -1
     marker_time: int | None = None
     last_marker: tuple[int, int] | None = None
-    joint: int = -1
-    expiration_ms: int = 0

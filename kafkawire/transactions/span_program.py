@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kafkawire.records.array_types import Int64
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.checks.log_checks import LogChecks
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, packed
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, packed
 from kafkawire.transactions.producer_append import BEFORE, Append
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, ProducerReplayState
 from kafkawire.transactions.span import Leap, Step
@@ -53,17 +52,6 @@ class Program:
         self.marker_time: int | None = None
         self.open_before = 0
 
-    @classmethod
-    def of(cls, items: Iterable[Step | Leap]) -> Program:
-        """A program that continues after those steps and leaps."""
-        program = cls()
-        for item in items:
-            if isinstance(item, Step):
-                program.step(item.append, item.clock, item.marker_time)
-            else:
-                program.leap(item)
-        return program
-
     def needs_before(self, append: Append) -> bool:
         """Whether a batch cannot be judged without the state before the span."""
         if not self.determined:
@@ -91,23 +79,16 @@ class Program:
         if before not in (-1, producer.epoch) or len(producer.batches) == BATCHES_TO_RETAIN:
             self.determined = True
 
-    def leap(self, leap: Leap) -> bool:
-        """Take batches that were judged. Returns whether they were judged from this state."""
+    def leap(self, leap: Leap) -> None:
+        """Take batches that were judged from this state."""
         producer = self.producer
-        if producer is None or not self.determined or producer.state != leap.before:
-            return False
+        assert producer is not None
         if self.leaps_from is None:
             self.leaps_from, self.open_before = leap.before, producer.open_batches
-        producer.become(leap.after)
-        if leap.first_offset is not None:
-            producer.begin(leap.first_offset, leap.first_timestamp, leap.batches)
-        elif producer.first_offset >= 0:
-            producer.count(leap.batches)
-        if leap.coordinator_epoch is not None:
-            producer.coordinator_epoch, self.marked = leap.coordinator_epoch, True
+        leap.move(producer)
+        self.marked = self.marked or leap.coordinator_epoch is not None
         if leap.in_transaction:
             self.in_transaction, self.marker_time = True, leap.marker_time
-        return True
 
     def land(self) -> None:
         """End the leap, where there is one."""
@@ -172,25 +153,18 @@ class SpanJudge:
             program.in_transaction, program.marker_time = True, marker_time
         program.marked = program.marked or (control is not None and append.coordinator_epoch is not None)
 
-    def endings(self, *others: tuple[Mapping[str, npt.NDArray[Any]] | Packed, Int64 | None]) -> tuple[bytes, bytes]:
+    def endings(self, others: Mapping[str, npt.NDArray[Any]]) -> tuple[bytes, bytes]:
         """`Span.endings` and `Span.intact`.
 
         Args:
-            others: more transactions that ended, and the `intact_from` of the aborted of them; None: `BEFORE`.
+            others: more transactions that ended, a column a field of `PACKED`; their `intact_from` is `BEFORE`.
         """
         own = packed(self._ended)
-        columns = {
-            name: np.concatenate([own[name], *(rows[name] for rows, _ in others)]) for name in PACKED.names or ()
-        }
+        columns = {name: np.concatenate([own[name], others[name]]) for name in PACKED.names or ()}
         order = np.argsort(columns["offset"], kind="stable")
         ended = np.empty(len(order), PACKED)
         for name, column in columns.items():
             ended[name] = column[order]
         intact = np.full(len(ended), BEFORE)
-        at = len(own)
-        intact[:at] = self._intact
-        for rows, of_aborted in others:
-            if of_aborted is not None:
-                intact[at + np.flatnonzero(rows["outcome"] == ABORT_CODE)] = of_aborted
-            at += len(rows["outcome"])
+        intact[: len(own)] = self._intact
         return ended.tobytes(), intact[order][ended["outcome"] == ABORT_CODE].tobytes()

@@ -37,17 +37,17 @@ _BLOCK = 256
 FEW = 16
 
 
-def summarize_batches(appends: Appends, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS, joint: int = -1) -> Span:
+def summarize_batches(appends: Appends, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> Span:
     """Summarize batches of producers in the order of the log.
 
     Args:
-        expiration_ms, joint: as in `Span`.
+        expiration_ms: producer.id.expiration.ms of the brokers.
     """
     base, last = appends.base_offset, appends.last_offset
     ascending = bool((base <= last).all()) and bool((base[1:] > last[:-1]).all())
     if not ascending or appends.timestamp.min() == _NEVER:
         return Span(rows=len(appends), regular=False)
-    return _Summary(appends, expiration_ms, joint).span()
+    return _Summary(appends, expiration_ms).span()
 
 
 class _Columns:
@@ -265,7 +265,7 @@ def _last(of: Bools, start: int, stop: int) -> int:
 class _Summary:
     """Summarizes the batches of a span, producer by producer."""
 
-    def __init__(self, appends: Appends, expiration_ms: int, joint: int) -> None:
+    def __init__(self, appends: Appends, expiration_ms: int) -> None:
         self._appends = appends
         self._clock = np.maximum(np.maximum.accumulate(appends.timestamp), -1)
         is_end = (appends.control != DATA) & (appends.control != MALFORMED_MARKER)
@@ -274,7 +274,6 @@ class _Summary:
         self._newest_marker = int(times[-1])
         self._columns = _Columns(appends, self._clock, expiration_ms)
         self._judge = SpanJudge(expiration_ms)
-        self._expiration_ms, self._joint = expiration_ms, joint
         self._leapt = np.zeros(len(appends), bool)
 
     def span(self) -> Span:
@@ -286,7 +285,7 @@ class _Summary:
             checks.take(answers)
         resumed = columns.timestamp[np.flatnonzero(self._leapt & ~columns.open) - 1]
         idle = [*judge.idle, *([int(resumed.min()), int(resumed.max())] if len(resumed) else [])]
-        endings, intact = judge.endings((columns.endings(self._leapt), None))
+        endings, intact = judge.endings(columns.endings(self._leapt))
         final = _last((appends.control == ABORT) | (appends.control == COMMIT), 0, len(appends))
         return Span(
             rows=len(appends),
@@ -303,8 +302,6 @@ class _Summary:
             clock=int(self._clock[-1]),
             marker_time=None if self._newest_marker == _NEVER else self._newest_marker,
             last_marker=(int(appends.timestamp[final]), int(appends.last_offset[final])) if final >= 0 else None,
-            joint=self._joint,
-            expiration_ms=self._expiration_ms,
         )
 
     def _programs(self, starts: Int64) -> Iterator[tuple[int, int, Program]]:

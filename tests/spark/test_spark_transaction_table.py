@@ -16,7 +16,7 @@ from kafkawire.transactions.coordinator_log import IdLog, UnreadableRecord, regi
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import CoordinatorRecord
 from kafkawire.transactions.replica_files import place_of
-from kafkawire.transactions.segment_scan import Appends, read_pieces
+from kafkawire.transactions.segment_scan import Appends, read_part
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 
@@ -42,7 +42,7 @@ def replayed(path: str) -> list[Row]:
 
 def appends_of(file: logdir.LogFile) -> Iterator[Append]:
     """The batches of producers in a segment."""
-    for fact in read_pieces(file):
+    for fact in read_part(file, None):
         if isinstance(fact, Appends):
             yield from fact
 
@@ -105,7 +105,7 @@ def test_what_the_coordinator_says(spark: SparkSession, tmp_path: Path) -> None:
     log = IdLog()
     (state,) = (partition for partition in directory.partitions if partition.topic == "__transaction_state")
     for file in state.segments:
-        for fact in read_pieces(file):
+        for fact in read_part(file, None):
             if isinstance(fact, CoordinatorRecord):
                 found = registration(place_of(state), fact)
                 if found is not None and not isinstance(found, UnreadableRecord):

@@ -10,11 +10,9 @@ import pytest
 from kafkawire import logdir
 from kafkawire.records.control import MALFORMED
 from kafkawire.transactions.endings import PACKED
-from kafkawire.transactions.part_summary import LogSummary
-from kafkawire.transactions.part_summary import merge as merge_summaries
 from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
 from kafkawire.transactions.replica_facts import Replica, ReplicaMerge, parts_of
-from kafkawire.transactions.segment_scan import Appends, read_pieces
+from kafkawire.transactions.segment_scan import Appends, read_part
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
 
@@ -26,7 +24,7 @@ def expected(partition: logdir.Partition) -> tuple[list[Row], list[Row]]:
     begun: dict[int, list[Append]] = {}
     ended = []
     for file in partition.segments:
-        for append in (append for fact in read_pieces(file) if isinstance(fact, Appends) for append in fact):
+        for append in (append for fact in read_part(file, None) if isinstance(fact, Appends) for append in fact):
             if not append.transactional or append.control == MALFORMED:
                 continue
             if append.control is None:
@@ -50,18 +48,12 @@ def _ended(data: list[Append], marker: Append) -> Row:
     )  # fmt: skip
 
 
-def found(partition: logdir.Partition, part_bytes: int, together: int) -> tuple[list[Row], list[Row]]:
-    """From summaries of parts, merged so many at a time first."""
+def found(partition: logdir.Partition, part_bytes: int) -> tuple[list[Row], list[Row]]:
+    """From summaries of parts."""
     replica = Replica(partition)
     merge = ReplicaMerge(replica, whole=True)
-    parts = list(parts_of(replica, part_bytes))
-    for begin in range(0, len(parts), together):
-        summary: LogSummary = ()
-        for _, task in parts[begin : begin + together]:
-            summary = merge_summaries(summary, (task.summary(part_bytes),))
-        for one in summary:
-            segment = [file.offset or 0 for file in partition.segments].index(one.base_offset)
-            merge.take(segment, one)
+    for segment, task in parts_of(replica, part_bytes):
+        merge.take(segment, task.summary(part_bytes))
     merge.facts()
     still = [
         (one.producer_id, one.start_offset, one.last_offset, one.first_timestamp, one.last_timestamp, one.batches)
@@ -90,8 +82,7 @@ def test_transactions_have_their_batches_and_times_in_parts_of_any_size(
         damage(random_, logs.root)
     for partition in logdir.open(path).partitions:
         if partition.segments:
-            for together in (1, 3):
-                assert found(partition, part_bytes, together) == expected(partition)
+            assert found(partition, part_bytes) == expected(partition)
 
 
 def test_keeps_what_the_rules_need_unless_asked_for_all(tmp_path: Path) -> None:

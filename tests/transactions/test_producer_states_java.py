@@ -1,4 +1,4 @@
-"""The state after merged summaries is that of Kafka's own ProducerStateManager after the same batches."""
+"""The state after the summaries of parts is that of Kafka's own ProducerStateManager after the same batches."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions import Replay, span_scan
 from kafkawire.transactions.endings import ABORT_CODE, PACKED, packed
-from kafkawire.transactions.part_summary import LogSummary
+from kafkawire.transactions.part_summary import PartSummary
 from tests.transactions.schedules import Schedule, schedules
 from tests.transactions.test_part_scan import EXAMPLES, write
-from tests.transactions.test_part_summary import bracketed, parts
+from tests.transactions.test_part_summary import parts
 from tools.broker import BrokerUnavailableError, jars
 from tools.oracle import Oracle, OracleUnavailableError
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
@@ -49,11 +49,11 @@ def arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(span_scan, "FEW", 4)
 
 
-def of_summaries(merged: LogSummary) -> tuple[Replay, Completed]:
+def of_summaries(summaries: list[PartSummary]) -> tuple[Replay, Completed]:
     """The producers after the last part, and the transactions that ended: id, first and last offset, aborted."""
     replay = Replay()
     completed: Completed = []
-    for summary in merged:
+    for summary in summaries:
         for span in summary.spans:
             followed = replay.followed(span, 0)
             assert followed is not None
@@ -74,12 +74,12 @@ def entries(data: bytes) -> list[ProducerEntry]:
 def compare(java: Oracle, partition: Partition, random_: random.Random) -> bool:
     """Returns whether Kafka's class takes the log."""
     data = b"".join(Path(file.path).read_bytes() for file in partition.segments)
-    merged = bracketed(parts(partition, random_), random_)
-    end = max((summary.scan.reached for summary in merged), default=0)
+    summaries = [summary for _, summary in parts(partition, random_)]
+    end = max((summary.scan.reached for summary in summaries), default=0)
     high_watermark = random_.randrange(end + 1)
     answer = java.one(op="producers.replay", bytes=data.hex(), highWatermark=high_watermark)
     assert "error" not in answer, answer
-    replay, completed = of_summaries(merged)
+    replay, completed = of_summaries(summaries)
     assert replay.snapshot() == entries(bytes.fromhex(answer["snapshot"]))
     assert completed == answer["completed"]
     assert next(iter(replay.ongoing.values()), -1) == answer["firstUndecidedOffset"]

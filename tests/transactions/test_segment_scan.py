@@ -17,7 +17,7 @@ from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.transactions import Append, Segment, append_of
 from kafkawire.transactions.coordinator_log import coordinator_records
 from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, OffsetGap
-from kafkawire.transactions.segment_scan import Appends, read_pieces
+from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
@@ -79,6 +79,17 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
     )
 
 
+def read_segment(file: LogFile, after: Segment | None) -> Iterator[object]:
+    """What is in a segment; last the `Segment`."""
+    state = SegmentState(file.offset or 0, after)
+    for fact in read_part(file, state):
+        if isinstance(fact, PartScan):
+            state.take(fact)
+        else:
+            yield fact
+    yield state.segment()
+
+
 def flat(found: Iterator[object]) -> Iterator[object]:
     for fact in found:
         if isinstance(fact, Appends):
@@ -102,10 +113,10 @@ def compare(*paths: str) -> int:
         after: Segment | None = None
         for file in partition.segments:
             expected = list(one_by_one(file, after))
-            assert by_kind(flat(read_pieces(file, after))) == by_kind(expected)
+            assert by_kind(flat(read_segment(file, after))) == by_kind(expected)
             after = expected[-1]  # type: ignore[assignment]
             assert isinstance(after, Segment)
-            parts = [list(flat(read_pieces(file, start=a, end=b))) for a, b in ranges(file, 257)]
+            parts = [list(flat(read_part(file, None, start=a, end=b))) for a, b in ranges(file, 257)]
             count += len(parts)
             facts = [fact for part in parts for fact in part[:-1]]
             assert by_kind(map(_placed, facts)) == by_kind(map(_placed, expected[:-1]))
