@@ -368,7 +368,7 @@ def _spark(
 # Answers -------------------------------------------------------------------------------------------------------------
 
 
-def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool = False) -> None:
+def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
     from kafkawire.transactions.answers import OF_FINDINGS
     from kafkawire.transactions.formatting import when
 

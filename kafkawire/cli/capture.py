@@ -21,7 +21,7 @@ from kafkawire.cli.table import View, Views
 if TYPE_CHECKING:
     from kafkawire.capture import CapturedExchange, Exchanges
     from kafkawire.capture.tracker import FoundExchanges
-    from kafkawire.rows import Columns, ExchangeStatistics, Lines, Row
+    from kafkawire.rows import Columns, Exchange, ExchangeStatistics, Lines, Row
 
 _BODIES = ("request", "response")
 #: Bytes read between two updates of the progress bar.
@@ -85,7 +85,7 @@ def capture(
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
     from kafkawire import rows
-    from kafkawire.capture import CapturedExchange
+    from kafkawire.capture import CapturedExchange, steps
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
@@ -177,7 +177,12 @@ def capture(
             from kafkawire.capture.otlp import export
 
             return export(_single(written()), version=__version__, live=live)
-        return _rows(written(), kind, timeline or "", notes)
+        if stats:
+            return _statistics(_single(written()))
+        if timeline is not None:
+            nothing = f"no request of the transactional or producer id {timeline!r}"
+            return _noted(steps(_single(written()), timeline), notes, nothing)
+        return _rows(written())
 
     kind: type[Row] = rows.ExchangeStatistics if stats else rows.TimelineStep if timeline is not None else rows.Exchange
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
@@ -233,32 +238,18 @@ def _views() -> Views:
     }  # fmt: skip
 
 
-def _rows(
-    found: Iterator[FoundExchanges], kind: type[Row], who: str, notes: FileNotes
-) -> Iterator[Row | Lines | Columns]:
-    """Exchanges as rows of the given kind.
-
-    Args:
-        who: the transactional or producer id of a timeline.
-        notes: gets a note for a timeline without steps.
-    """
+def _rows(found: Iterator[FoundExchanges]) -> Iterator[Exchange | Lines | Columns]:
+    """The rows of exchanges, one by one, as lines or as columns."""
     from kafkawire import rows
-    from kafkawire.capture import CapturedExchange, LinesOfExchanges, steps
+    from kafkawire.capture import CapturedExchange, LinesOfExchanges
 
-    if kind is rows.Exchange:
-        for each in found:
-            if isinstance(each, CapturedExchange):
-                yield each.row
-            elif isinstance(each, LinesOfExchanges):
-                yield rows.Lines(0, memoryview(each.data))
-            else:
-                yield rows.Columns(0, each.count, each.arrays)
-        return
-    exchanges = _single(found)
-    if kind is rows.ExchangeStatistics:
-        yield from _statistics(exchanges)
-    if kind is rows.TimelineStep:
-        yield from _noted(steps(exchanges, who), notes, f"no request of the transactional or producer id {who!r}")
+    for each in found:
+        if isinstance(each, CapturedExchange):
+            yield each.row
+        elif isinstance(each, LinesOfExchanges):
+            yield rows.Lines(0, memoryview(each.data))
+        else:
+            yield rows.Columns(0, each.count, each.arrays)
 
 
 def _single(found: Iterator[FoundExchanges]) -> Iterator[CapturedExchange]:

@@ -11,7 +11,7 @@ import typer
 
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import INCOMPLETE
-from kafkawire.cli.formatting import brief, counted
+from kafkawire.cli.formatting import and_more, brief, counted
 from kafkawire.cli.interrupt import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class FileNotes:
         """Prints the lines and raises the command's exit; returns if all data was read."""
         missing = [text for incomplete, text in self._lines if incomplete]
         if missing and not self._read and not interrupted:
-            raise InputError(missing[0] + (f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""))
+            raise InputError(missing[0] + and_more(len(missing)))
         for incomplete, text in self._lines:
             typer.echo(f"{'incomplete' if incomplete else 'note'}: {brief(text)}", err=True)
         if interrupted:

@@ -162,7 +162,7 @@ def dump(
     with progress(total_size(wanted), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
         output.print_rows(
-            _counted(directory, found, outcome),
+            outcome.counted(directory, found),
             _kinds(options, stats, isolation_level),
             format=format,
             output=to,
@@ -308,20 +308,3 @@ def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
         yield from found
     except OSError as error:
         yield rows.DamageRow(**file.place, reason="unreadable", detail=error.strerror or str(error))
-
-
-def _counted(directory: LogDirectory, found: Iterator[Made], outcome: ReadOutcome) -> Iterator[Made]:
-    """All rows, counted in `outcome`. What could not be listed comes first."""
-    from kafkawire import rows
-
-    for unreadable in directory.unreadable:
-        outcome.problem(f"{unreadable.path}: {unreadable.reason}")
-        yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
-    for row in found:
-        if not isinstance(row, rows.DamageRow):
-            if not isinstance(row, rows.Stats) or row.batches:
-                outcome.read()
-        elif not row.harmless:
-            place = "" if row.position is None else f"at byte {row.position}: "
-            outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
-        yield row

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
+
 import typer
 
 from kafkawire.cli.arguments import InputError
-from kafkawire.cli.formatting import brief
+from kafkawire.cli.formatting import and_more, brief
+
+if TYPE_CHECKING:
+    from kafkawire.logdir import LogDirectory
+    from kafkawire.rows import DamageRow, Outcome
+
+    Made = TypeVar("Made")
 
 #: Exit codes, beside 0: something was found; not everything could be read, or judged; both.
 FOUND, INCOMPLETE, FOUND_INCOMPLETE = 3, 4, 5
+
+
+def end(outcome: Outcome) -> None:
+    """Raises the exit of a command that judges what it reads."""
+    if not outcome.complete:
+        _note_incomplete(outcome.missing[0], len(outcome.missing))
+    if outcome.found:
+        raise typer.Exit(FOUND if outcome.complete else FOUND_INCOMPLETE)
+    if not outcome.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _note_incomplete(first: str, count: int) -> None:
+    typer.echo(f"incomplete: {brief(first)}{and_more(count)}", err=True)
 
 
 class ReadOutcome:
@@ -28,12 +51,27 @@ class ReadOutcome:
         """Records that something could be read."""
         self._read = True
 
+    def counted(self, directory: LogDirectory, found: Iterator[Made]) -> Iterator[Made | DamageRow]:
+        """The rows of a log directory, which are recorded; those of what could not be listed come first."""
+        from kafkawire import rows
+
+        for unreadable in directory.unreadable:
+            self.problem(f"{unreadable.path}: {unreadable.reason}")
+            yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+        for row in found:
+            if not isinstance(row, rows.DamageRow):
+                if not isinstance(row, rows.Stats) or row.batches:
+                    self.read()
+            elif not row.harmless:
+                place = "" if row.position is None else f"at byte {row.position}: "
+                self.problem(f"{row.file}: {place}{row.detail or row.reason}")
+            yield row
+
     def end(self) -> None:
         """Raises the command's exit; returns where all was read."""
         if not self._problems:
             return
-        more = f" (and {self._problems - 1} more)" if self._problems > 1 else ""
         if not self._read:
-            raise InputError(self._first + more)
-        typer.echo(f"incomplete: {brief(self._first)}{more}", err=True)
+            raise InputError(self._first + and_more(self._problems))
+        _note_incomplete(self._first, self._problems)
         raise typer.Exit(INCOMPLETE)

@@ -16,7 +16,6 @@ from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
-    from kafkawire.logdir import LogDirectory
     from kafkawire.offsets import Replica
     from kafkawire.rows import Row
 
@@ -92,13 +91,12 @@ def explain(
             _check_range(found, f"{topic}-{partition}", first, end, offset)
         except LookupError as error:
             raise typer.BadParameter(str(error.args[0])) from None
-        rows = _counted(
-            directory,
+        rows = (
             offsets.story(directory, topic, partition, offset)
             if offset is not None
-            else _all(found, first or 0, end, max_ranges or None, equal_records),
-            outcome,
+            else _all(found, first or 0, end, max_ranges or None, equal_records)
         )
+        rows = outcome.counted(directory, _with_unreadable(rows, outcome))
         if page is not None:
             from kafkawire import report as reports
 
@@ -139,22 +137,15 @@ def _all(found: list[Replica], first: int, end: int | None, most: int | None, eq
         yield from explained(one, first, end, most=most, equal_records=equal_records)
 
 
-def _counted(directory: LogDirectory, found: Iterator[Row], outcome: ReadOutcome) -> Iterator[Row]:
-    """All rows, counted in `outcome`; what could not be listed comes first."""
+def _with_unreadable(found: Iterator[Row], outcome: ReadOutcome) -> Iterator[Row]:
+    """All rows; those of offsets that could not be read are recorded in `outcome`."""
     from kafkawire import rows
 
-    for unreadable in directory.unreadable:
-        outcome.problem(f"{unreadable.path}: {unreadable.reason}")
-        yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
     details: dict[tuple[str | None, str | None], str] = {}
     for row in found:
-        outcome.read()
         if isinstance(row, rows.StatusRange) and row.status == "unreadable" and row.detail:
             details.setdefault((row.file, row.reason), row.detail)
-        if isinstance(row, rows.DamageRow) and not row.harmless:
-            place = "" if row.position is None else f"at byte {row.position}: "
-            outcome.problem(f"{row.file}: {place}{row.detail or row.reason}")
-        elif isinstance(row, rows.StatusTotal) and row.status == "unreadable":
+        if isinstance(row, rows.StatusTotal) and row.status == "unreadable":
             detail = details.get((row.file, row.reason), row.reason)
             outcome.problem(f"{row.file}: {row.offsets} offsets are unreadable: {detail}")
         elif isinstance(row, rows.OffsetStanding) and row.status == "unreadable":

@@ -9,9 +9,8 @@ import typer
 from msgspec import structs
 
 from kafkawire import rows
-from kafkawire.cli import output
-from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
-from kafkawire.cli.formatting import brief, collapsed, printable
+from kafkawire.cli import exit_codes, output
+from kafkawire.cli.formatting import brief, collapsed, counted, printable
 from kafkawire.cli.output import Format, PrintedFormat
 
 #: What `find-hanging` prints where nothing was found: an all-clear, and a result that is none.
@@ -162,8 +161,6 @@ def _list(title: str, sentences: Sequence[str]) -> None:
 
 def counted_partitions(read: rows.Coverage) -> str:
     """`25 partitions`, or `17 of 25 partitions` where some were not read."""
-    from kafkawire.cli.formatting import counted
-
     chosen = read.partitions_chosen
     if chosen is None or chosen == read.partitions:
         return counted(read.partitions, "partition")
@@ -175,11 +172,4 @@ def end(audit: rows.Audit) -> None:
     both hold."""
     from kafkawire.transactions.completeness import outcome
 
-    result = outcome(audit)
-    if not result.complete:
-        first, more = result.missing[0], len(result.missing) - 1
-        typer.echo(f"incomplete: {brief(first)}{f' (and {more} more)' if more else ''}", err=True)
-    if result.found:
-        raise typer.Exit(FOUND if result.complete else FOUND_INCOMPLETE)
-    if not result.complete:
-        raise typer.Exit(INCOMPLETE)
+    exit_codes.end(outcome(audit))

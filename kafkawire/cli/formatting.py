@@ -12,7 +12,7 @@ import msgspec
 
 from kafkawire.printable import brief, collapsed, escaped, printable
 
-__all__ = ["brief", "collapsed", "counted", "json_bytes", "plain", "printable", "printable_characters"]
+__all__ = ["and_more", "brief", "collapsed", "counted", "json_bytes", "plain", "printable", "printable_characters"]
 
 #: Runs that may hold something not printable. In JSON text a newline can only be layout: inside of strings it is `\n`.
 _SUSPECT_JSON = re.compile(r"[^\n -~]+")
@@ -21,6 +21,11 @@ _SUSPECT_JSON = re.compile(r"[^\n -~]+")
 def counted(number: int, noun: str) -> str:
     """`1 message`, `2 messages`."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def and_more(count: int) -> str:
+    """What follows the first of `count` texts: ` (and 2 more)`; empty where there is no other."""
+    return f" (and {count - 1} more)" if count > 1 else ""
 
 
 def plain(value: Any) -> object:

@@ -61,6 +61,12 @@ class TerminationSignal(KeyboardInterrupt):
         self.code = 128 + signal_number
 
 
+def unhandled_terminations() -> list[signal.Signals]:
+    """SIGTERM, and SIGHUP where the system has it, without those that have a handler or are ignored (nohup)."""
+    found = [one for one in signal.Signals if one.name in ("SIGTERM", "SIGHUP")]
+    return [one for one in found if signal.getsignal(one) is signal.SIG_DFL]
+
+
 @contextmanager
 def terminating() -> Iterator[None]:
     """Makes SIGTERM and SIGHUP raise `TerminationSignal` in the body, so that it can clean up.
@@ -75,9 +81,7 @@ def terminating() -> Iterator[None]:
     def end(number: int, _frame: object) -> None:
         raise TerminationSignal(number)
 
-    names = ("SIGTERM", "SIGHUP")  # Windows has no SIGHUP
-    found = [one for one in (getattr(signal, name, None) for name in names) if one is not None]
-    taken = [one for one in found if signal.getsignal(one) is signal.SIG_DFL]
+    taken = unhandled_terminations()
     for one in taken:
         signal.signal(one, end)
     try:

@@ -285,26 +285,21 @@ def _attempt(wanted: rows.Finding | TransactionSpec, job: EndingJob) -> Abort:
             found = choose(job.action(lambda admin: look_at(admin.cluster, named, job.search)).findings, named)
         return _abort(found, job)
     except NotConfirmed as declined:
-        _record_refusal(job, found, "not_confirmed", str(declined))
+        job.refuse(found, "not_confirmed", str(declined))
         raise
     except Refused as refused:
         ended = _ended(named, job) if refused.reason == NOT_OPEN else None
         if ended is None:
-            _record_refusal(job, found, refused.reason, str(refused))
+            job.refuse(found, refused.reason, str(refused))
             raise
         place = f"{ended.topic}-{ended.partition}"
         if ended.marker != ABORT:
             text = f"{refused}; already committed: COMMIT marker at offset {ended.marker_offset} of {place}"
-            _record_refusal(job, found, "already_committed", text)
+            job.refuse(found, "already_committed", text)
             raise Refused("already_committed", text) from None
         text = f"already aborted: ABORT marker at offset {ended.marker_offset} of {place}"
-        _record_refusal(job, found, ALREADY_ABORTED, text)
+        job.refuse(found, ALREADY_ABORTED, text)
         return _ended_row(ended)
-
-
-def _record_refusal(job: EndingJob, found: rows.Finding | None, reason: str, text: str) -> None:
-    if job.log is not None:
-        job.log.refuse(found, reason, text)
 
 
 def _ended(named: TransactionSpec, job: EndingJob) -> EndedTransaction | None:

@@ -10,9 +10,9 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
-from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
+from kafkawire.cli.exit_codes import end
 from kafkawire.cli.findings import chosen_format, say
-from kafkawire.cli.formatting import brief, counted
+from kafkawire.cli.formatting import counted
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import View, Views
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, with_admin
@@ -101,18 +101,7 @@ def doctor(
     else:
         lines = (*found.risks, *found.producers, *found.transactional_ids, found.outcome)
         output.print_rows(lines, [rows.Risk, rows.ProducerCensus, rows.IdCensus, rows.Outcome], format=chosen)
-    _end(found.outcome)
-
-
-def _end(outcome: rows.Outcome) -> None:
-    """Raises the command's exit."""
-    if not outcome.complete:
-        first, more = outcome.missing[0], len(outcome.missing) - 1
-        typer.echo(f"incomplete: {brief(first)}{f' (and {more} more)' if more else ''}", err=True)
-    if outcome.found:
-        raise typer.Exit(FOUND if outcome.complete else FOUND_INCOMPLETE)
-    if not outcome.complete:
-        raise typer.Exit(INCOMPLETE)
+    end(found.outcome)
 
 
 def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:

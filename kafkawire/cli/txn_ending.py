@@ -36,6 +36,11 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     log: AuditLog | None  # None: a dry run
     human: bool
 
+    def refuse(self, target: Any, reason: str, text: str) -> None:
+        """As `AuditLog.refuse`; of a dry run nothing is recorded."""
+        if self.log is not None:
+            self.log.refuse(target, reason, text)
+
 
 class NotDone(KafkaWireError):
     """The action was not carried out, or not as expected; the text names what to check."""

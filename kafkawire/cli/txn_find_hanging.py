@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import field
 from msgspec.structs import replace
 
 from kafkawire import rows
@@ -47,28 +48,7 @@ if TYPE_CHECKING:
 _HARMLESS = ("live", "young")
 
 
-class Hanging(
-    TransactionToolRow,
-    frozen=True,
-    kw_only=True,
-    rename={
-        "topic": "Topic",
-        "partition": "Partition",
-        "producer_id": "ProducerId",
-        "producer_epoch": "ProducerEpoch",
-        "coordinator_epoch": "CoordinatorEpoch",
-        "start_offset": "StartOffset",
-        "last_timestamp": "LastTimestamp",
-        "duration_min": "Duration(min)",
-        "transactional_id": "TransactionalId",
-        "transaction_state": "TransactionState",
-        "blocks_readers": "BlocksReaders",
-        "verdict": "Verdict",
-        "reason": "Reason",
-        "held_offsets": "HeldOffsets",
-        "held_bytes": "HeldBytes",
-    },
-):
+class Hanging(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A finding as a line of the table: the columns of kafka-transactions.sh, and more."""
 
     topic: str
@@ -78,7 +58,7 @@ class Hanging(
     coordinator_epoch: int
     start_offset: int | None
     last_timestamp: int | None
-    duration_min: int | None
+    duration_min: int | None = field(name="Duration(min)")
     transactional_id: str
     transaction_state: str
     blocks_readers: str

@@ -124,12 +124,10 @@ def force_terminate(
         if human:
             _say_found(found)
         outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
-        if not open_ and log is not None:
-            log.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
+        if not open_:
+            job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
     except (Refused, NotConfirmed) as refused:
-        if log is not None:
-            reason = refused.reason if isinstance(refused, Refused) else "not_confirmed"
-            log.refuse(found, reason, str(refused))
+        job.refuse(found, refused.reason if isinstance(refused, Refused) else "not_confirmed", str(refused))
         raise
     finally:
         if log is not None:

@@ -13,6 +13,7 @@ import typer
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
 from kafkawire.cli.formatting import printable
+from kafkawire.cli.interrupt import unhandled_terminations
 from kafkawire.cli.wait_reports import Counting, reported
 
 if TYPE_CHECKING:
@@ -160,11 +161,9 @@ def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
             got.append(one)
             task.cancel(one.name)
 
-    for name in ("SIGTERM", "SIGHUP"):
-        one = getattr(signal, name, None)
-        if one is not None and signal.getsignal(one) is signal.SIG_DFL:  # nohup ignores SIGHUP: that stays
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows; in a thread
-                loop.add_signal_handler(one, end, one)
+    for one in unhandled_terminations():
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows; in a thread
+            loop.add_signal_handler(one, end, one)
     try:
         yield
     except asyncio.CancelledError:

@@ -27,23 +27,7 @@ if TYPE_CHECKING:
     from kafkawire.client import Admin, ProducerState, TopicPartition
 
 
-class ProducerRow(
-    TransactionToolRow,
-    frozen=True,
-    kw_only=True,
-    rename={
-        "topic": "Topic",
-        "partition": "Partition",
-        "broker_id": "BrokerId",
-        "producer_id": "ProducerId",
-        "producer_epoch": "ProducerEpoch",
-        "latest_coordinator_epoch": "LatestCoordinatorEpoch",
-        "last_sequence": "LastSequence",
-        "last_timestamp": "LastTimestamp",
-        "current_transaction_start_offset": "CurrentTransactionStartOffset",
-        "duration_min": "Duration(min)",
-    },
-):
+class ProducerRow(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     """A producer in a partition. The epoch of the coordinator, sequence and timestamp are -1 where there is none, as
     Kafka's tool prints them; offset and duration (since the last timestamp) are None where no transaction is open."""
 
@@ -56,7 +40,7 @@ class ProducerRow(
     last_sequence: int
     last_timestamp: int
     current_transaction_start_offset: int | None
-    duration_min: int | None
+    duration_min: int | None = msgspec.field(name="Duration(min)")
 
 
 VIEW = View(

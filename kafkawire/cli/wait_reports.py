@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import typer
 
-from kafkawire.cli.formatting import counted, printable
+from kafkawire.cli.formatting import and_more, counted, printable
 
 if TYPE_CHECKING:
     from kafkawire.client.cluster.current_waits import CurrentWaits, Wait
@@ -85,10 +85,8 @@ class Reporter:
         if self._counting.done < self._counting.total:
             parts.append(f"{self._counting.done:,} of {counted(self._counting.total, self._counting.noun)}")
         if long:
-            more = f" (and {len(long) - 1} more)" if len(long) > 1 else ""
-            parts.append(
-                f"waiting {long[0].lasted_s:.0f} s of {long[0].limit_s:.3g} s: {printable(long[0].text)}{more}"
-            )
+            lasted, limit, text = long[0].lasted_s, long[0].limit_s, printable(long[0].text)
+            parts.append(f"waiting {lasted:.0f} s of {limit:.3g} s: {text}{and_more(len(long))}")
         if not parts:
             self.clear()
             return
