@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     #: Makes the rows of a file.
     RowsOf = Callable[[LocatedFile, Options], Iterator[Made]]
 
-#: Fields of a record's row that are only there with --print-data-log.
-_PAYLOAD = ("key", "key_base64", "value", "value_base64", "headers", "decoded")
-#: Fields of a record's row that are not there with --skip-record-metadata.
-_METADATA = (
-    "timestamp", "timestamp_type", "producer_id", "producer_epoch", "sequence", "transactional", "control",
-    "coordinator_epoch", "key_size", "value_size",
-)  # fmt: skip
 #: How many rows are printed between two steps of the progress bar.
 _STEP = 512
 
@@ -101,7 +94,7 @@ def dump(
     Do the indexes agree with their logs?
       kafkawire dump /var/kafka-logs --verify-index-only
     """
-    from kafkawire import logdir
+    from kafkawire import logdir, rows
 
     decode_as = given.decoder_topic(
         __consumer_offsets=offsets_decoder,
@@ -147,11 +140,7 @@ def dump(
     listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory)
     wanted = list(logdir.wanted_files(listed, options.selection))
     outcome = ReadOutcome()
-    unset = (
-        *(() if payloads else _PAYLOAD),
-        *(() if options.metadata or not deep else _METADATA),
-        *(() if transaction else ("transaction",)),
-    )
+    shown = rows.RecordRow.fields(payload=payloads, metadata=options.metadata, transaction=transaction)
     rows_of_file: RowsOf = logdir.rows_of
     if output.takes_lines(format, to):
         rows_of_file = _lines_of_file
@@ -169,7 +158,7 @@ def dump(
             views=_views(),
             wide=wide,
             no_cut=no_cut,
-            unset=unset,
+            unset=set(rows.field_names(rows.RecordRow)) - set(shown),
         )
     outcome.end()
 
@@ -191,7 +180,7 @@ def _views() -> Views:
         rows.RecordRow: View(
             columns=(
                 "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "transaction",
-                "key_size", "value_size", *_PAYLOAD,
+                "key_size", "value_size", "key", "key_base64", "value", "value_base64", "headers", "decoded",
             ),
             primary=("offset", "timestamp", "control", "key", "key_base64", "value", "value_base64"),
             minor=("key_size", "value_size", "sequence"),
