@@ -11,7 +11,6 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower
 from kafkawire.codegen.model import MessageModel
 from kafkawire.wire.layout import (
@@ -29,6 +28,7 @@ from kafkawire.wire.layout import (
     Layout,
 )
 from kafkawire.wire.read import read_uvarint
+from kafkawire.wire.spec import json_name
 
 #: Bytes on one line, and characters of a value.
 _BYTES, _VALUE = 8, 60
@@ -94,7 +94,7 @@ class _Walk:
     def struct(self, layout: Layout, prefix: str) -> Iterator[Part]:
         fields = self.structs[layout.struct].fields
         for op in layout.ops:
-            yield from self.value(op.code, op.arg, prefix + names.json_name(fields[op.slot].name))
+            yield from self.value(op.code, op.arg, prefix + json_name(fields[op.slot].name))
         if not layout.flexible:
             return
         start, known = self.at, {tag.tag: tag for tag in layout.tags}
@@ -105,7 +105,7 @@ class _Walk:
             yield self.part(start, prefix[:-1], f"tag {tag}, {size} byte{'s' * (size != 1)}")
             if tag in known:
                 op_ = known[tag]
-                yield from self.value(op_.code, op_.arg, prefix + names.json_name(fields[op_.slot].name))
+                yield from self.value(op_.code, op_.arg, prefix + json_name(fields[op_.slot].name))
             else:
                 start, self.at = self.at, self.at + size
                 yield self.part(start, prefix[:-1], "unknown")

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 from kafkawire.codegen.lower import field_spec
 from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, MessageModel, StructModel
-from kafkawire.codegen.names import json_name
 from kafkawire.codegen.shape import Comparison, became_key, bytes_code, same_versions
-from kafkawire.codegen.versions import VersionRange
+from kafkawire.codegen.versions import VersionRange, runs
 from kafkawire.wire.layout import RECORDS
 from kafkawire.wire.lowering import op_code
+from kafkawire.wire.spec import json_name
 
 #: Changes that are whole messages.
 ADDED, REMOVED = "message added", "message removed"
@@ -127,18 +126,18 @@ def _kind_why(old: MessageModel) -> str:
 
 def _versions(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
     shared = old.valid & new.valid
-    for gone in _runs(version for version in old.valid if version not in new.valid):
+    for gone in runs(version for version in old.valid if version not in new.valid):
         agreed = bool(shared) and gone.high < shared.low and old.kind in _NEGOTIATED
         why = f"peers agree on {shared} instead" if agreed else "what is written in it can no longer be read"
         why = why if shared else "no version is left that both know"
         yield SchemaChange(new.name, "versions removed", str(gone), compatible=agreed, why=why)
-    for come in _runs(version for version in new.valid if version < old.valid.low):
+    for come in runs(version for version in new.valid if version < old.valid.low):
         yield SchemaChange(new.name, "versions added", str(come), why="below the old ones: Kafka's checker refuses it")
     for version in new.valid:
         if version > old.valid.high:
             yield from _added_version(new, version)
     was, now = old.flexible & shared, new.flexible & shared
-    for versions in _runs(version for version in shared if (version in was) != (version in now)):
+    for versions in runs(version for version in shared if (version in was) != (version in now)):
         why = "strings, arrays and the ends of structs are written otherwise"
         yield SchemaChange(new.name, "flexible versions", str(versions), "", str(was), str(now), False, why)
 
@@ -164,7 +163,7 @@ def _unexplained(
     explained = {version for change in changes if change.what in _OF_BYTES for version in _numbers(change.versions)}
     comparison = Comparison(new, old)
     differ = (now for now, was in same if now not in explained and not comparison.extends(now, was))
-    for versions in _runs(differ):
+    for versions in runs(differ):
         yield SchemaChange(new.name, "layout", str(versions), compatible=False, why="the same fields in another order")
 
 
@@ -296,7 +295,7 @@ class _Walk:
         yield from self._say("nullable", path, more, "no", "yes", "readers of the old schema cannot read a null")
         yield from self._say("nullable", path, less, "yes", "no", "a null of a writer of the old schema cannot be read")
         tags = {now: (_tag(old, self.was[now]), _tag(new, now)) for now in both}
-        for versions in _runs(now for now in both if tags[now][0] != tags[now][1]):
+        for versions in runs(now for now in both if tags[now][0] != tags[now][1]):
             was, now = (_text(tag, "none") for tag in tags[versions.low])
             why = "it is written in another place"
             yield SchemaChange(self.new.name, "tag", str(versions), path, was, now, compatible=False, why=why)
@@ -321,7 +320,7 @@ class _Walk:
 
     def _say(self, what: str, path: str, versions: list[int], old: str, new: str, why: str) -> Iterator[SchemaChange]:
         """An incompatible change, for each run of versions."""
-        for run in _runs(versions):
+        for run in runs(versions):
             yield SchemaChange(self.new.name, what, str(run), path, old, new, False, why)
 
 
@@ -351,14 +350,8 @@ def _flag(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _runs(versions: Iterable[int]) -> list[VersionRange]:
-    """Versions in as few ranges as they need."""
-    runs = groupby(enumerate(sorted(versions)), lambda item: item[1] - item[0])
-    return [VersionRange.of(version for _, version in run) for _, run in runs]
-
-
 def _joined(versions: Iterable[int]) -> str:
-    return ", ".join(map(str, _runs(versions)))
+    return ", ".join(map(str, runs(versions)))
 
 
 def _numbers(text: str) -> Iterator[int]:

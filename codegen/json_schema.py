@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from kafkawire.codegen import names
 from kafkawire.codegen.lower import lower
 from kafkawire.codegen.model import FieldModel, MessageModel
 from kafkawire.codegen.render import environment
 from kafkawire.codegen.resolve import KINDS, LISTENERS
 from kafkawire.codegen.rules import ENTITY_KINDS
-from kafkawire.printable import escaped
+from kafkawire.printable import printable_json
 from kafkawire.wire.layout import (
     ARRAY,
     BOOL,
@@ -36,6 +34,7 @@ from kafkawire.wire.layout import (
     LayoutTag,
     Op,
 )
+from kafkawire.wire.spec import json_name
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 #: The file of the schema language. No message has its name.
@@ -109,7 +108,7 @@ class _Message:
         rules: list[Schema] = []
         for op in sorted(layout.all_ops(), key=lambda op: op.slot):
             field = fields[op.slot]
-            name, *older = map(names.json_name, (field.name, *field.aliases))
+            name, *older = map(json_name, (field.name, *field.aliases))
             properties[name] = self.value(op) | _notes(field)
             for alias in older:
                 properties[alias] = self.value(op) | {"description": f"Now {name}.", "deprecated": True}
@@ -181,5 +180,4 @@ def _notes(field: FieldModel) -> Schema:
 
 def _text(schema: Schema) -> str:
     """The text of a file; in it characters that do not print are escapes."""
-    text = json.dumps(schema, indent=2, ensure_ascii=False)
-    return re.sub(r"[^\n -~]+", lambda run: escaped(run[0], lambda char: json.dumps(char)[1:-1]), text) + "\n"
+    return printable_json(json.dumps(schema, indent=2, ensure_ascii=False)) + "\n"

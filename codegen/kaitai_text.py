@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from kafkawire.codegen import names
 from kafkawire.codegen.model import MessageModel, StructModel
+from kafkawire.codegen.versions import runs
 from kafkawire.printable import printable
 
 _WIDTH = 100
@@ -62,15 +63,9 @@ def condition(versions: Iterable[int], within: Iterable[int], variable: str) -> 
     wanted, all_ = set(versions), sorted(within)
     if not wanted or wanted >= set(all_):
         return "true" if wanted else "false"
-    runs: list[list[int]] = []
-    for version in all_:
-        if version in wanted:
-            if runs and runs[-1][1] == version - 1:
-                runs[-1][1] = version
-            else:
-                runs.append([version, version])
     parts = []
-    for low, high in runs:
+    for run in runs(wanted.intersection(all_)):
+        low, high = run.low, run.high
         bounds = [f"{variable} >= {low}"] * (low != all_[0]) + [f"{variable} <= {high}"] * (high != all_[-1])
         parts.append(f"{variable} == {low}" if low == high else " and ".join(bounds))
     return parts[0] if len(parts) == 1 else f"({' or '.join(f'({part})' for part in parts)})"

@@ -139,14 +139,19 @@ def read_text(file: Path, name: str) -> str:
         raise SchemaError([Problem(name, "", "is no file" if file.exists() else "the file does not exist")])
     try:
         with file.open("rb") as stream:
-            content = stream.read(MAX_SCHEMA + 1)
-        if len(content) > MAX_SCHEMA:
-            raise SchemaError([Problem(name, "", f"is longer than {MAX_SCHEMA >> 20} MiB")])
+            return decoded(stream.read(MAX_SCHEMA + 1), name)
+    except OSError as error:
+        raise SchemaError([Problem(name, "", f"cannot be read: {error.strerror}")]) from None
+
+
+def decoded(content: bytes, name: str) -> str:
+    """The text of a schema, of which one byte above the limit was read at most; SchemaError where it is none."""
+    if len(content) > MAX_SCHEMA:
+        raise SchemaError([Problem(name, "", f"is longer than {MAX_SCHEMA >> 20} MiB")])
+    try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SchemaError([Problem(name, "", f"is not UTF-8 (byte {error.start})")]) from None
-    except OSError as error:
-        raise SchemaError([Problem(name, "", f"cannot be read: {error.strerror}")]) from None
 
 
 def first_comment(text: str, start: int = 0) -> int | None:

@@ -86,11 +86,6 @@ def snake_case(name: str) -> str:
     return text
 
 
-def json_name(name: str) -> str:
-    """The key of a field in JSON: the schema's name with a small first letter."""
-    return name[:1].lower() + name[1:]
-
-
 def attribute(name: str) -> str:
     """The attribute of a field. Underscores at both ends would be Python's own names."""
     text = snake_case(name)

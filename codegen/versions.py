@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 #: Kafka's versions are int16; an open end means this one.
 HIGHEST = 32767
@@ -81,6 +82,12 @@ class VersionRange:
         if self.open_ended:
             return f"{self.low}+"
         return str(self.low) if self.low == self.high else f"{self.low}-{self.high}"
+
+
+def runs(versions: Iterable[int]) -> list[VersionRange]:
+    """Versions in as few ranges as they need."""
+    groups = groupby(enumerate(sorted(versions)), lambda item: item[1] - item[0])
+    return [VersionRange.of(version for _, version in group) for _, group in groups]
 
 
 NO_VERSIONS = VersionRange(0, -1)

@@ -19,6 +19,7 @@ from kafkawire.codegen.lower import lower, since
 from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
 from kafkawire.codegen.render import environment
 from kafkawire.wire.layout import INT8, INT16, INT64, KIND_NAMES, STRING, UUID, Layout, LayoutTag, Op
+from kafkawire.wire.spec import json_name
 
 #: The runtime, in the order of its parts in the plugin.
 RUNTIME = tuple(
@@ -175,7 +176,7 @@ def _struct_at(message: MessageModel, path: str) -> str:
     """The name of the struct that a JSON path leads to; empty where it leads nowhere."""
     struct = message.root
     for step in path.split(".") if path else ():
-        name = next((one.type.struct for one in struct.fields if names.json_name(one.name) == step), None)
+        name = next((one.type.struct for one in struct.fields if json_name(one.name) == step), None)
         if name is None:
             return ""
         struct = message.struct(name)
@@ -184,7 +185,7 @@ def _struct_at(message: MessageModel, path: str) -> str:
 
 def _leads_to(message: MessageModel, path: str, struct: StructModel, name: str) -> bool:
     *parents, last = path.split(".")
-    return last == names.json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
+    return last == json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
 
 
 # Messages ------------------------------------------------------------------------------------------------------------

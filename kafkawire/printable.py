@@ -13,6 +13,8 @@ from unicodedata import category
 
 #: A run of characters outside of printable ASCII.
 _SUSPECT = re.compile(r"[^ -~]+")
+#: The same in JSON text, where a newline can only be layout: inside of strings it is `\n`.
+_SUSPECT_JSON = re.compile(r"[^\n -~]+")
 #: Eight or more of one escape in a row, as `printable`, `repr` and JSON write them.
 _RUN = re.compile(r"(\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|[nrt]))\1{7,}")
 #: An incomplete escape at the end of a text that was cut.
@@ -24,6 +26,11 @@ _LINE = 2000
 def printable(text: str) -> str:
     """The text on one line: ESC as `\\x1b`, a newline as `\\n`, a byte that is no UTF-8 as `\\udcff`."""
     return text if text.isprintable() else _SUSPECT.sub(lambda run: escaped(run[0], _python_escape), text)
+
+
+def printable_json(text: str) -> str:
+    """JSON text with `\\u` escapes for what is not printable in its strings; line ends of its layout stay."""
+    return _SUSPECT_JSON.sub(lambda run: escaped(run[0], _json_escape), text)
 
 
 def collapsed(text: str) -> str:
@@ -52,6 +59,12 @@ def escaped(run: str, escape: Callable[[str], str]) -> str:
     if run.isprintable():
         return run
     return "".join(char if char.isprintable() or category(char) == "Zs" else escape(char) for char in run)
+
+
+def _json_escape(char: str) -> str:
+    import json
+
+    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
 
 
 def _python_escape(char: str) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema
-from kafkawire.codegen.names import json_name
 from kafkawire.codegen.versions import VersionRange
+from kafkawire.wire.spec import json_name
 
 
 class VersionGapError(ValueError):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.codegen.importing.facts import Schema, facts
-from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, load_text, quote
+from kafkawire.codegen.load import MAX_SCHEMA, RawSchema, decoded, load_text, quote, read_text
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import Problem, SchemaError
 
@@ -77,7 +77,7 @@ def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[S
     for file in _files(path):
         try:
             if file.suffix == ".json":
-                schema = _schema(_text(file), str(file), prose)
+                schema = _schema(read_text(file, str(file)), str(file), prose)
                 sources.append(SchemaSource(str(file), None, family or _folder_family(path, file, schema), schema))
             else:
                 found = _read_jar(file, family, prose)
@@ -154,23 +154,6 @@ def _files(path: Path) -> Iterator[Path]:
             yield file
 
 
-def _text(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            return _decoded(stream.read(MAX_SCHEMA + 1), str(file))
-    except OSError as error:
-        raise SchemaError([Problem(str(file), "", f"cannot be read: {error.strerror}")]) from None
-
-
-def _decoded(content: bytes, file: str) -> str:
-    if len(content) > MAX_SCHEMA:
-        raise SchemaError([Problem(file, "", f"is longer than {MAX_SCHEMA >> 20} MiB")])
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise SchemaError([Problem(file, "", f"is not UTF-8 (byte {error.start})")]) from None
-
-
 def _schema(text: str, file: str, prose: bool) -> Schema:
     """The schema in `text`, which the compiler has found no mistake in."""
     raw = load_text(text, file=file, lenient=True)
@@ -239,7 +222,7 @@ def _members(archive: zipfile.ZipFile, jar: str) -> Iterable[tuple[str, str]]:
         total += len(content)
         if total > MAX_JAR:
             raise SchemaError([Problem(jar, "", f"its schemas are longer than {MAX_JAR >> 20} MiB")])
-        yield name, _decoded(content, name)
+        yield name, decoded(content, name)
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:

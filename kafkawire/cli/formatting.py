@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 from typing import Any
 from unicodedata import category
 
 import msgspec
 
-from kafkawire.printable import brief, collapsed, escaped, printable
+from kafkawire.printable import brief, collapsed, printable, printable_json
 
 __all__ = ["and_more", "brief", "collapsed", "counted", "json_bytes", "plain", "printable", "printable_characters"]
-
-#: Runs that may hold something not printable. In JSON text a newline can only be layout: inside of strings it is `\n`.
-_SUSPECT_JSON = re.compile(r"[^\n -~]+")
 
 
 def counted(number: int, noun: str) -> str:
@@ -62,11 +58,13 @@ def json_bytes(value: Any, *, indent: int | None = None, ascii_only: bool = Fals
         except UnicodeEncodeError:
             pass  # lone surrogates, which msgspec does not write
         else:
-            return encoded if encoded.isascii() and b"\x7f" not in encoded else _json_escaped(encoded.decode()).encode()
+            return (
+                encoded if encoded.isascii() and b"\x7f" not in encoded else printable_json(encoded.decode()).encode()
+            )
     separators = (",", ": ") if indent else (",", ":")
     plain = msgspec.to_builtins(value, enc_hook=_decoded)
     text = json.dumps(plain, ensure_ascii=ascii_only, indent=indent, separators=separators)
-    return _json_escaped(text).encode()
+    return printable_json(text).encode()
 
 
 def _decoded(value: Any) -> Any:
@@ -74,11 +72,3 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     raise TypeError(f"{type(value).__name__} is not written as JSON")
-
-
-def _json_escaped(text: str) -> str:
-    return _SUSPECT_JSON.sub(lambda run: escaped(run[0], _json_escape), text)
-
-
-def _json_escape(char: str) -> str:
-    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
