@@ -36,6 +36,7 @@ from kafkawire.wire.layout import (
 )
 from kafkawire.wire.layout import UUID as UUID_KIND
 from kafkawire.wire.limits import ALLOCATION_BASE, ALLOCATION_FACTOR, MAX_STRING, MAX_TAGS
+from kafkawire.wire.lowering import smallest
 from kafkawire.wire.read import make_uuid
 from kafkawire.wire.values import BOOLS, Buffer, TaggedField, is_octets
 from kafkawire.wire.write import uvarint
@@ -208,21 +209,17 @@ class Decoder:
         if n < 0:
             return None
         kind = code & KIND_MASK
+        item = code & (KIND_MASK | COMPACT)
         left = self.end - self.position
-        if kind == STRUCT:
-            layout = self.table.layouts[arg]
-            size = layout.min_size
-            cost = self.cost(layout)
-        else:
-            size = FIXED_SIZES.get(kind) or (1 if code & COMPACT else 2 if kind == STRING else 4)
-            cost = 8
+        layout = self.table.layouts[arg] if kind == STRUCT else None
+        size = smallest(item, layout.min_size if layout else 0)
+        cost = self.cost(layout) if layout else 8
         if n * max(1, size) > left:
             self.fail(start, f"an array that fits into the {left} bytes left", f"a length of {n}")
         if n * cost > self.budget:
             self.fail(start, "an array within the decoder's allocation limit", f"a length of {n}")
         if kind != STRUCT:
             self.budget -= n * cost
-        item = code & (KIND_MASK | COMPACT)
         steps = self.place.steps
         values = []
         for number in range(n):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import is_
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -54,7 +55,7 @@ def fitted(value: T, version: int) -> T:
             continue
         elif field.is_array:
             new = tuple(fitted(one, version) for one in held)
-            if all(map(_same, new, held)):
+            if all(map(is_, new, held)):
                 continue
         else:
             new = fitted(held, version)
@@ -64,10 +65,6 @@ def fitted(value: T, version: int) -> T:
     if _has_lost_tags(value, version):
         changes["unknown_tagged_fields"] = NO_FIELDS
     return replace(value, **changes) if changes else value
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
 
 
 def _has_lost_tags(value: Any, version: int) -> bool:

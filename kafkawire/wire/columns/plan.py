@@ -35,6 +35,7 @@ from kafkawire.wire.layout import (
     Op,
     Table,
 )
+from kafkawire.wire.lowering import smallest
 
 T = TypeVar("T")
 
@@ -297,7 +298,7 @@ class _ColumnPlanner:
             else:
                 step, item = self.blob(kind, compact, False, own, b"")
                 walk = self.add(Walk(False, (step,)))
-                size = 1 if compact else 2 if kind == STRING else 4
+                size = smallest(op.code & ~ARRAY, 0)
             nodes[op.slot] = ListNode(column, own, item)
             return WalkStep(LIST, column, size, compact=compact, nullable=nullable, walk=walk, space=own)
         if kind == STRUCT:
