@@ -9,6 +9,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -214,17 +215,11 @@ def is_error_code(field: Field) -> bool:
     return field.name.endswith("ErrorCode") and field.type == "int16"
 
 
-_plans: dict[type[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {}
-
-
+@cache
 def _plan(cls: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The attributes of a struct that are error codes, and those of nested structs that contain some."""
-    plan = _plans.get(cls)
-    if plan is None:
-        codes = tuple(f.attribute for f in cls.spec.fields if is_error_code(f))
-        nested = tuple(f.attribute for f in cls.spec.fields if f.struct is not None and any(_plan(f.struct)))
-        plan = _plans[cls] = (codes, nested)
-    return plan
+    codes = tuple(f.attribute for f in cls.spec.fields if is_error_code(f))
+    return codes, tuple(f.attribute for f in cls.spec.fields if f.struct is not None and any(_plan(f.struct)))
 
 
 def _objects(value: Any, path: list[str]) -> Iterator[dict[str, Any]]:

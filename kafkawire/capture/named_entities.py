@@ -5,6 +5,7 @@ Producer ids in the headers of record batches count too.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -78,16 +79,13 @@ _TOPIC_IDS = {
     "CreateTopicsResponse": "topics",
     "DescribeTopicPartitionsResponse": "topics",
 }
-_plans: dict[type[Any], _EntityPlan] = {}
 
 
+@cache
 def _plan(cls: type[Struct]) -> _EntityPlan:
-    plan = _plans.get(cls)
-    if plan is None:
-        fields = cls.spec.fields
-        named = [(f.attribute, _ENTITIES[f.entity_type], f.versions) for f in fields if f.entity_type in _ENTITIES]
-        named += [(f.attribute, "topics", f.versions) for f in fields if f.name == "TopicId"]
-        batches = tuple(f.attribute for f in fields if f.type == "records")
-        nested = tuple(f.attribute for f in fields if f.struct is not None and any(_plan(f.struct)))
-        plan = _plans[cls] = _EntityPlan(tuple(named), batches, nested)
-    return plan
+    fields = cls.spec.fields
+    named = [(f.attribute, _ENTITIES[f.entity_type], f.versions) for f in fields if f.entity_type in _ENTITIES]
+    named += [(f.attribute, "topics", f.versions) for f in fields if f.name == "TopicId"]
+    batches = tuple(f.attribute for f in fields if f.type == "records")
+    nested = tuple(f.attribute for f in fields if f.struct is not None and any(_plan(f.struct)))
+    return _EntityPlan(tuple(named), batches, nested)

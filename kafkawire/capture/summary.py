@@ -84,9 +84,7 @@ class Summary(msgspec.Struct):
         what = path(steps)
         if reason not in (Skipped.LINK, Skipped.NOT_IP, Skipped.NOT_TCP):  # the last step names those
             what += (", inside: " if what else "") + reason.value
-        if what not in self.contents and len(self.contents) >= _MOST_KINDS:
-            what = "others"
-        self.contents[what] += count
+        self.contents[_kind(self.contents, what)] += count
 
     def connection(self, verdict: str, size: int, *, repeated: int, cut: int, joined: int) -> None:
         """Counts a connection that is over. `size`: of its payload; the others are bytes of Kafka's connections."""
@@ -100,9 +98,7 @@ class Summary(msgspec.Struct):
     def tls_connection(self, ends: tuple[str, str], session: TlsSession | None) -> None:
         """Counts a TLS connection that is over. `session`: None if its handshake was not captured."""
         kind = NO_HANDSHAKE[0] if session is None else session.description
-        if kind not in self.tls and len(self.tls) >= _MOST_KINDS:
-            kind = "others"
-        self.tls[kind] += 1
+        self.tls[_kind(self.tls, kind)] += 1
         self.decrypted += session is not None and session.decrypted
         failure = NO_HANDSHAKE[1] if session is None else session.failure
         if failure is not None and len(self.encrypted) < _MOST_KINDS:
@@ -115,12 +111,14 @@ class Summary(msgspec.Struct):
 
     def problem(self, problem: str, packet: int | None) -> None:
         """Counts a problem. `packet`: the first one of its exchange."""
-        kind = _NUMBER.sub("N", problem)
-        # Sentences may contain bytes of the capture, so the kinds are limited.
-        if kind not in self.problems and len(self.problems) >= _MOST_KINDS:
-            kind = "others"
+        kind = _kind(self.problems, _NUMBER.sub("N", problem))
         self.problems[kind] += 1
         self.first.setdefault(kind, problem if packet is None else f"packet {packet}: {problem}")
+
+
+def _kind(counted: Counter[str], kind: str) -> str:
+    """The kind to count: texts may contain bytes of the capture, so that beyond a limit there are only `others`."""
+    return kind if kind in counted or len(counted) < _MOST_KINDS else "others"
 
 
 def _packets(count: int) -> str:
