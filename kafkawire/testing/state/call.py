@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from kafkawire.kafka_errors import CODES
 from kafkawire.wire.message import Message
 
@@ -24,7 +26,7 @@ class Wait(NamedTuple):
     until_ms: int
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """A request that is being answered.
 
     Attributes:
@@ -35,27 +37,18 @@ class Call:
         kept: what the handler keeps between its runs.
     """
 
-    __slots__ = ("arrived_ms", "body", "client_id", "error", "host", "kept", "now_ms", "port", "version")
+    body: Any
+    version: int
+    client_id: str | None = None
+    now_ms: int = 0
+    host: str = "127.0.0.1"
+    port: int = 0
+    error: int = 0
+    kept: Any = None
+    arrived_ms: int = 0
 
-    def __init__(
-        self,
-        body: Any,
-        version: int,
-        *,
-        client_id: str | None = None,
-        now_ms: int = 0,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        error: int = 0,
-    ) -> None:
-        self.body = body
-        self.version = version
-        self.client_id = client_id
-        self.arrived_ms = self.now_ms = now_ms
-        self.host = host
-        self.port = port
-        self.error = error
-        self.kept: Any = None
+    def __post_init__(self) -> None:
+        self.arrived_ms = self.now_ms
 
 
 Handler = Callable[[Call], "Message | Wait | None"]

@@ -6,7 +6,6 @@ soon as it is appended: the high watermark is the end of the log.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left
 from itertools import islice
 from typing import NamedTuple
@@ -34,9 +33,6 @@ INVALID_RECORD = CODES["INVALID_RECORD"]
 LEADER_EPOCH = 0
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
-_BASE_OFFSET = struct.Struct(">q")
-_LEADER_EPOCH = struct.Struct(">i")
-_LEADER_EPOCH_AT = 12
 
 
 class Stored(NamedTuple):
@@ -116,12 +112,9 @@ class PartitionLog:
                 return Appended(error)
         base_offset = self.end
         last_offset = base_offset + batch.last_offset_delta
-        data = bytearray(batch.data)
-        _BASE_OFFSET.pack_into(data, 0, base_offset)
-        _LEADER_EPOCH.pack_into(data, _LEADER_EPOCH_AT, LEADER_EPOCH)
         if append is not None:
             self.replay.add(replace(append, base_offset=base_offset, last_offset=last_offset))
-        self._store(Stored(base_offset, last_offset, batch.max_timestamp, bytes(data)))
+        self._store(Stored(base_offset, last_offset, batch.max_timestamp, batch.rebased(base_offset, LEADER_EPOCH)))
         return Appended(0, base_offset)
 
     def mark(self, name: str, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> int:
@@ -204,16 +197,15 @@ class PartitionLog:
         if timestamp >= 0:
             for stored in self.batches:
                 if stored.max_timestamp >= timestamp and stored.base_offset < below:
-                    for record in self.records_of(stored):
+                    for record in self._batch(stored).records:
                         if record.timestamp >= timestamp:
                             return record.timestamp, record.offset
         return -1, -1
 
-    def records_of(self, stored: Stored) -> list[records.Record]:
-        """The records of a batch of the log."""
+    def _batch(self, stored: Stored) -> records.Batch:
         (batch,) = records.read(stored.data, check_crc=False, max_batch_bytes=self._max_batch_bytes)
         assert isinstance(batch, records.Batch)
-        return list(batch.records)
+        return batch
 
     def visible(self, *, committed: bool) -> list[records.Record]:
         """The records that a consumer gets: no markers; `committed`: none of open and of aborted transactions."""
@@ -221,8 +213,7 @@ class PartitionLog:
         aborted = [(entry.producer_id, range(entry.first_offset, entry.last_offset)) for entry in self.aborted]
         found: list[records.Record] = []
         for stored in self.batches:
-            (batch,) = records.read(stored.data, check_crc=False, max_batch_bytes=self._max_batch_bytes)
-            assert isinstance(batch, records.Batch)
+            batch = self._batch(stored)
             if batch.is_control or batch.base_offset >= below:
                 continue
             hidden = committed and batch.transactional
