@@ -44,7 +44,13 @@ class Part(NamedTuple):
 
 
 def parts(message: MessageModel, version: int, data: bytes) -> list[Part]:
-    """The parts of a value's bytes, in order."""
+    """The parts of a value's bytes, in order.
+
+    Args:
+        message: the model.
+        version: one of its versions.
+        data: bytes that its codec accepts.
+    """
     return list(_Walk(message, data).parts(version))
 
 

@@ -59,7 +59,13 @@ def unique(wanted: str, taken: set[str]) -> str:
 
 
 def condition(versions: Iterable[int], within: Iterable[int], variable: str) -> str:
-    """The expression that is true in those versions, of the versions `within`; it may be `true` or `false`."""
+    """The expression that is true in those versions, of the versions `within`; it may be `true` or `false`.
+
+    Args:
+        versions: in which it is true.
+        within: all that the variable may hold.
+        variable: the expression of the version.
+    """
     wanted, all_ = set(versions), sorted(within)
     if not wanted or wanted >= set(all_):
         return "true" if wanted else "false"

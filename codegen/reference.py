@@ -76,7 +76,13 @@ def load_facts(schemas: Path) -> Facts:
 
 
 def render_reference(messages: Iterable[MessageModel], facts: Facts, examples: Mapping[str, Example]) -> dict[str, str]:
-    """The pages, name -> text: one a message, and `index.md`, `api-keys.md`, `error-codes.md`, `internal-topics.md`."""
+    """The pages, name -> text: one a message, and `index.md`, `api-keys.md`, `error-codes.md`, `internal-topics.md`.
+
+    Args:
+        messages: of a namespace.
+        facts: what the pages state beyond the schemas.
+        examples: by the names of messages; not all need one.
+    """
     pages = _Pages(sorted(messages, key=lambda message: message.name), facts)
     return {
         **{f"{message.name}.md": pages.message(message, examples.get(message.name)) for message in pages.messages},

@@ -61,7 +61,11 @@ def class_name(node: SchemaNode) -> str:
 def read_fields(node: SchemaNode, flexible: VersionRange, *, depth: int, common: bool = False) -> tuple[FieldSpec, ...]:
     """The fields of one struct, and those of the structs defined in them.
 
-    `depth` is 1 for the message itself, `common`: whether the struct is one of the commonStructs.
+    Args:
+        node: the object of the message or struct.
+        flexible: the flexible versions of the message.
+        depth: 1 for the message itself.
+        common: whether the struct is one of the commonStructs.
     """
     specs = tuple(_read_field(inner, flexible, depth, common) for inner in node.nodes("fields"))
     _check_names(specs)

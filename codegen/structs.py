@@ -32,6 +32,11 @@ def resolve_structs(
     """The message's own struct and the nested ones, each before those that use it, for the schema `node`.
 
     Only what some version of `valid` carries is in them. The result is of use only if no problem was noted.
+
+    Args:
+        node: the object of the message.
+        name: of the message.
+        valid, flexible: its versions.
     """
     root = UncutStruct(node, name, read_fields(node, flexible, depth=1))
     common = [_read_common(inner, flexible) for inner in node.nodes("commonStructs")]

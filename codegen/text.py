@@ -39,7 +39,13 @@ def version_text(versions: VersionRange, valid: VersionRange) -> str:
 
 
 def import_text(module: str, what: set[str], indent: int = 0) -> str:
-    """An import of names, each on a line of its own where one is too short."""
+    """An import of names, each on a line of its own where one is too short.
+
+    Args:
+        module: its name.
+        what: the names.
+        indent: blanks in front of the statement.
+    """
     ordered = in_import_order(what)
     line = f"from {module} import {', '.join(ordered)}"
     if len(line) + indent <= WIDTH:

@@ -10,7 +10,16 @@ from kafkawire.codegen.importing.merge import element, structs_of
 
 
 def aliased(schema: Schema, names: list[str], fields: Mapping[str, list[str]], *, everywhere: bool = True) -> Schema:
-    """`schema` with its earlier `names` and those of its `fields`.
+    """`schema` with its earlier names and those of its fields.
+
+    Args:
+        schema: of a message.
+        names: of the message.
+        fields: path of a field, names joined by dots -> its earlier names.
+        everywhere: False passes over paths that lead nowhere: a release may be older than the new name.
+
+    Raises:
+        ValueError: a path leads nowhere.
 
     Raises ValueError when a path leads nowhere, unless `everywhere` is off: a release may be older than the new name.
     """
@@ -29,7 +38,15 @@ def aliased(schema: Schema, names: list[str], fields: Mapping[str, list[str]], *
 
 
 def described(schema: Schema, about: str, fields: Mapping[str, str]) -> Schema:
-    """`schema` with our sentences on itself (unless empty) and on its `fields`.
+    """`schema` with our sentences on itself and on its fields.
+
+    Args:
+        schema: of a message.
+        about: on the message; empty: none.
+        fields: path of a field, names joined by dots -> the sentence.
+
+    Raises:
+        ValueError: a path leads nowhere, or two paths give the field of a common struct two sentences.
 
     Raises ValueError when a path leads nowhere, or when two paths give the field of a common struct two sentences.
     """

@@ -47,11 +47,11 @@ def union(newest: Schema, older: Schema) -> Schema:
     lacks = _Lacks(both, dropped)
     try:
         out = newest | {"validVersions": str(VersionRange.of(both))}
-        out["fields"] = merge_fields(newest["fields"], older["fields"], lacks, structs_of(newest), structs_of(older))
+        out["fields"] = _merge_fields(newest["fields"], older["fields"], lacks, structs_of(newest), structs_of(older))
         if "commonStructs" in newest:
             shared = structs_of(older)
             out["commonStructs"] = [
-                struct | {"fields": merge_fields(struct["fields"], shared.get(struct["name"], []), lacks, {}, {})}
+                struct | {"fields": _merge_fields(struct["fields"], shared.get(struct["name"], []), lacks, {}, {})}
                 for struct in newest["commonStructs"]
             ]
     except ValueError as error:
@@ -77,7 +77,7 @@ class _Lacks(NamedTuple):
         return {key: value for key, value in field.items() if key != "ignorable"}
 
 
-def merge_fields(
+def _merge_fields(
     newest: list[Schema],
     older: list[Schema],
     lacks: _Lacks,
@@ -97,7 +97,7 @@ def merge_fields(
             field = lacks.with_ignorable(_with_aliases(field, old), old)
         if old and "fields" in field:
             old_fields = old.get("fields") or older_structs.get(element(old["type"]), [])
-            merged = merge_fields(field["fields"], old_fields, lacks, newest_structs, older_structs)
+            merged = _merge_fields(field["fields"], old_fields, lacks, newest_structs, older_structs)
             field = field | {"fields": merged}
         elif old and lacks.dropped and "fields" in old and element(field["type"]) in newest_structs:
             raise ValueError(f"{field['name']}: an inline struct became a common one; its merge must be defined")

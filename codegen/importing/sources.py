@@ -66,9 +66,14 @@ class Release(NamedTuple):
 def read(path: Path, *, family: str | None = None, prose: bool = True) -> list[SchemaSource]:
     """The schemas of a jar, of a schema file, or of all of them below a folder.
 
-    The family of a schema is `family`; else that of its jar; else the folder's that it lies in (the module's in a
-    checkout of Kafka, the subfolder's below `path`); else what its type implies. `prose` keeps the schemas' own
-    `about` sentences. Raises SchemaError with the problems of all files.
+    Args:
+        path: of the jar, file or folder.
+        family: of all schemas. None: that of the jar; or of the folder that a schema lies in (the module's in a
+            checkout of Kafka, the subfolder's below `path`); or what its type implies.
+        prose: keep the schemas' own `about` sentences.
+
+    Raises:
+        SchemaError: with the problems of all files.
     """
     if not path.exists():
         raise SchemaError([Problem(str(path), "", "the file or folder does not exist")])

@@ -116,7 +116,12 @@ class FrameDecoder:
         return DecodedResponse({}, f"response: {why}", self._no_body)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
-        """Whether a frame decodes as the response to a request of this api key and version."""
+        """Whether a frame decodes as the response to a request of this api key and version.
+
+        Args:
+            frame: without its size prefix.
+            api_key, version: of the request.
+        """
         found = decode_response(frame, api_key=api_key, version=version, registry=self._registry)
         return isinstance(found, Response)
 

@@ -79,7 +79,13 @@ class Summary(msgspec.Struct):
         )
 
     def skip(self, reason: Skipped, steps: list[Step], count: int = 1) -> None:
-        """Counts packets without a TCP segment. `steps`: of `network.parse`."""
+        """Counts packets without a TCP segment.
+
+        Args:
+            reason: why they have none.
+            steps: of `network.parse`.
+            count: their number.
+        """
         self.skipped[reason.value] += count
         what = path(steps)
         if reason not in (Skipped.LINK, Skipped.NOT_IP, Skipped.NOT_TCP):  # the last step names those
@@ -87,7 +93,13 @@ class Summary(msgspec.Struct):
         self.contents[_kind(self.contents, what)] += count
 
     def connection(self, verdict: str, size: int, *, repeated: int, cut: int, joined: int) -> None:
-        """Counts a connection that is over. `size`: of its payload; the others are bytes of Kafka's connections."""
+        """Counts a connection that is over.
+
+        Args:
+            verdict: `kafka`, `tls`, `other` or `undecided`.
+            size: bytes of its payload.
+            repeated, cut, joined: bytes, of Kafka's connections; see the attributes.
+        """
         self.connections[verdict] += 1
         self.bytes[verdict] += size
         self.repeated += repeated

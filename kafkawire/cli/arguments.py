@@ -162,7 +162,13 @@ def _package_registry(parent: str, name: str) -> Registry:
 
 
 def message_of(registry: Registry, bare: str, option: str | None = None) -> type[Message]:
-    """The class of a message of a registry; a usage error, of that option, where it has none of the name."""
+    """The class of a message of a registry; a usage error where it has none of the name.
+
+    Args:
+        registry: the messages.
+        bare: the name, without a namespace.
+        option: that gave the name, for the error; None: an argument.
+    """
     try:
         return registry.load(registry.entry(bare))
     except LookupError as error:

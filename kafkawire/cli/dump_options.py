@@ -161,7 +161,12 @@ def decoder_topic(**flags: bool) -> str | None:
 
 
 def topic_messages(values: list[str] | None, keys: list[str] | None, schemas: str | None) -> dict[str, RecordMessages]:
-    """Topic -> its messages, of --decode and --decode-key; a usage error for what is unknown or given twice."""
+    """Topic -> its messages, of --decode and --decode-key; a usage error for what is unknown or given twice.
+
+    Args:
+        values, keys: texts of the two options, TOPIC=MESSAGE.
+        schemas: of --schemas, over those of Kafka.
+    """
     from kafkawire.records import INTERNAL_TOPICS, RecordMessages
 
     if not values and not keys:

@@ -73,7 +73,13 @@ class FieldRow(CommandRow, frozen=True, kw_only=True):
 
 
 def heading(message: type[Message], version: int | None, path: str = "") -> str:
-    """The lines above a table of its fields, each harmless on a terminal; those of one field are few."""
+    """The lines above a table of its fields, each harmless on a terminal; those of one field are few.
+
+    Args:
+        message: its class.
+        version: whose layout is shown; None: all.
+        path: of the field that is shown; empty: all.
+    """
     spec = message.spec
     key = f", api key {spec.api_key}" if spec.api_key is not None else ""
     flexible = f", flexible: {version_text(spec.flexible_versions)}" if spec.flexible_versions else ", not flexible"

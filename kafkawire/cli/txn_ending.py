@@ -37,7 +37,11 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
     human: bool
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
-        """As `AuditLog.refuse`; of a dry run nothing is recorded."""
+        """As `AuditLog.refuse`; of a dry run nothing is recorded.
+
+        Args:
+            target, reason, text: as there.
+        """
         if self.log is not None:
             self.log.refuse(target, reason, text)
 

@@ -75,7 +75,12 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
 
 
 def runs_of_old(batch: Batch, reached: int, gap: Runs, segment: str) -> Iterator[Runs]:
-    """The same of a batch of magic 0 or 1, which is in no transaction."""
+    """As `runs_of`, of a batch of magic 0 or 1, which is in no transaction.
+
+    Args:
+        batch: the batch.
+        reached, gap, segment: as of `runs_of`.
+    """
     first, end = max(batch.base_offset, reached), batch.last_offset + 1
     if first > reached:
         yield gap._replace(first=np.array([reached]), end=np.array([first]))

@@ -62,8 +62,13 @@ def tier_copies(partition: Partition) -> Iterator[tuple[Copy, LogFile]]:
 
 
 def divergence(own: Sequence[EpochLine], base: int, end: int, others: Iterable[Copy]) -> int | None:
-    """The first offset of a log, from `base` up to `end`, at which another replica has a newer leader epoch; None:
-    there is none."""
+    """The first offset of a log at which another replica has a newer leader epoch; None: there is none.
+
+    Args:
+        own: the log's leader epochs.
+        base, end: its first offset, and the one after its last.
+        others: copies of the partition.
+    """
     newest = _newest(one.epochs for one in others if not one.tiered)
     if not own or not newest or newest[-1].epoch <= own[-1].epoch:
         return None

@@ -184,6 +184,10 @@ class Replica:
 def replicas(directory: LogDirectory, topic: str, partition: int) -> list[Replica]:
     """The replicas of a partition; where only a tier has it, what the tier has.
 
+    Args:
+        directory: log directories and tiers.
+        topic, partition: whose replicas.
+
     Raises:
         LookupError: no file is of the topic, or of the partition; with a sentence.
     """

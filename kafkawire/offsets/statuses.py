@@ -58,7 +58,13 @@ class Runs(NamedTuple):
 
     @classmethod
     def one(cls, first: int, end: int, code: int, why: Why = NO_REASON) -> Runs:
-        """A single run."""
+        """A single run.
+
+        Args:
+            first, end: the first offset, and the one after the last.
+            code: of the status.
+            why: the reason.
+        """
         first_, end_, detail = np.array([[first], [end], [NO_DETAIL]], np.int64)
         return cls(first_, end_, np.array([code], np.int8), detail, why)
 

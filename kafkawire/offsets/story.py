@@ -43,6 +43,11 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
     `BatchRow`, the `TransactionStory`, and the `CoordinatorStep`s; then a `DamageRow` for each damage that may hide
     more of it: in files beside the log, in the stretch of the log where the transaction is, in the coordinator's log.
 
+    Args:
+        directory: log directories and tiers.
+        topic, partition: where.
+        offset: which.
+
     Raises:
         LookupError: the partition is not there, or its log ends before the offset; with a sentence.
         OSError: a file cannot be read.

@@ -13,7 +13,13 @@ class ColumnEngine(Protocol):
 
     def scan_batches(self, data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int, /) -> Columns:
         """The headers of the batches that begin before `stop`, one behind the other from the start of `data` on, up to
-        the first that does not lie whole in `data` or that `records.read` would not take for a batch."""
+        the first that does not lie whole in `data` or that `records.read` would not take for a batch.
+
+        Args:
+            data: bytes from the beginning of a batch on.
+            stop: place in `data`.
+            check_crc, max_batch_bytes: as of `records.read`.
+        """
 
     def checksums(self, data: Bytes, positions: Int64, /) -> Bools:
         """Whether the checksum of each batch at `positions` is that of its bytes."""
@@ -21,12 +27,28 @@ class ColumnEngine(Protocol):
     def record_columns(
         self, data: Bytes, positions: Int64, first: int, most_bytes: int, max_batch_bytes: int, /
     ) -> tuple[Columns, Bytes | None, list[int], int, bool]:
-        """The records of the batches at `positions[first:]`, until they have `most_bytes`: the columns, the bytes that
-        their positions refer to (None: `data`), the batches with malformed records (those before the malformed one
-        are there), the batch to go on with, and whether that one could not be decompressed."""
+        """The records of batches, until there are enough.
+
+        Args:
+            data: the bytes of all batches.
+            positions: where each batch begins in `data`.
+            first: index of the first batch to read.
+            most_bytes: of records, after which no other batch is begun.
+            max_batch_bytes: most bytes of a batch, decompressed.
+
+        Returns:
+            The columns; the bytes that their positions refer to (None: `data`); the batches with malformed records
+            (those before the malformed one are there); the batch to go on with; whether that one could not be
+            decompressed.
+        """
 
     def gather(self, data: Bytes, starts: Int64, lengths: Int32, /) -> tuple[Int32, Bytes]:
-        """The bytes at `starts`, as offsets and content of an Arrow column; a negative length is empty.
+        """Byte strings as offsets and content of an Arrow column.
+
+        Args:
+            data: the bytes in which they lie.
+            starts: the place of each one.
+            lengths: the bytes of each one; a negative length is empty.
 
         Raises:
             ValueError: outside of the data, or more than 2^31 bytes.

@@ -27,6 +27,11 @@ _HEADER = ["i8", "i4", "i8", "i4"]
 
 
 def scan_batches(data: Bytes, stop: int, check_crc: bool, max_batch_bytes: int) -> Columns:
+    """`ColumnEngine.scan_batches`.
+
+    Args:
+        data, stop, check_crc, max_batch_bytes: as there.
+    """
     view = data.data
     walk = BatchWalk(Memory(view), check_crc, max_batch_bytes, 0)
     found: list[tuple[int, ...]] = []
@@ -63,6 +68,11 @@ def checksums(data: Bytes, positions: Int64) -> Bools:
 def record_columns(
     data: Bytes, positions: Int64, first: int, most_bytes: int, max_batch_bytes: int
 ) -> tuple[Columns, Bytes | None, list[int], int, bool]:
+    """`ColumnEngine.record_columns`.
+
+    Args:
+        data, positions, first, most_bytes, max_batch_bytes: as there.
+    """
     content = bytearray()
     records: list[tuple[int, ...]] = []
     headers: list[tuple[int, ...]] = []
@@ -93,6 +103,11 @@ def record_columns(
 
 
 def gather(data: Bytes, starts: Int64, lengths: Int32) -> tuple[Int32, Bytes]:
+    """`ColumnEngine.gather`.
+
+    Args:
+        data, starts, lengths: as there.
+    """
     sizes = np.maximum(lengths, 0).astype(np.int64)
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     if ((sizes > 0) & ((starts < 0) | (starts > len(data) - sizes))).any() or offsets[-1] >= 1 << 31:

@@ -95,8 +95,15 @@ def partition_cell(topic: str, partition: int, cluster: str | None, *, several: 
 def table(
     caption: str, columns: Sequence[str], rows: Iterable[tuple[TableCell, ...]], total: int, omitted: int = 0
 ) -> SortableTable:
-    """A table of the first rows. A heading that ends with `#` marks a column of numbers. `omitted`: number of rows that
-    the audit does not have."""
+    """A table of the first rows.
+
+    Args:
+        caption: its title.
+        columns: headings; one that ends with `#` is that of a column of numbers.
+        rows: as many as are shown are taken.
+        total: number of rows.
+        omitted: number of further rows, which the audit does not have.
+    """
     shown = tuple(row for row, _ in zip(rows, range(MOST_ROWS), strict=False))
     heads = tuple(TableColumn(head.removesuffix("#"), head.endswith("#")) for head in columns)
     where = "audit --engine spark --save PATH" if omitted else "audit --format json"

@@ -149,8 +149,12 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
 
     @classmethod
     def fields(cls, *, payload: bool = False, metadata: bool = True, transaction: bool = False) -> tuple[str, ...]:
-        """The names of the fields that are set, in order. The arguments are those of `of`; `transaction`: whether it
-        has a state."""
+        """The names of the fields that are set, in order.
+
+        Args:
+            payload, metadata: as of `of`.
+            transaction: whether the transaction has a state.
+        """
         absent = {
             *(() if metadata else _METADATA),
             *(() if payload else _PAYLOAD),

@@ -196,7 +196,13 @@ class MockBroker:
             self._script.add(kind, answer, times)
 
     def fault(self, kind: type[Message] | None, fault: Fault, *, times: int | None = 1) -> None:
-        """Lets the next requests of a class (None: of any) go wrong; `times` None: all of them."""
+        """Lets the next requests of a class go wrong.
+
+        Args:
+            kind: their class; None: any.
+            fault: what goes wrong.
+            times: for how many requests; None: for all.
+        """
         with self._lock:
             self._script.add(kind, fault, times)
 
@@ -225,7 +231,19 @@ class MockBroker:
         self._notify()
 
     def append(self, topic: str, partition: int, listed: Iterable[records.Record]) -> int:
-        """Appends records to a partition in one batch. Returns the offset of the first."""
+        """Appends records to a partition in one batch.
+
+        Args:
+            topic, partition: where.
+            listed: the records.
+
+        Returns:
+            The offset of the first.
+
+        Raises:
+            LookupError: there is no such partition.
+            ValueError: it does not take the records.
+        """
         with self._lock:
             log = self._log(topic, partition)
             batch = log.checked(records.build(listed))

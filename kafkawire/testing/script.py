@@ -48,7 +48,13 @@ class Script:
         self._steps: list[_Step] = []
 
     def add(self, kind: type[Message] | None, action: Fault | Answer, times: int | None) -> None:
-        """Adds a step for the next requests of a class (None: of any); `times` None: for all of them."""
+        """Adds a step for the next requests of a class.
+
+        Args:
+            kind: their class; None: any.
+            action: what happens to them.
+            times: for how many requests, at least 1; None: for all.
+        """
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
         self._steps.append(_Step(kind, action, times))

@@ -55,7 +55,12 @@ def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
 
 
 def message_title(name: str, versions: str, flexible: str) -> str:
-    """`FetchRequest: versions 4-18, flexible 12+.`"""
+    """`FetchRequest: versions 4-18, flexible 12+.`
+
+    Args:
+        name: of the message.
+        versions, flexible: ranges, as texts.
+    """
     return f"{name}: {_versions(versions)}, {'not flexible' if flexible == 'none' else f'flexible {flexible}'}."
 
 

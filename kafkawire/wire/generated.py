@@ -22,9 +22,13 @@ Encode = Callable[[Any, write.Append, int], None]
 def owned(
     run: Callable[[Buffer, int], tuple[Any, int] | None], data: Input, offset: int, own: bool
 ) -> tuple[Any, int] | None:
-    """What `run` reads from a view of the data at that offset. With `own`, bytes in the value are no views of the data.
+    """What is read from a view of the data. What follows the message is not copied: its end is found first.
 
-    What follows the message is not copied: its end is found first.
+    Args:
+        run: reads from a buffer at an offset.
+        data: the input.
+        offset: of the message in it.
+        own: bytes in the value are no views of the data.
     """
     view = memoryview(data)
     found = run(view, offset)
@@ -70,6 +74,11 @@ class Generated:
         self.holds_bytes = holds_bytes
 
     def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any | None:
+        """`Engine.decode`.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
         decoder = self.decoders.get(version)
         if type(data) is not bytes or strict or offset or not copy or decoder is None:
             data = octets(data)
@@ -83,6 +92,11 @@ class Generated:
         return value if end == len(data) else None
 
     def decode_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int] | None:
+        """`Engine.decode_from`.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
         data = octets(data)
         decoder = self.decoders.get(version)
         if decoder is None or not 0 <= offset <= len(data):

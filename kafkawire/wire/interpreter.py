@@ -90,7 +90,7 @@ class Decoder:
 
     # Errors
 
-    def fail(self, offset: int, expected: str, found: str) -> NoReturn:
+    def _fail(self, offset: int, expected: str, found: str) -> NoReturn:
         raise DecodeError(
             expected=expected,
             found=found,
@@ -104,13 +104,13 @@ class Decoder:
         """The position, after making sure that `size` bytes are there; moves behind them."""
         start, left = self.position, self.end - self.position
         if size > left:
-            self.fail(start, f"{size} byte{'s' * (size != 1)} of {what}", f"{left} before the end")
+            self._fail(start, f"{size} byte{'s' * (size != 1)} of {what}", f"{left} before the end")
         self.position = start + size
         return start
 
-    def canonical(self, holds: bool, offset: int, expected: str, found: str) -> None:
+    def _canonical(self, holds: bool, offset: int, expected: str, found: str) -> None:
         if self.strict and not holds:
-            self.fail(offset, expected, found)
+            self._fail(offset, expected, found)
 
     # Lengths
 
@@ -124,14 +124,14 @@ class Decoder:
                 break
             shift += 7
             if shift > 28:
-                self.fail(
+                self._fail(
                     start, f"{what} (an unsigned varint of at most 5 bytes)", "a fifth byte with a continuation bit"
                 )
         value &= 0xFFFFFFFF
         value = value if value < 0x80000000 else value - 0x100000000
         read = bytes(self.data[start : self.position])
         if self.strict and (value < 0 or read != uvarint(value)):
-            self.fail(start, f"{what} in its shortest form", read.hex())
+            self._fail(start, f"{what} in its shortest form", read.hex())
         return value
 
     def number(self, kind: int, what: str) -> int:
@@ -141,7 +141,13 @@ class Decoder:
         return int.from_bytes(self.data[start : start + size], "big", signed=signed)
 
     def length(self, code: int, what: str, narrow: bool) -> int:
-        """A length; -1 for null where null is allowed."""
+        """A length; -1 for null where null is allowed.
+
+        Args:
+            code: of the op.
+            what: the length of what, for errors.
+            narrow: an int16, not an int32, where it is no varint.
+        """
         start = self.position
         if code & COMPACT:
             n = self.uvarint(what) - 1
@@ -151,8 +157,8 @@ class Decoder:
             n = self.number(INT16 if narrow else INT32, what)
         if n < 0:
             if not code & NULLABLE:
-                self.fail(start, what, f"null ({n})" if n == -1 else str(n))
-            self.canonical(n == -1, start, f"{what}, or -1 for null", str(n))
+                self._fail(start, what, f"null ({n})" if n == -1 else str(n))
+            self._canonical(n == -1, start, f"{what}, or -1 for null", str(n))
             return -1
         return n
 
@@ -171,7 +177,7 @@ class Decoder:
         start = self.position
         if kind == BOOL:
             byte = self.data[self.need(1, "a bool")]
-            self.canonical(byte < 2, start, "a bool of 0 or 1", str(byte))
+            self._canonical(byte < 2, start, "a bool of 0 or 1", str(byte))
             return byte != 0
         if kind == UUID_KIND:
             start = self.need(16, "a uuid")
@@ -185,10 +191,10 @@ class Decoder:
         start = self.position
         if code & COMPACT:
             mark = self.uvarint("the mark of a nullable struct")
-            self.canonical(0 <= mark <= 1, start, "0 (null) or 1", str(mark))
+            self._canonical(0 <= mark <= 1, start, "0 (null) or 1", str(mark))
             return mark > 0
         mark = self.number(INT8, "the mark of a nullable struct")
-        self.canonical(mark in (-1, 1), start, "-1 (null) or 1", str(mark))
+        self._canonical(mark in (-1, 1), start, "-1 (null) or 1", str(mark))
         return mark >= 0
 
     def blob(self, code: int, kind: int) -> Any:
@@ -198,7 +204,7 @@ class Decoder:
         if n < 0:
             return None
         if kind == STRING and n > MAX_STRING:
-            self.fail(start, f"a string of at most {MAX_STRING} bytes", f"a length of {n}")
+            self._fail(start, f"a string of at most {MAX_STRING} bytes", f"a length of {n}")
         begin = self.need(n, KIND_NAMES[kind])
         raw = self.data[begin : begin + n]
         return str(raw, "utf-8", "surrogateescape") if kind == STRING else raw
@@ -215,9 +221,9 @@ class Decoder:
         size = smallest(item, layout.min_size if layout else 0)
         cost = self.cost(layout) if layout else 8
         if n * max(1, size) > left:
-            self.fail(start, f"an array that fits into the {left} bytes left", f"a length of {n}")
+            self._fail(start, f"an array that fits into the {left} bytes left", f"a length of {n}")
         if n * cost > self.budget:
-            self.fail(start, "an array within the decoder's allocation limit", f"a length of {n}")
+            self._fail(start, "an array within the decoder's allocation limit", f"a length of {n}")
         if kind != STRUCT:
             self.budget -= n * cost
         steps = self.place.steps
@@ -236,7 +242,7 @@ class Decoder:
         names = cls.__struct_fields__
         self.budget -= self.cost(layout)
         if self.budget < 0:
-            self.fail(self.position, "a struct within the decoder's allocation limit", "none of it left")
+            self._fail(self.position, "a struct within the decoder's allocation limit", "none of it left")
         values: dict[str, Any] = {}
         steps = self.place.steps
         for op in layout.ops:
@@ -253,7 +259,7 @@ class Decoder:
         count = self.uvarint("the number of tagged fields")
         if not 0 <= count <= min(self.end - self.position, MAX_TAGS):
             limit = min(self.end - self.position, MAX_TAGS)
-            self.fail(start, f"at most {limit} tagged fields", str(count))
+            self._fail(start, f"at most {limit} tagged fields", str(count))
         known = {tag.tag: tag for tag in layout.tags}
         unknown: list[TaggedField] = []
         last = -1
@@ -261,32 +267,34 @@ class Decoder:
             start = self.position
             number = self.uvarint("a tag")
             # Kafka reads the tag 2147483647 and cannot write it.
-            self.canonical(last < number < 0x7FFFFFFF, start, f"a tag from {last + 1} to {0x7FFFFFFF - 1}", str(number))
+            self._canonical(
+                last < number < 0x7FFFFFFF, start, f"a tag from {last + 1} to {0x7FFFFFFF - 1}", str(number)
+            )
             last = number
             at = self.position
             size = self.uvarint("a tagged field's size")
             if number in layout.foreign_tags:
-                self.fail(start, "a tag of this version", f"tag {number}, which other versions have")
+                self._fail(start, "a tag of this version", f"tag {number}, which other versions have")
             if number in known:
-                self.known_tag(known[number], size, cls, values)
+                self._known_tag(known[number], size, cls, values)
                 continue
             self.place.steps.append(f"unknown_tagged_fields[{len(unknown)}]")
             if size < 0:
-                self.fail(at, "a tagged field's size", str(size))
+                self._fail(at, "a tagged field's size", str(size))
             begin = self.need(size, f"tag {number}")
             unknown.append(TaggedField(number, bytes(self.data[begin : begin + size])))
             self.place.steps.pop()
         if unknown:
             values[names[-1]] = tuple(unknown)
 
-    def known_tag(self, tag: Any, size: int, cls: type[Any], values: dict[str, Any]) -> None:
+    def _known_tag(self, tag: Any, size: int, cls: type[Any], values: dict[str, Any]) -> None:
         name = cls.__struct_fields__[tag.slot]
         self.place.steps.append(name)
         start = self.position
         value = self.value(tag.code, tag.arg)
         read = self.position - start
-        self.canonical(read == size, start, f"a tagged field of {size} bytes", f"one of {read}")
-        self.canonical(value != cls.__struct_defaults__[tag.slot], start, "no tagged field at its default", "one")
+        self._canonical(read == size, start, f"a tagged field of {size} bytes", f"one of {read}")
+        self._canonical(value != cls.__struct_defaults__[tag.slot], start, "no tagged field at its default", "one")
         values[name] = value
         self.place.steps.pop()
 
@@ -318,6 +326,13 @@ class Encoder:
         self.out += value.to_bytes(FIXED_SIZES[kind], "big", signed=low < 0)
 
     def length(self, code: int, n: int, narrow: bool) -> None:
+        """Writes a length.
+
+        Args:
+            code: of the op.
+            n: the length; -1 for null.
+            narrow: an int16, not an int32, where it is no varint.
+        """
         if code & COMPACT:
             if n >= 0x7FFFFFFF:
                 self.fail(f"{n} is too long: the format counts to {0x7FFFFFFF - 1}")
@@ -326,6 +341,12 @@ class Encoder:
             self.number(INT16 if narrow else INT32, n)
 
     def value(self, code: int, arg: int, value: Any) -> None:
+        """Writes a value.
+
+        Args:
+            code, arg: of the op.
+            value: the value.
+        """
         kind = code & KIND_MASK
         array = bool(code & ARRAY)
         if value is None:
@@ -387,6 +408,12 @@ class Encoder:
         self.out += raw
 
     def array(self, code: int, arg: int, value: Any) -> None:
+        """Writes an array that is not null.
+
+        Args:
+            code, arg: of the op.
+            value: its elements.
+        """
         if not isinstance(value, (tuple, list)):
             self.fail(f"expected tuple, got {_type(value)}")
         self.length(code, len(value), False)

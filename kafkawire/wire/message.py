@@ -202,12 +202,20 @@ class Engine(Protocol):
     """
 
     def decode(self, data: Input, version: int, offset: int, strict: bool, copy: bool, /) -> Any | None:
-        """The message that begins at `offset` and ends where the data ends."""
+        """The message that begins at `offset` and ends where the data ends.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
 
     def decode_from(
         self, data: Input, version: int, offset: int, strict: bool, copy: bool, /
     ) -> tuple[Any, int] | None:
-        """The message that begins at `offset`, and the offset behind it."""
+        """The message that begins at `offset`, and the offset behind it.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
 
     def encode(self, value: Any, version: int, /) -> bytes | None:
         """The message's bytes."""
@@ -280,7 +288,11 @@ class Codec:
         return Generated(self.decoders, self.encoders, self.holds_bytes)
 
     def replay(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> Any:
-        """What the engine refused, read by the interpreter to the end of the data."""
+        """What the engine refused, read by the interpreter to the end of the data.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
         data = octets(data)
         message, end = self.replay_from(data, version, offset, strict, copy)
         more = len(data) - end
@@ -291,7 +303,11 @@ class Codec:
         return message
 
     def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
-        """What the engine refused, read by the interpreter."""
+        """What the engine refused, read by the interpreter.
+
+        Args:
+            data, version, offset, strict, copy: as of `Message.decode`.
+        """
         from kafkawire.wire.interpreter import allocation_limit
 
         self.check(version)
@@ -319,7 +335,15 @@ class Codec:
     def interpret(
         self, buffer: Buffer, version: int, offset: int = 0, *, strict: bool = False, budget: int | None = None
     ) -> tuple[Any, int]:
-        """Decode with the interpreter: slow, explains, knows the canonical form, and keeps a budget of memory."""
+        """Decodes with the interpreter: slow, explains, knows the canonical form, and keeps a budget of memory.
+
+        Args:
+            buffer: the bytes.
+            version: of the message.
+            offset: of its first byte.
+            strict: accept only the bytes that `encode` would write.
+            budget: bytes that may be allocated; None: by the size of the input.
+        """
         from kafkawire.wire.interpreter import Decoder
 
         decoder = Decoder(

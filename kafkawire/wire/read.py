@@ -226,6 +226,12 @@ def read_compact_nullable_bytes(b: Buffer, p: int) -> tuple[Any, int]:
 
 
 def read_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements[T]:
+    """An array.
+
+    Args:
+        items: reads the elements.
+        b, p, version: as of all readers.
+    """
     n = _int32(b, p)[0]
     p += 4
     if not 0 <= n <= len(b) - p:
@@ -234,10 +240,22 @@ def read_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements
 
 
 def read_nullable_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> tuple[tuple[T, ...] | None, int]:
+    """An array, or null.
+
+    Args:
+        items: reads the elements.
+        b, p, version: as of all readers.
+    """
     return (None, p + 4) if _int32(b, p)[0] < 0 else read_array(items, b, p, version)
 
 
 def read_compact_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> Elements[T]:
+    """An array with a compact length.
+
+    Args:
+        items: reads the elements.
+        b, p, version: as of all readers.
+    """
     n = b[p]
     if 0 < n < 128:
         n -= 1
@@ -252,6 +270,12 @@ def read_compact_array(items: Items[T], b: Buffer, p: int, version: int = 0) -> 
 def read_compact_nullable_array(
     items: Items[T], b: Buffer, p: int, version: int = 0
 ) -> tuple[tuple[T, ...] | None, int]:
+    """An array with a compact length, or null.
+
+    Args:
+        items: reads the elements.
+        b, p, version: as of all readers.
+    """
     n = b[p]
     if n < 128:
         n -= 1
@@ -376,15 +400,31 @@ def read_one(items: Items[T]) -> StructReader[T]:
 
 
 def read_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T, int]:
-    """A struct that may be null in other versions."""
+    """A struct that may be null in other versions.
+
+    Args:
+        item: reads the struct.
+        b, p, version: as of all readers.
+    """
     return item(b, p, version)
 
 
 def read_nullable_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T | None, int]:
+    """A struct that may be null: an int8, negative for null.
+
+    Args:
+        item: reads the struct.
+        b, p, version: as of all readers.
+    """
     return (None, p + 1) if b[p] > 127 else item(b, p + 1, version)
 
 
 def read_tagged_nullable_struct(item: StructReader[T], b: Buffer, p: int, version: int) -> tuple[T | None, int]:
-    """A nullable struct as a tagged field has it: an unsigned varint, 0 for null."""
+    """A nullable struct as a tagged field has it: an unsigned varint, 0 for null.
+
+    Args:
+        item: reads the struct.
+        b, p, version: as of all readers.
+    """
     n, p = read_uvarint(b, p)
     return (None, p) if n <= 0 else item(b, p, version)

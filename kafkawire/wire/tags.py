@@ -66,6 +66,10 @@ def read_tags(tags: Tags, b: Buffer, p: int, version: int) -> tuple[Any, ...]:
 
     As Kafka does it, the size of a known field is skipped unread, order is free, and of a field given twice the later
     value counts.
+
+    Args:
+        tags: of the class.
+        b, p, version: as of all readers.
     """
     if not b[p]:
         return (*tags.defaults, (), p + 1)
@@ -123,7 +127,13 @@ def _unknown(number: int, size: int, b: Buffer, p: int) -> tuple[TaggedField, in
 
 def write_tags(tags: Tags, value: Any, out: Append, version: int) -> None:
     """The tagged fields in ascending order: those that are not at their default, then the unknown ones (the tags that a
-    schema knows count from 0 without gaps)."""
+    schema knows count from 0 without gaps).
+
+    Args:
+        tags: of the class.
+        value: the struct.
+        out, version: as of all writers.
+    """
     readers, writers = tags[version]
     fields: list[tuple[int, Buffer]] = []
     for tag, attribute, default, write, nested in writers:

@@ -28,7 +28,13 @@ class Unsupported(NamedTuple):
 
 
 def unsupported(value: Any, version: int, prefix: str = "") -> Iterator[Unsupported]:
-    """The fields of a struct that the version does not carry, in the order of the schema."""
+    """The fields of a struct that the version does not carry, in the order of the schema.
+
+    Args:
+        value: the struct.
+        version: of its message.
+        prefix: path of the struct in the message, with a dot at its end.
+    """
     for field in value.spec.fields:
         held = getattr(value, field.attribute)
         path = prefix + field.attribute

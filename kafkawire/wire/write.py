@@ -187,6 +187,13 @@ def check_array(values: Any) -> None:
 
 
 def write_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
+    """An array.
+
+    Args:
+        items: writes the elements.
+        values: the elements.
+        out, version: as of all writers.
+    """
     if values.__class__ is not tuple:
         check_array(values)
     out(_int32(len(values)))
@@ -194,6 +201,13 @@ def write_array(items: Items[T], values: Any, out: Append, version: int = 0) -> 
 
 
 def write_nullable_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
+    """An array, or null.
+
+    Args:
+        items: writes the elements.
+        values: the elements.
+        out, version: as of all writers.
+    """
     if values is None:
         out(_NULL_4)
     else:
@@ -201,6 +215,13 @@ def write_nullable_array(items: Items[T], values: Any, out: Append, version: int
 
 
 def write_compact_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
+    """An array with a compact length.
+
+    Args:
+        items: writes the elements.
+        values: the elements.
+        out, version: as of all writers.
+    """
     if values.__class__ is not tuple:
         check_array(values)
     out(uvarint(len(values) + 1))
@@ -208,6 +229,13 @@ def write_compact_array(items: Items[T], values: Any, out: Append, version: int 
 
 
 def write_compact_nullable_array(items: Items[T], values: Any, out: Append, version: int = 0) -> None:
+    """An array with a compact length, or null.
+
+    Args:
+        items: writes the elements.
+        values: the elements.
+        out, version: as of all writers.
+    """
     if values is None:
         out(_COMPACT_NULL)
     else:
@@ -319,11 +347,24 @@ def write_one(items: Items[T]) -> StructWriter[T]:
 
 
 def write_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
-    """A struct that may be null in other versions."""
+    """A struct that may be null in other versions.
+
+    Args:
+        item: writes the struct.
+        value: the struct.
+        out, version: as of all writers.
+    """
     item(value, out, version)
 
 
 def write_nullable_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
+    """A struct that may be null: an int8, negative for null.
+
+    Args:
+        item: writes the struct.
+        value: the struct.
+        out, version: as of all writers.
+    """
     if value is None:
         out(NULL_STRUCT)
     else:
@@ -332,7 +373,13 @@ def write_nullable_struct(item: StructWriter[T], value: Any, out: Append, versio
 
 
 def write_tagged_nullable_struct(item: StructWriter[T], value: Any, out: Append, version: int) -> None:
-    """A nullable struct as a tagged field has it: an unsigned varint, 0 for null."""
+    """A nullable struct as a tagged field has it: an unsigned varint, 0 for null.
+
+    Args:
+        item: writes the struct.
+        value: the struct.
+        out, version: as of all writers.
+    """
     if value is None:
         out(NULL_TAGGED_STRUCT)
     else:

@@ -80,7 +80,13 @@ class Direction:
         return self.place(self.position)[0] if self.buffer else None
 
     def append(self, data: bytes, packet: int, time_ns: int) -> None:
-        """Takes the next bytes."""
+        """Takes the next bytes.
+
+        Args:
+            data: the bytes.
+            packet: number of their packet, from 1.
+            time_ns: its time, epoch nanoseconds.
+        """
         self.places.append((self.position + len(self.buffer), packet, time_ns))
         self.buffer += data
 

@@ -10,14 +10,7 @@ from kafkawire.capture.tls import handshake, key_log, key_schedule
 from kafkawire.capture.tls.cipher_suites import CipherSuite, cipher_suite, suite_name
 from kafkawire.capture.tls.handshake import TLS_1_2, TLS_1_3, ClientHello, ServerHello
 from kafkawire.capture.tls.key_log import Secrets
-from kafkawire.capture.tls.key_schedule import DirectionKeys
-from kafkawire.capture.tls.protection import (
-    RecordProtection,
-    Tls12AeadProtection,
-    Tls12CbcProtection,
-    Tls13Protection,
-    missing_ciphers,
-)
+from kafkawire.capture.tls.protection import RecordProtection, missing_ciphers, protection_of
 
 _MOST_TRANSCRIPT_BYTES = 64 << 10
 
@@ -165,7 +158,7 @@ class Negotiation:
     def _keys_of(self, secret: bytes) -> Keys:
         assert self._suite is not None
         keys = key_schedule.traffic_keys(self._suite.hash, secret, self._suite.key_bytes)
-        return Keys(Tls13Protection(self._suite, keys), 0, secret)
+        return Keys(protection_of(self._suite, keys, tls13=True), 0, secret)
 
     def updated(self, keys: Keys) -> Keys:
         """The keys after a KeyUpdate."""
@@ -197,13 +190,10 @@ class Negotiation:
         keys = key_schedule.key_block(
             suite.hash, master, server.random + random, (mac_bytes, suite.key_bytes, iv_bytes)
         )
-        client, server_side = (self._protection(suite, each, server) for each in keys)
+        client, server_side = (
+            protection_of(suite, each, tls13=False, encrypt_then_mac=server.encrypt_then_mac) for each in keys
+        )
         return client, server_side
-
-    def _protection(self, suite: CipherSuite, keys: DirectionKeys, server: ServerHello) -> RecordProtection:
-        if suite.mode == "CBC":
-            return Tls12CbcProtection(suite, keys, encrypt_then_mac=server.encrypt_then_mac)
-        return Tls12AeadProtection(suite, keys)
 
     def _remember(self) -> None:
         """Keeps the master secret for later connections that resume the session."""

@@ -72,7 +72,7 @@ def _decrypted(cipher: Any, nonce: bytes, data: bytes, associated: bytes) -> byt
     return plain
 
 
-class Tls13Protection:
+class _Tls13Protection:
     """Records of TLS 1.3 (RFC 8446, section 5.2)."""
 
     def __init__(self, suite: CipherSuite, keys: DirectionKeys) -> None:
@@ -86,7 +86,7 @@ class Tls13Protection:
         return plain[-1], plain[:-1]
 
 
-class Tls12AeadProtection:
+class _Tls12AeadProtection:
     """Records of the AEAD suites of TLS 1.2 (RFC 5246, 6.2.3.3; RFC 5288; RFC 7905)."""
 
     def __init__(self, suite: CipherSuite, keys: DirectionKeys) -> None:
@@ -102,7 +102,7 @@ class Tls12AeadProtection:
         return kind, _decrypted(self._cipher, nonce, fragment[self._explicit :], header)
 
 
-class Tls12CbcProtection:
+class _Tls12CbcProtection:
     """Records of the CBC suites of TLS 1.2 (RFC 5246, 6.2.3.2), with the MAC inside or outside (RFC 7366)."""
 
     def __init__(self, suite: CipherSuite, keys: DirectionKeys, *, encrypt_then_mac: bool) -> None:
@@ -143,3 +143,21 @@ class Tls12CbcProtection:
         if padding > len(plain) or plain[-padding:] != plain[-1:] * padding:
             raise Unauthentic
         return plain[:-padding]
+
+
+def protection_of(
+    suite: CipherSuite, keys: DirectionKeys, *, tls13: bool, encrypt_then_mac: bool = False
+) -> RecordProtection:
+    """The protection of a direction's records.
+
+    Args:
+        suite: that the server has chosen.
+        keys: of the direction.
+        tls13: of TLS 1.3, not 1.2.
+        encrypt_then_mac: whether the MAC of a CBC suite is outside (RFC 7366).
+    """
+    if tls13:
+        return _Tls13Protection(suite, keys)
+    if suite.mode == "CBC":
+        return _Tls12CbcProtection(suite, keys, encrypt_then_mac=encrypt_then_mac)
+    return _Tls12AeadProtection(suite, keys)

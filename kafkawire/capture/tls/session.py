@@ -84,7 +84,13 @@ class TlsSession:
         yield from self._advance(index)
 
     def lose(self, index: int, missing: int, packet: int, time_ns: int) -> Iterator[TlsEvent]:
-        """Takes a hole of `missing` bytes in a direction. The bytes of a record before it are lost with it."""
+        """Takes a hole. The bytes of a record before it are lost with it.
+
+        Args:
+            index: of the direction.
+            missing: bytes of the hole.
+            packet, time_ns: of the packet that showed it.
+        """
         direction = self._directions[index]
         if self.failure is not None:
             direction.lose(missing, 0)

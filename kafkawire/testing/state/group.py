@@ -79,7 +79,14 @@ class Group:
     def join(
         self, member: Member, protocol_type: str, protocols: Mapping[str, bytes], session_ms: int, rebalance_ms: int
     ) -> int:
-        """A member, known or new, sends JoinGroup. Returns the error code, 0 for none."""
+        """A member, known or new, sends JoinGroup. Returns the error code, 0 for none.
+
+        Args:
+            member: the member.
+            protocol_type: `consumer`, `connect`, ...
+            protocols: name -> metadata, in the order of its preference.
+            session_ms, rebalance_ms: its timeouts.
+        """
         others = [other for other in self.members.values() if other is not member]
         common = set(protocols).intersection(*(other.protocols for other in others))
         if not protocol_type or not common or (others and protocol_type != self.protocol_type):
@@ -148,7 +155,12 @@ class Group:
             self.rebalance(now_ms)
 
     def check(self, member_id: str, generation: int, now_ms: int) -> int:
-        """The error code for a request of a member, 0 for none; the request keeps its session alive."""
+        """The error code for a request of a member, 0 for none; the request keeps its session alive.
+
+        Args:
+            member_id, generation: of the request.
+            now_ms: the broker's clock, epoch milliseconds.
+        """
         member = self.members.get(member_id)
         if member is None:
             return UNKNOWN_MEMBER_ID
@@ -160,7 +172,11 @@ class Group:
     # Offsets ----------------------------------------------------------------------------------------------------------
 
     def check_commit(self, member_id: str, generation: int, now_ms: int) -> int:
-        """The error code for offsets that a member commits, or a consumer without members; 0 for none."""
+        """The error code for offsets that a member commits, or a consumer without members; 0 for none.
+
+        Args:
+            member_id, generation, now_ms: as of `check`.
+        """
         if generation < 0 and not member_id:
             return UNKNOWN_MEMBER_ID if self.members else 0
         error = self.check(member_id, generation, now_ms)

@@ -118,7 +118,14 @@ class PartitionLog:
         return Appended(0, base_offset)
 
     def mark(self, name: str, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> int:
-        """Appends the marker of a transaction: COMMIT or ABORT. Returns the error code, 0 for none."""
+        """Appends the marker of a transaction. Returns the error code, 0 for none.
+
+        Args:
+            name: COMMIT or ABORT.
+            producer_id, epoch: of the transaction.
+            coordinator_epoch: of its coordinator.
+            now_ms: the broker's clock, epoch milliseconds.
+        """
         known = self.replay.producers.get(producer_id)
         if known is None and len(self.replay.producers) >= MAX_ENTRIES:
             return POLICY_VIOLATION

@@ -185,7 +185,14 @@ class Transactions:
         return 0 if state.state == "Ongoing" and state.partitions.issuperset(places) else TRANSACTION_ABORTABLE
 
     def admits(self, call: Call, batch: records.Batch, log: PartitionLog, place: tuple[str, int]) -> int:
-        """The error code for a transactional batch in Produce, 0 for none. Version 12 adds the partition (KIP-890)."""
+        """The error code for a transactional batch in Produce, 0 for none. Version 12 adds the partition (KIP-890).
+
+        Args:
+            call: the Produce request.
+            batch: the batch.
+            log: the partition that it is for.
+            place: topic and number of the partition.
+        """
         name, identity = call.body.transactional_id or "", (batch.producer_id, batch.producer_epoch)
         known = log.replay.producers.get(batch.producer_id)
         if known is not None and known.first_offset >= 0 and known.epoch == batch.producer_epoch:

@@ -68,7 +68,14 @@ class Built(NamedTuple):
 
 
 def build(plan: LayoutPlan, filled: PlanColumns, shape: Shape, style: ArrowStyle = ARROW) -> Built:
-    """The columns of a shape, in its order."""
+    """The columns of a shape, in its order.
+
+    Args:
+        plan: of a layout and the shape.
+        filled: what an engine has read by it.
+        shape: the selected fields.
+        style: of the Arrow types.
+    """
     builder = _Builder(filled, style)
     columns = builder.struct(plan.root, shape, 0, [])
     impure = np.unique(np.concatenate(builder.impure)) if builder.impure else np.zeros(0, np.int64)
@@ -85,7 +92,7 @@ class _Builder:
         """The fields of a struct. `above` has the offsets of the lists around it, the outermost first."""
         count = self.filled.counts[space]
         columns = [
-            constant(part, self.style, count) if child is None else self.field(child, part, type_, count, space, above)
+            _constant(part, self.style, count) if child is None else self.field(child, part, type_, count, space, above)
             for part, child, type_ in zip(shape.fields, node.fields, field_types(shape, self.style), strict=True)
         ]
         if shape.unknown_tags:
@@ -150,7 +157,7 @@ def _rows(elements: Ints, above: list[Offsets]) -> Ints:
     return elements
 
 
-def constant(part: FieldShape, style: ArrowStyle, count: int) -> pa.Array:
+def _constant(part: FieldShape, style: ArrowStyle, count: int) -> pa.Array:
     """The default of a field, `count` times."""
     import pyarrow as pa
 
@@ -161,7 +168,7 @@ def constant(part: FieldShape, style: ArrowStyle, count: int) -> pa.Array:
     if part.field.is_array:
         return _no_items(type_, count)
     if part.struct is not None:
-        children = [constant(inner, style, count) for inner in part.struct.fields]
+        children = [_constant(inner, style, count) for inner in part.struct.fields]
         if part.struct.unknown_tags:
             children.append(_no_tags(style, count))
         return _array(struct_type(part.struct, style), count, [None], children)

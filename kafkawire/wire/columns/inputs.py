@@ -181,6 +181,11 @@ def valid_rows(array: pa.Array) -> NDArray[np.bool_]:
 def read_versions(spec: MessageSpec, values: ValueBytes, version: Any) -> ValueVersions:
     """The version of each value.
 
+    Args:
+        spec: of the message.
+        values: the values.
+        version: as of `columns.decode`.
+
     Raises:
         UnsupportedVersionError: the one version of all is none of the message's.
         ValueError: not as many versions as values.

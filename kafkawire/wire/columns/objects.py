@@ -27,7 +27,17 @@ Row = dict[str, Any]
 
 
 def decode_one(message: type[Message], values: ValueBytes, versions: ValueVersions, row: int) -> Message:
-    """One value. Raises DecodeError, or UnsupportedVersionError where its own version is none of the message's."""
+    """One value, decoded.
+
+    Args:
+        message: its class.
+        values, versions: all values, and their versions.
+        row: number of the value.
+
+    Raises:
+        DecodeError: its bytes are malformed.
+        UnsupportedVersionError: its own version is none of the message's.
+    """
     data = bytes(values.octets(row))
     if versions.skip:
         return message.decode_prefixed(data)[0]
@@ -40,7 +50,12 @@ def decode_one(message: type[Message], values: ValueBytes, versions: ValueVersio
 def decode_each(
     message: type[Message], values: ValueBytes, versions: ValueVersions, rows: list[int]
 ) -> tuple[dict[int, Message], dict[int, DecodeError | UnsupportedVersionError]]:
-    """Messages and errors by row."""
+    """Messages and errors by row.
+
+    Args:
+        message, values, versions: as of `decode_one`.
+        rows: numbers of values.
+    """
     messages: dict[int, Message] = {}
     errors: dict[int, DecodeError | UnsupportedVersionError] = {}
     for row in rows:

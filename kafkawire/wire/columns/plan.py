@@ -187,7 +187,13 @@ class LayoutPlan:
 
 
 def make_plan(table: Table, root: int, shape: Shape) -> LayoutPlan:
-    """The plan for the layout with index `root`."""
+    """What an engine reads of a layout.
+
+    Args:
+        table: of the message.
+        root: index of the layout of a version.
+        shape: the selected fields.
+    """
     planner = _ColumnPlanner(table)
     _, node = planner.struct(root, shape, 0, NONE)
     return LayoutPlan(

@@ -73,10 +73,13 @@ class Shape:
 
 
 def shape_of(spec: MessageSpec, columns: Iterable[str] | None = None, *, unknown_tags: bool = True) -> Shape:
-    """The shape of a message: of all its fields, or of those named in `columns`.
+    """The shape of a message: of all its fields, or of those that are named.
 
-    A name is that of a field (any that `spec.field` knows) or a path with dots, `topics.partitions.error_code`; a
-    struct's name selects all of its fields. Unknown tags are kept where a version is flexible.
+    Args:
+        spec: of the message.
+        columns: fields: a name (any that `spec.field` knows), or a path with dots, `topics.partitions.error_code`; a
+            struct's name selects all of its fields. None: all.
+        unknown_tags: keep unknown tags, where a version is flexible.
 
     Raises:
         LookupError: the field does not exist.
