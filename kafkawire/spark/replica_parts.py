@@ -46,12 +46,12 @@ from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.endings import kept_fields
 from kafkawire.transactions.local_audit import to_read
+from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.span_split import split
-from kafkawire.transactions.summary_processes import PartTask
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

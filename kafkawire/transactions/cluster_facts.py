@@ -6,6 +6,7 @@ never joined (`by_cluster`; `audit_result` puts their answers together).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
@@ -95,7 +96,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
 
     def owner(self, producer_id: int) -> Owner | None:
         """The transactional id that a producer id belongs to; None where no record names it."""
-        named = (history.owner(producer_id) for history in self.histories.values())
+        named = (history.owners.get(producer_id) for history in self.histories.values())
         return pick_owner(owner for owner in named if owner is not None)
 
     @cached_property
@@ -242,36 +243,31 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
     ids = sorted(set(facts.clusters.values()))
     if len(ids) <= 1:
         return [(ids[0] if ids else None, facts)]
-    partitions = _grouped(facts, facts.partitions, lambda one: one.place.copy)
-    opens = _grouped(facts, facts.opens, lambda one: one.place.copy)
-    answers = _grouped(facts, facts.answers, lambda one: one.place.copy)
-    metadata = _grouped(facts, facts.metadata.items(), lambda one: one[0])
-    histories = _grouped(facts, facts.histories.items(), lambda one: one[0].copy)
-    endings = _grouped(facts, facts.endings, lambda one: one.place.copy)
-    producers = _grouped(facts, facts.producers, lambda one: one.place.copy)
-    clusters = _grouped(facts, facts.clusters.items(), lambda one: one[0])
+    of_replicas = {name: _grouped(facts, getattr(facts, name), lambda one: one.place.copy) for name in _OF_REPLICAS}
+    of_copies = {name: _grouped(facts, getattr(facts, name).items(), lambda item: item[0]) for name in _OF_COPIES}
+    histories = _grouped(facts, facts.histories.items(), lambda item: item[0].copy)
     groups: list[tuple[str | None, Facts]] = []
     for cluster in (*ids, None):
-        if cluster not in partitions:
+        if cluster not in of_replicas["partitions"]:
             continue
         part = replace(
             facts,
-            partitions=partitions[cluster],
-            opens=opens.get(cluster, []),
-            answers=answers.get(cluster, []),
-            metadata=dict(metadata.get(cluster, [])),
-            histories=dict(histories.get(cluster, [])),
-            endings=endings.get(cluster, []),
-            producers=producers.get(cluster, []),
-            clusters=dict(clusters.get(cluster, [])),
+            **{name: found[cluster] for name, found in of_replicas.items()},
+            **{name: dict(found[cluster]) for name, found in of_copies.items()},
+            histories=dict(histories[cluster]),
         )
         groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))
     return groups
 
 
-def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> dict[str | None, list[T]]:
+#: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
+_OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
+_OF_COPIES = ("metadata", "clusters")
+
+
+def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> defaultdict[str | None, list[T]]:
     """By the cluster of the log directory that they were read from; None: it has no cluster id."""
-    groups: dict[str | None, list[T]] = {}
+    groups: defaultdict[str | None, list[T]] = defaultdict(list)
     for value in values:
-        groups.setdefault(facts.clusters.get(copy_of(value)), []).append(value)
+        groups[facts.clusters.get(copy_of(value))].append(value)
     return groups

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogFile, Partition
@@ -22,10 +22,12 @@ from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
-    Place,
     ProducerIdsBlock,
 )
 from kafkawire.transactions.impact import TOPIC_SETTINGS, TopicPolicy
+from kafkawire.transactions.replica_files import place_of
+
+K = TypeVar("K")
 
 #: ConfigResource.Type. The broker "" has the default of all brokers.
 _TOPIC, _BROKER = 2, 4
@@ -103,17 +105,9 @@ def _read(partition: Partition) -> ClusterMetadata:
             case PartitionRecord() as record if record.topic_id in topics and record.partition_id < MOST_PARTITIONS:
                 numbers.add(record.partition_id)
             case ConfigRecord() as config if config.resource_type == _BROKER:
-                key = config.resource_name, config.name
-                if config.value is None:
-                    configs.pop(key, None)
-                else:
-                    configs[key] = config.value
+                _set(configs, (config.resource_name, config.name), config.value)
             case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
-                settings = of_topics.setdefault(config.resource_name, {})
-                if config.value is None:
-                    settings.pop(config.name, None)
-                else:
-                    settings[config.name] = config.value
+                _set(of_topics.setdefault(config.resource_name, {}), config.name, config.value)
             case FeatureLevelRecord() as feature:
                 features[feature.name] = feature.feature_level
             case ProducerIdsRecord() as ids:
@@ -124,7 +118,7 @@ def _read(partition: Partition) -> ClusterMetadata:
     known = [block.next_producer_id for block in blocks] + ([] if checkpointed is None else [checkpointed])
     until = log.until if log.complete else None
     return ClusterMetadata(
-        place=Place(partition.broker.root, partition.topic, partition.partition),
+        place=place_of(partition),
         path=partition.path,
         transaction_state_partitions=max(numbers) + 1 if numbers else None,
         configs=configs,
@@ -135,6 +129,13 @@ def _read(partition: Partition) -> ClusterMetadata:
         newest=newest,
         complete=log.complete,
     )
+
+
+def _set(settings: dict[K, str], key: K, value: str | None) -> None:
+    """Set what a ConfigRecord sets; None deletes it."""
+    settings.pop(key, None)
+    if value is not None:
+        settings[key] = value
 
 
 class _MetadataRecord(NamedTuple):

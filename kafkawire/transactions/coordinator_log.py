@@ -195,10 +195,6 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
     intact: bool
     answers: tuple[Answer, ...]
 
-    def owner(self, producer_id: int) -> Owner | None:
-        """The transactional id that the producer id belongs to; None where no record names it."""
-        return self.owners.get(producer_id)
-
 
 def pick_owner(owners: Iterable[Owner]) -> Owner | None:
     """One of several: ids never share a producer id; where logs disagree, the newest record that names it counts."""

@@ -20,7 +20,6 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.coordinator_rules import (
     IDLE,
     MAX_EPOCH,
-    NEVER,
     PREPARED,
     is_exhausted,
     partition_list,
@@ -107,14 +106,16 @@ class Transition(NamedTuple):
 
 
 def create(producer_id: int, timeout_ms: int, now: int) -> TransactionMetadata:
-    """An id that was never used: what InitProducerId finds then."""
+    """An id that was never used: what InitProducerId finds then.
+
+    Args:
+        timeout_ms: of its transactions. `now`: epoch milliseconds.
+    """
     return TransactionMetadata(producer_id=producer_id, timeout_ms=timeout_ms, updated=now)
 
 
-def timeout_of(wanted_ms: int, max_timeout_ms: int, *, two_phase_commit: bool = False) -> int | None:
-    """The timeout that an id gets; None: INVALID_TRANSACTION_TIMEOUT. `NEVER` under two-phase commit (KIP-939)."""
-    if two_phase_commit:
-        return NEVER
+def timeout_of(wanted_ms: int, max_timeout_ms: int) -> int | None:
+    """The timeout that an id gets; None: INVALID_TRANSACTION_TIMEOUT."""
     return wanted_ms if 0 < wanted_ms <= max_timeout_ms else None
 
 

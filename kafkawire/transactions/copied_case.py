@@ -227,7 +227,13 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     without_open: dict[tuple[str, int], list[OtherReplica]] = {}
 
     def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
-        """An open transaction of a replica, in which the earliest open one begins at `first_start`."""
+        """An open transaction of a replica.
+
+        Args:
+            open_: the transaction. `partition`: the replica.
+            first_start: offset where the earliest of the replica's open transactions begins.
+            owner: the transactional id of its producer id; None where no record names it.
+        """
         return CopiedCase(
             open=open_,
             partition=partition,

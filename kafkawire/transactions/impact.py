@@ -150,7 +150,12 @@ class HeldLogCounter:
         self.read_to = max(self.read_to, batch.last_offset + 1)
 
     def add_sums(self, number: int, records: int, size: int) -> None:
-        """Count batches of the range with that index in `cuts`."""
+        """Count batches of a range.
+
+        Args:
+            number: index of the range in `cuts`.
+            records, size: number of data records, and bytes, of the batches.
+        """
         self._sums[number][0] += records
         self._sums[number][1] += size
 

@@ -63,30 +63,19 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         leader: broker id.
-        start, stable, high: offsets of the partition, None where they could not be had.
+        log_start, last_stable_offset, high_watermark: of the partition; None where they could not be had, the log start
+            is then 0.
         id_state: of the id that the producer id belongs to; None where no coordinator named one.
         moved: sentences on what was different from one reading to the next.
     """
 
     leader: int
-    start: int | None = None
-    stable: int | None = None
-    high: int | None = None
+    log_start: int = 0
+    last_stable_offset: int | None = None
+    high_watermark: int | None = None
     id_state: IdState | None = None
     absence: Absence = Absence()
     moved: tuple[str, ...] = ()
-
-    @property
-    def log_start(self) -> int:
-        return self.start or 0
-
-    @property
-    def high_watermark(self) -> int | None:
-        return self.high
-
-    @property
-    def last_stable_offset(self) -> int | None:
-        return self.stable
 
     @property
     def last_offset(self) -> int | None:
@@ -146,11 +135,8 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     def unread(self) -> list[str]:
         if self.id_state is None:
             return list(self.absence.doubts)
-        return (
-            []
-            if self.id_state.problem is None
-            else [f"Its coordinator could not describe it: {self.id_state.problem}."]
-        )
+        problem = self.id_state.problem
+        return [] if problem is None else [f"Its coordinator could not describe it: {problem}."]
 
     @property
     def apart(self) -> list[str]:
@@ -158,8 +144,9 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def unsure(self) -> list[str]:
-        if self.high is not None and self.open.start_offset >= self.high:
-            return [f"Its data is not below the high watermark {self.high}: it may still be truncated."]
+        high = self.high_watermark
+        if high is not None and self.open.start_offset >= high:
+            return [f"Its data is not below the high watermark {high}: it may still be truncated."]
         return []
 
     @property

@@ -66,21 +66,17 @@ def read_replicas(
         replicas: as `to_read` gives them.
         jobs, progress: as of `audit`.
     """
-    parts = [(number, *part) for number, replica in enumerate(replicas) for part in parts_of(replica)]
-    tasks = [task for _, _, task in parts]
+    parts = [list(parts_of(replica)) for replica in replicas]
+    tasks = [task for of_replica in parts for _, task in of_replica]
     jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))
-    done = 0
-    merge: ReplicaMerge | None = None
-    for (number, segment, _), summary in zip(parts, summaries(tasks, jobs), strict=True):
-        while merge is None or done < number:
-            if merge is not None:
-                yield merge.facts()
-                done += 1
-            merge = ReplicaMerge(replicas[done])
-        merge.take(segment, summary)
-        if progress is not None:
-            progress(summary.scan.bytes)
-    if merge is not None:
+    found = summaries(tasks, jobs)
+    for replica, of_replica in zip(replicas, parts, strict=True):
+        merge = ReplicaMerge(replica)
+        for segment, _ in of_replica:
+            summary = next(found)
+            merge.take(segment, summary)
+            if progress is not None:
+                progress(summary.scan.bytes)
         yield merge.facts()
 
 

@@ -1,4 +1,4 @@
-"""`summarize`: a part of a segment -> its `PartSummary`."""
+"""`PartTask`: a part of a segment -> its `PartSummary`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from kafkawire.logdir import LogFile
@@ -32,6 +33,9 @@ def count_parts(size: int, part_bytes: int = PART_BYTES) -> int:
 
 def bounds(file: LogFile, number: int, count: int, part_bytes: int) -> tuple[int, int | None] | None:
     """The first byte of a part and the one behind its last, both where a batch begins; None: the end of the file.
+
+    Args:
+        number, count: as in `PartTask`. `part_bytes`: by which `count_parts` counted them.
 
     Returns:
         None for a part without any batch: batches are large, or the segment is damaged and not split behind that.
@@ -61,29 +65,32 @@ def _ranges(file: LogFile, part_bytes: int) -> list[tuple[int, int | None]]:
     return _found[key]
 
 
-def summarize(
-    file: LogFile,
-    number: int = 0,
-    count: int = 1,
-    *,
-    part_bytes: int = PART_BYTES,
-    joints: Iterable[int] = (),
-    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
-) -> PartSummary:
-    """Read one of the parts of a segment.
+class PartTask(msgspec.Struct, frozen=True):
+    """A part of a segment that is to be summarized.
 
-    Args:
+    Attributes:
         number: of the part, from 0 on, of `count` (`count_parts` of the file's size).
         joints: offsets in the names of the partition's `.snapshot` files.
         expiration_ms: producer.id.expiration.ms of the brokers.
+        size: about how many bytes the part has.
     """
-    try:
-        found = bounds(file, number, count, part_bytes)
-    except OSError:
-        found = (0, None) if number == 0 else None  # reading the first part reports the damage
-    if found is None:
-        return PartSummary(start=0, end=0, scan=PartScan())
-    return summarize_range(file, *found, joints=joints, expiration_ms=expiration_ms)
+
+    file: LogFile
+    number: int
+    count: int
+    joints: tuple[int, ...]
+    expiration_ms: int
+    size: int
+
+    def summary(self, part_bytes: int = PART_BYTES) -> PartSummary:
+        """Read the part."""
+        try:
+            found = bounds(self.file, self.number, self.count, part_bytes)
+        except OSError:
+            found = (0, None) if self.number == 0 else None  # reading the first part reports the damage
+        if found is None:
+            return PartSummary(start=0, end=0, scan=PartScan())
+        return summarize_range(self.file, *found, joints=self.joints, expiration_ms=self.expiration_ms)
 
 
 def summarize_range(
@@ -94,7 +101,12 @@ def summarize_range(
     joints: Iterable[int] = (),
     expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
 ) -> PartSummary:
-    """Read the bytes from `start` to `end`, both where a batch begins; `end` None: to the end of the file."""
+    """Read a range of bytes of a segment.
+
+    Args:
+        start, end: byte positions where a batch begins; `end` None: to the end of the file.
+        joints, expiration_ms: as in `PartTask`.
+    """
     records: list[CoordinatorRecord | UnreadableRecord] = []
     scan = PartScan()
     found: list[Appends] = []

@@ -186,7 +186,11 @@ class Producer:
         return ends
 
     def begin(self, first_offset: int, timestamp: int, batches: int) -> None:
-        """Open a transaction. `timestamp`: of its first batch. `batches`: that it has so far."""
+        """Open a transaction.
+
+        Args:
+            first_offset, timestamp: of its first batch. `batches`: number that it has so far. -1: not known.
+        """
         self.first_offset, self.first_timestamp, self.open_batches = first_offset, timestamp, batches
 
     def count(self, batches: int) -> None:

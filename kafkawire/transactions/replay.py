@@ -71,7 +71,13 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
 class LogObserver(Protocol):
     """Takes each batch that is replayed."""
 
-    def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None: ...
+    def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None:
+        """Take the next batch.
+
+        Args:
+            producer: the state before it; None for a producer that was not seen yet.
+            clock: the newest timestamp of the span up to it; None where batches come in the order of the log.
+        """
 
 
 class Followed(NamedTuple):

@@ -34,7 +34,7 @@ from kafkawire.transactions.facts import (
 from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.impact_scan import with_impacts
-from kafkawire.transactions.part_scan import PART_BYTES, count_parts
+from kafkawire.transactions.part_scan import PART_BYTES, PartTask, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.range_digests import DIGEST, Digests, joined
@@ -42,7 +42,6 @@ from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.replica_files import place_of, read_snapshot
 from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
 from kafkawire.transactions.span_scan import MARKERS
-from kafkawire.transactions.summary_processes import PartTask
 
 
 class Replica(NamedTuple):

@@ -51,12 +51,7 @@ class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> tuple[rows.Setting, ...]:
-        return (
-            self.max_timeout,
-            self.producer_id_expiration,
-            self.transactional_id_expiration,
-            self.transaction_state_partitions,
-        )
+        return msgspec.structs.astuple(self)
 
 
 def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Sequence[int] = ()) -> ResolvedSettings:

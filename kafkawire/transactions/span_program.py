@@ -61,7 +61,11 @@ class Program:
         return self.inherited and not append.transactional
 
     def step(self, append: Append, clock: int, marker_time: int | None) -> None:
-        """Take a batch that cannot be judged."""
+        """Take a batch that cannot be judged.
+
+        Args:
+            clock, marker_time: as in `Step`.
+        """
         self.land()
         self.done.append(Step(append, clock, marker_time))
         producer = self.producer
@@ -129,7 +133,11 @@ class SpanJudge:
         self._intact: list[int] = []
 
     def add(self, program: Program, append: Append, clock: int, marker_time: int | None) -> None:
-        """Take the next batch of a producer; one that cannot be judged becomes a step of its program."""
+        """Take the next batch of a producer; one that cannot be judged becomes a step of its program.
+
+        Args:
+            program: of the producer. `clock`, `marker_time`: as in `Step`.
+        """
         if program.needs_before(append):
             program.step(append, clock, marker_time)
             return

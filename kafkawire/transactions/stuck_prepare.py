@@ -48,12 +48,18 @@ def resolution(case: Case, outcome: str) -> str:
         )
     by_hand = f"elections of {partition} do not raise the epoch from {writer} to {fence}"
     if outcome == "ABORT":
-        return (
-            f"{by_hand}, so write the ABORT that is decided: kafka-transactions.sh --bootstrap-server {case.address} "
-            f"abort --topic {shlex.quote(open_.place.topic)} --partition {open_.place.partition} --producer-id "
-            f"{open_.producer_id} --producer-epoch {open_.producer_epoch} --coordinator-epoch {fence}"
-        )
+        return f"{by_hand}, so write the ABORT that is decided: {marker_command(case, fence)}"
     return (
         f"{by_hand}, so a COMMIT marker has to be written to {case.leader_place} (producer id {open_.producer_id}, "
         f'producer epoch {open_.producer_epoch}, coordinator epoch {fence}): docs/transactions.md, "A stuck Prepare"'
+    )
+
+
+def marker_command(case: Case, coordinator_epoch: int) -> str:
+    """The command of Kafka's that writes an ABORT marker into the transaction's partition, whatever the verdict."""
+    open_ = case.open
+    return (
+        f"kafka-transactions.sh --bootstrap-server {case.address} abort --topic {shlex.quote(open_.place.topic)} "
+        f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
+        f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {coordinator_epoch}"
     )

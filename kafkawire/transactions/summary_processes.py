@@ -9,11 +9,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
-import msgspec
-
 from kafkawire.errors import KafkaWireError
-from kafkawire.logdir import LogFile
-from kafkawire.transactions.part_scan import PART_BYTES, summarize
+from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
 
 #: Bytes, and parts, that a process is given at once at most, where a single part is not more.
@@ -21,27 +18,6 @@ _TASK_BYTES = 16 << 20
 _TASK_PARTS = 64
 #: Tasks for each process that are begun before the first is waited for.
 _AHEAD = 4
-
-
-class PartTask(msgspec.Struct, frozen=True):
-    """The arguments of `part_scan.summarize`, and about how many bytes the part has."""
-
-    file: LogFile
-    number: int
-    count: int
-    joints: tuple[int, ...]
-    expiration_ms: int
-    size: int
-
-    def summary(self, part_bytes: int = PART_BYTES) -> PartSummary:
-        return summarize(
-            self.file,
-            self.number,
-            self.count,
-            part_bytes=part_bytes,
-            joints=self.joints,
-            expiration_ms=self.expiration_ms,
-        )
 
 
 class ProcessError(KafkaWireError):

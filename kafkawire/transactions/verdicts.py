@@ -17,7 +17,7 @@ from kafkawire.transactions.causes import cause_of
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
-from kafkawire.transactions.stuck_prepare import log_line, resolution
+from kafkawire.transactions.stuck_prepare import log_line, marker_command, resolution
 
 HANGING, NOT_HANGING, UNKNOWN = "hanging", "not_hanging", "unknown"
 
@@ -130,16 +130,10 @@ def _ghost(case: Case) -> _Verdict:
     if case.unread or case.unsure or case.standing == AHEAD:
         action = f"none before it is certain that no coordinator will end it: {case.certainty}"
     elif case.standing == CURRENT and case.listed:
-        force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
-        action = f"none on the partition: its coordinator must end it, by itself or on {force}"
+        action = f"none on the partition: its coordinator must end it, by itself or on {_force(case)}"
     else:
-        open_ = case.open
-        action = (
-            "readers wait until a marker is written: kafka-transactions.sh "
-            f"--bootstrap-server {case.address} abort --topic {shlex.quote(open_.place.topic)} "
-            f"--partition {open_.place.partition} --producer-id {open_.producer_id} "
-            f"--producer-epoch {open_.producer_epoch} --coordinator-epoch {max(open_.coordinator_epoch or 0, 0)}"
-        )
+        command = marker_command(case, max(case.open.coordinator_epoch or 0, 0))
+        action = f"readers wait until a marker is written: {command}"
     return _Verdict(NOT_HANGING, "ghost", [below, case.coordinator_view, *case.unread, *case.unsure], action)
 
 
@@ -147,7 +141,7 @@ def _held(case: Case, evidence: list[str]) -> _Verdict:
     """The coordinator holds this transaction, with this partition: whatever its age, it is not hanging."""
     value = case.value
     assert value is not None
-    force = f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
+    force = _force(case)
     if state_name(value.transaction_status) != "Ongoing":
         return _prepared(case, evidence)
     if value.transaction_timeout_ms == NEVER:
@@ -208,6 +202,10 @@ def _abort(case: Case) -> str:
         f"{case.aborter} --topic {shlex.quote(open_.place.topic)} "
         f"--partition {open_.place.partition} --start-offset {open_.start_offset}"
     )
+
+
+def _force(case: Case) -> str:
+    return f"{case.terminator} {shlex.quote(case.transactional_id or '')}"
 
 
 # Evidence ------------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from kafkawire.transactions import coordinator_machine
 from kafkawire.transactions.checks.coordinator_records import epoch_problem
 from kafkawire.transactions.coordinator_log import coordinator_records, registration
 from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
-from kafkawire.transactions.coordinator_rules import IDLE, MAX_EPOCH, NEVER, follows, partition_of_id, state_name
+from kafkawire.transactions.coordinator_rules import IDLE, MAX_EPOCH, follows, partition_of_id, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, CoordinatorRecord, Place, Registration
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
@@ -237,7 +237,6 @@ def test_timeouts_that_an_id_gets() -> None:
     assert coordinator_machine.timeout_of(60_000, 900_000) == 60_000
     assert coordinator_machine.timeout_of(900_001, 900_000) is None
     assert coordinator_machine.timeout_of(0, 900_000) is None
-    assert coordinator_machine.timeout_of(0, 900_000, two_phase_commit=True) == NEVER
 
 
 # Properties -----------------------------------------------------------------------------------------------------------

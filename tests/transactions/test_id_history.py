@@ -42,7 +42,7 @@ def test_reduces_the_records_of_a_transaction() -> None:
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0, 1000),)
     assert found.prepared == ()
     assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
-    owner = found.owner(7)
+    owner = found.owners.get(7)
     assert owner is not None
     assert (owner.newest.offset, owner.current) == (3, True)
     assert {answer.check for answer in found.answers} == set(ID_CHECKS)

@@ -30,7 +30,7 @@ def open_transaction(**fields: Any) -> Open:
 
 
 def finding(id_state: IdState | None = None, *, open_: Open | None = None, **fields: Any) -> Finding:
-    defaults = {"first_start": 20, "as_of": NOON, "leader": 1, "start": 0, "stable": 20, "high": 30}
+    defaults = {"first_start": 20, "as_of": NOON, "leader": 1, "last_stable_offset": 20, "high_watermark": 30}
     return judge(LiveCase(open=open_ or open_transaction(), id_state=id_state, **{**defaults, **fields}))
 
 
@@ -155,11 +155,11 @@ def test_a_change_between_two_readings_is_a_doubt() -> None:
 
 def test_data_above_the_high_watermark_is_a_doubt() -> None:
     for high in (20, 19):
-        found = finding(described_state("CompleteCommit"), high=high, stable=high)
+        found = finding(described_state("CompleteCommit"), high_watermark=high, last_stable_offset=high)
         assert found.verdict == "unknown"
         assert f"Its data is not below the high watermark {high}: it may still be truncated." in found.evidence
-    assert finding(described_state("CompleteCommit"), high=21).verdict == "hanging"
-    unasked = finding(described_state("CompleteCommit"), high=None, stable=None, start=None)
+    assert finding(described_state("CompleteCommit"), high_watermark=21).verdict == "hanging"
+    unasked = finding(described_state("CompleteCommit"), high_watermark=None, last_stable_offset=None)
     assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("hanging", True, 0)
 
 
@@ -179,5 +179,5 @@ def test_a_prepare_in_two_readings_is_stuck() -> None:
         open_=open_transaction(coordinator_epoch=1_000_000),
     )
     assert any("refuses its ABORT marker (TRANSACTION_COORDINATOR_FENCED)" in one for one in known.evidence)
-    above = finding(fresh, lasting_ms=2500, high=20, stable=20)
+    above = finding(fresh, lasting_ms=2500, high_watermark=20, last_stable_offset=20)
     assert (above.verdict, above.reason) == ("unknown", "coverage_incomplete")

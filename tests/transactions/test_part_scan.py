@@ -15,7 +15,7 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.splits import ranges
 from kafkawire.transactions import part_scan, span_scan
-from kafkawire.transactions.part_scan import summarize, summarize_range
+from kafkawire.transactions.part_scan import PartTask, summarize_range
 from kafkawire.transactions.part_summary import decode, encode
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog
@@ -159,7 +159,7 @@ def test_a_summary_has_a_few_steps_a_producer_and_69_bytes_a_transaction(tmp_pat
         long_log(logs.partition("orders", number), transactions, version=version)
     logs.write()
     for partition in logdir.open(logs.root).partitions:
-        summary = summarize(partition.segments[0])
+        summary = summarize_range(partition.segments[0])
         (span,) = summary.spans
         assert all(len(program) < 20 for _, program in span.programs)
         sizes.append(len(encode(summary)))
@@ -172,7 +172,7 @@ def test_an_open_transaction_of_many_batches_is_one_leap(tmp_path: Path) -> None
         logs.partition("orders").data(7)
     logs.write()
     (partition,) = logdir.open(logs.root).partitions
-    (span,) = summarize(partition.segments[0]).spans
+    (span,) = summarize_range(partition.segments[0]).spans
     assert sum(len(program) for _, program in span.programs) < 8
 
 
@@ -209,8 +209,9 @@ def test_a_segment_without_an_index_is_walked_over_once_for_all_of_its_parts(
     (partition,) = logdir.open(logs.root).partitions
     (file,) = partition.segments
     count = part_scan.count_parts(file.size, 2000)
-    batches = sum(summarize(file, number, count, part_bytes=2000).scan.batches for number in range(count))
+    tasks = [PartTask(file, number, count, (), 1, 2000) for number in range(count)]
+    batches = sum(task.summary(2000).scan.batches for task in tasks)
     assert (batches, walked) == (300, [2000])
     Path(file.path).write_bytes(Path(file.path).read_bytes()[:-78])
-    summarize(file, 0, count, part_bytes=2000)
+    tasks[0].summary(2000)
     assert walked == [2000, 2000]

@@ -11,9 +11,10 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogFile
 from kafkawire.transactions import local_audit
+from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.replica_facts import Replica, parts_of
-from kafkawire.transactions.summary_processes import PartTask, ProcessError, summaries
+from kafkawire.transactions.summary_processes import ProcessError, summaries
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
 pytestmark = pytest.mark.slow

@@ -20,10 +20,10 @@ def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
     by_check: dict[str, list[Answer]] = defaultdict(list)
     for placed in answers:
         by_check[placed.answer.check].append(placed.answer)
-    return tuple(_summed(check, by_check[check]) for check in _ORDER if check in by_check)
+    return tuple(_summed(by_check[check]) for check in _ORDER if check in by_check)
 
 
-def added(answers: Sequence[Answer], breaches: Sequence[Breach] = ()) -> Answer:
+def added(answers: Sequence[Answer | rows.CheckAnswer], breaches: Sequence[Breach] = ()) -> Answer:
     """Answers of one check as one, with the first of these breaches."""
     return Answer(
         check=answers[0].check,
@@ -36,10 +36,10 @@ def added(answers: Sequence[Answer], breaches: Sequence[Breach] = ()) -> Answer:
     )
 
 
-def _summed(check: str, answers: list[Answer]) -> rows.CheckAnswer:
+def _summed(answers: Sequence[Answer | rows.CheckAnswer]) -> rows.CheckAnswer:
     total = added(answers)
     return rows.CheckAnswer(
-        check=check,
+        check=total.check,
         answer=total.answer,
         held=total.held,
         violated=total.violated,
@@ -102,19 +102,4 @@ def merged(audits: Iterable[tuple[rows.CheckAnswer, ...]]) -> tuple[rows.CheckAn
     for answers in audits:
         for answer in answers:
             by_check[answer.check].append(answer)
-    return tuple(_merged(check, by_check[check]) for check in _ORDER if check in by_check)
-
-
-def _merged(check: str, answers: list[rows.CheckAnswer]) -> rows.CheckAnswer:
-    placed = [
-        Answer(
-            check=check,
-            held=answer.held,
-            violated=answer.violated,
-            not_checkable=answer.not_checkable,
-            noted=answer.noted,
-            lacked=answer.lacked,
-        )
-        for answer in answers
-    ]
-    return _summed(check, placed)
+    return tuple(_summed(by_check[check]) for check in _ORDER if check in by_check)

@@ -290,7 +290,12 @@ def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
 
 
 def judge_home(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
-    """Judge whether a transactional id is in its partition of `__transaction_state`, which has so many `partitions`."""
+    """Judge whether a transactional id is in its partition of `__transaction_state`.
+
+    Args:
+        use: the first of the id. `partitions`: how many the topic has.
+        tally: of ID_IN_ITS_PARTITION; it counts the answer.
+    """
     home = partition_of_id(use.transactional_id, partitions.value)
     if home == use.place.partition:
         tally.held += 1

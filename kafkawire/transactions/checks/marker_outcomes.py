@@ -52,7 +52,11 @@ class Tallies:
             yield from tallies.items()
 
     def lack(self, place: Place, why: str, count: int = 1) -> None:
-        """Neither of the two checks can be made."""
+        """Neither of the two checks can be made.
+
+        Args:
+            place: of the markers. `why`: the reason. `count`: number of transactions.
+        """
         self.outcome[place].lack(why, count)
         self.epoch[place].lack(why, count)
 
