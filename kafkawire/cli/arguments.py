@@ -217,6 +217,21 @@ def check_clock(value: int | None) -> int | None:
     return value
 
 
+# Addresses -----------------------------------------------------------------------------------------------------------
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Host and port of `9100`, `0.0.0.0:9100`, `[::1]:9100`; a usage error where it is none of these."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host or (colon and not host):
+        port = ""
+    if not (port.isascii() and port.isdigit() and len(port) < 10 and int(port) < 1 << 16):
+        raise typer.BadParameter(f"{text!r} is not of the form [HOST:]PORT", param_hint="--listen")
+    return host or "127.0.0.1", int(port)
+
+
 # Input ---------------------------------------------------------------------------------------------------------------
 
 

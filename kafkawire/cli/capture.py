@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
+from kafkawire import rows
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli import capture_options as given
 from kafkawire.cli.capture_summary import FileNotes
@@ -21,11 +22,40 @@ from kafkawire.cli.table import View, Views
 if TYPE_CHECKING:
     from kafkawire.capture import CapturedExchange, Exchanges
     from kafkawire.capture.tracker import FoundExchanges
-    from kafkawire.rows import Columns, Exchange, ExchangeStatistics, Lines, Row
 
 _BODIES = ("request", "response")
 #: Bytes read between two updates of the progress bar.
 _STEP = 1 << 20
+
+#: The table columns of each kind of row.
+_VIEWS: Views = {
+    rows.Exchange: View(
+        columns=(
+            "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
+            "response_bytes", "errors", "problem", *_BODIES,
+        ),
+        primary=("time", "api", "errors", "problem"),
+        minor=("version", "request_bytes", "response_bytes", "client", "broker", "client_id"),
+        prose=("problem",),
+    ),
+    rows.ExchangeStatistics: View(
+        columns=(
+            "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
+            "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
+        ),
+        primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
+        minor=("request_bytes", "response_bytes", "latency_p50_ms"),
+    ),
+    rows.TimelineStep: View(
+        columns=(
+            "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
+            "problem",
+        ),
+        primary=("time", "api", "what", "errors", "problem"),
+        minor=("version", "connection", "broker"),
+        prose=("what", "problem"),
+    ),
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -84,7 +114,6 @@ def capture(
       kafkawire capture trace.pcap --api WriteTxnMarkers --frames-out frames
       kafkawire decode --frame frames/000001-WriteTxnMarkers-v1.req.bin
     """
-    from kafkawire import rows
     from kafkawire.capture import CapturedExchange, steps
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
@@ -184,7 +213,7 @@ def capture(
             return _noted(steps(_single(written()), timeline), notes, nothing)
         return _rows(written())
 
-    kind: type[Row] = rows.ExchangeStatistics if stats else rows.TimelineStep if timeline is not None else rows.Exchange
+    of_requests = rows.Exchange if timeline is None else rows.TimelineStep
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
         ending_input(wanted=live) as ended,
@@ -192,10 +221,10 @@ def capture(
     ):
         output.print_rows(
             printable(),
-            [kind],
+            [rows.ExchangeStatistics if stats else of_requests],
             format=printed,
             output=to,
-            views=_views(),
+            views=_VIEWS,
             wide=wide,
             no_cut=no_cut,
             unset=() if body else _BODIES,
@@ -204,43 +233,8 @@ def capture(
     notes.end(interrupted=ended())
 
 
-def _views() -> Views:
-    """The table columns of each kind of row."""
-    from kafkawire import rows
-
-    return {
-        rows.Exchange: View(
-            columns=(
-                "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
-                "response_bytes", "errors", "problem", *_BODIES,
-            ),
-            primary=("time", "api", "errors", "problem"),
-            minor=("version", "request_bytes", "response_bytes", "client", "broker", "client_id"),
-            prose=("problem",),
-        ),
-        rows.ExchangeStatistics: View(
-            columns=(
-                "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
-                "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
-            ),
-            primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
-            minor=("request_bytes", "response_bytes", "latency_p50_ms"),
-        ),
-        rows.TimelineStep: View(
-            columns=(
-                "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
-                "problem",
-            ),
-            primary=("time", "api", "what", "errors", "problem"),
-            minor=("version", "connection", "broker"),
-            prose=("what", "problem"),
-        ),
-    }  # fmt: skip
-
-
-def _rows(found: Iterator[FoundExchanges]) -> Iterator[Exchange | Lines | Columns]:
+def _rows(found: Iterator[FoundExchanges]) -> Iterator[rows.Exchange | rows.Lines | rows.Columns]:
     """The rows of exchanges, one by one, as lines or as columns."""
-    from kafkawire import rows
     from kafkawire.capture import CapturedExchange, LinesOfExchanges
 
     for each in found:
@@ -259,16 +253,16 @@ def _single(found: Iterator[FoundExchanges]) -> Iterator[CapturedExchange]:
     return (each for each in found if isinstance(each, CapturedExchange))
 
 
-def _noted(rows: Iterator[Row], notes: FileNotes, nothing: str) -> Iterator[Row]:
-    first = next(rows, None)
+def _noted(found: Iterator[rows.Row], notes: FileNotes, nothing: str) -> Iterator[rows.Row]:
+    first = next(found, None)
     if first is None:
         notes.note(nothing)
         return
     yield first
-    yield from rows
+    yield from found
 
 
-def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[ExchangeStatistics]:
+def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[rows.ExchangeStatistics]:
     from kafkawire.capture import Statistics
 
     statistics = Statistics()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import typer
 
+from kafkawire import rows
 from kafkawire.cli import arguments, output
 from kafkawire.cli import dump_options as given
 from kafkawire.cli.arguments import InputError
@@ -17,22 +18,62 @@ from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.table import View, Views
-from kafkawire.rows.base import Columns, Lines
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options, OutcomesByFile
     from kafkawire.logdir.located_file import LocatedFile
     from kafkawire.logdir.view import IsolationLevel
     from kafkawire.records import Damage
-    from kafkawire.rows import Row
 
     #: A row, or many of them.
-    Made = Row | Lines | Columns
+    Made = rows.Row | rows.Lines | rows.Columns
     #: Makes the rows of a file.
     RowsOf = Callable[[LocatedFile, Options], Iterator[Made]]
 
 #: How many rows are printed between two steps of the progress bar.
 _STEP = 512
+
+
+def _all_of(kind: type[rows.Row]) -> View:
+    """All fields of a row except those that the table's title contains."""
+    return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
+
+
+_OF_A_FILE = (rows.Epoch, rows.Index, rows.PropertyRow, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
+#: What a table shows of each kind.
+_VIEWS: Views = {
+    rows.BatchRow: View(
+        columns=(
+            "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
+            "producer_epoch", "sequence", "leader_epoch", "transactional", "control", "transaction",
+        ),
+        primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
+        minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
+    ),
+    rows.RecordRow: View(
+        columns=(
+            "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "transaction",
+            "key_size", "value_size", "key", "key_base64", "value", "value_base64", "headers", "decoded",
+        ),
+        primary=("offset", "timestamp", "control", "key", "key_base64", "value", "value_base64"),
+        minor=("key_size", "value_size", "sequence"),
+    ),
+    **{kind: _all_of(kind) for kind in _OF_A_FILE},
+    rows.Check: View(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
+    rows.DamageRow: View(
+        columns=("position", "reason", "detail", "resumed_at", "harmless"),
+        primary=("position", "reason", "detail"),
+        prose=("detail",),
+    ),
+    rows.Stats: View(
+        columns=(
+            "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
+            "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
+        ),
+        primary=("topic", "partition", "records", "bytes", "first_offset", "last_offset"),
+        minor=("control_batches", "codecs", "segments", "producers", "batches"),
+    ),
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -94,7 +135,7 @@ def dump(
     Do the indexes agree with their logs?
       kafkawire dump /var/kafka-logs --verify-index-only
     """
-    from kafkawire import logdir, rows
+    from kafkawire import logdir
 
     decode_as = given.decoder_topic(
         __consumer_offsets=offsets_decoder,
@@ -155,7 +196,7 @@ def dump(
             _kinds(options, stats, isolation_level),
             format=format,
             output=to,
-            views=_views(),
+            views=_VIEWS,
             wide=wide,
             no_cut=no_cut,
             unset=set(rows.field_names(rows.RecordRow)) - set(shown),
@@ -163,55 +204,8 @@ def dump(
     outcome.end()
 
 
-def _views() -> Views:
-    """What a table shows of each kind."""
-    from kafkawire import rows
-
-    of_a_file = (rows.Epoch, rows.Index, rows.PropertyRow, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
-    return {
-        rows.BatchRow: View(
-            columns=(
-                "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
-                "producer_epoch", "sequence", "leader_epoch", "transactional", "control", "transaction",
-            ),
-            primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
-            minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
-        ),
-        rows.RecordRow: View(
-            columns=(
-                "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "transaction",
-                "key_size", "value_size", "key", "key_base64", "value", "value_base64", "headers", "decoded",
-            ),
-            primary=("offset", "timestamp", "control", "key", "key_base64", "value", "value_base64"),
-            minor=("key_size", "value_size", "sequence"),
-        ),
-        **{kind: _all_of(kind) for kind in of_a_file},
-        rows.Check: View(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
-        rows.DamageRow: View(
-            columns=("position", "reason", "detail", "resumed_at", "harmless"),
-            primary=("position", "reason", "detail"),
-            prose=("detail",),
-        ),
-        rows.Stats: View(
-            columns=(
-                "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
-                "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
-            ),
-            primary=("topic", "partition", "records", "bytes", "first_offset", "last_offset"),
-            minor=("control_batches", "codecs", "segments", "producers", "batches"),
-        ),
-    }  # fmt: skip
-
-
-def _all_of(kind: type[Row]) -> View:
-    """All fields of a row except those that the table's title contains."""
-    return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
-
-
-def _kinds(options: Options, stats: bool, isolation_level: str | None) -> Sequence[type[Row]]:
+def _kinds(options: Options, stats: bool, isolation_level: str | None) -> Sequence[type[rows.Row]]:
     """The kinds of rows that can occur: their fields are the columns of csv and Parquet."""
-    from kafkawire import rows
-
     if stats:
         return (rows.Stats, rows.DamageRow)
     if options.indexes != "show":
@@ -281,7 +275,7 @@ def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[
     """The rows; each advances the progress bar."""
     reported = 0
     for number, row in enumerate(_readable(file, found)):
-        if not number % _STEP or isinstance(row, (Lines, Columns)):
+        if not number % _STEP or isinstance(row, (rows.Lines, rows.Columns)):
             position = getattr(row, "position", None) or 0
             advance(max(0, position - reported))
             reported = max(reported, position)
@@ -291,8 +285,6 @@ def _moving(file: LogFile, found: Iterator[Made], advance: Advance) -> Iterator[
 
 def _readable(file: LocatedFile, found: Iterator[Made]) -> Iterator[Made]:
     """The rows, and a row of damage where the file cannot be read any further."""
-    from kafkawire import rows
-
     try:
         yield from found
     except OSError as error:

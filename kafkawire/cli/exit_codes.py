@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from kafkawire import rows
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import and_more, brief
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
-    from kafkawire.rows import DamageRow, Outcome
 
     Made = TypeVar("Made")
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOUND, INCOMPLETE, FOUND_INCOMPLETE = 3, 4, 5
 
 
-def end(outcome: Outcome) -> None:
+def end(outcome: rows.Outcome) -> None:
     """Raises the exit of a command that judges what it reads."""
     if not outcome.complete:
         _note_incomplete(outcome.missing[0], len(outcome.missing))
@@ -51,10 +51,8 @@ class ReadOutcome:
         """Records that something could be read."""
         self._read = True
 
-    def counted(self, directory: LogDirectory, found: Iterator[Made]) -> Iterator[Made | DamageRow]:
+    def counted(self, directory: LogDirectory, found: Iterator[Made]) -> Iterator[Made | rows.DamageRow]:
         """The rows of a log directory, which are recorded; those of what could not be listed come first."""
-        from kafkawire import rows
-
         for unreadable in directory.unreadable:
             self.problem(f"{unreadable.path}: {unreadable.reason}")
             yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.dump_options import TierKeys, all_paths
 from kafkawire.cli.exit_codes import ReadOutcome
@@ -17,9 +19,49 @@ from kafkawire.cli.table import View, Views
 
 if TYPE_CHECKING:
     from kafkawire.offsets import Replica
-    from kafkawire.rows import Row
 
 _MOST = 40  # `offsets.MOST_RANGES`
+
+_STATUS = ("status", "transaction", "control", "coordinator_epoch")
+#: What a table shows of each kind.
+_VIEWS: Views = {
+    rows.ReplicaSpan: View(
+        columns=(
+            "broker", "state", "log_start_offset", "local_start_offset", "last_stable_offset", "high_watermark",
+            "log_end_offset", "end_offset", "compacted", "diverges_at",
+        ),
+        primary=("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
+        minor=("state", "broker", "compacted"),
+    ),
+    rows.StatusRange: View(
+        columns=(
+            "first_offset", "last_offset", "offsets", *_STATUS, "of", "reason", "detail", "segment", "position",
+        ),
+        primary=("first_offset", "last_offset", "status", "transaction", "of", "reason"),
+        minor=("segment", "position", "coordinator_epoch"),
+        prose=("detail",),
+    ),
+    rows.StatusTotal: View(
+        columns=(*_STATUS, "reason", "offsets", "ranges", "first_offset", "last_offset"),
+        primary=("status", "transaction", "control", "offsets"),
+    ),
+    rows.OffsetStanding: View(
+        columns=(
+            "broker", "offset", *_STATUS, "first_offset", "last_offset", "leader_epoch", "read_committed",
+            "read_uncommitted", "reason", "detail", "segment", "position",
+        ),
+        primary=("offset", "status", "transaction", "detail"),
+        minor=("segment", "position", "first_offset", "last_offset"),
+        prose=("detail",),
+    ),
+    rows.BatchRow: View(
+        columns=(
+            "position", "base_offset", "last_offset", "records", "timestamp", "producer_id", "producer_epoch",
+            "sequence", "leader_epoch", "transactional", "control", "transaction",
+        ),
+        primary=("base_offset", "last_offset", "timestamp", "producer_id"),
+    ),
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
@@ -91,25 +133,28 @@ def explain(
             _check_range(found, f"{topic}-{partition}", first, end, offset)
         except LookupError as error:
             raise typer.BadParameter(str(error.args[0])) from None
-        rows = (
+        shown = (
             offsets.story(directory, topic, partition, offset)
             if offset is not None
-            else _all(found, first or 0, end, max_ranges or None, equal_records)
+            else chain.from_iterable(
+                offsets.explain(one, first or 0, end, most=max_ranges or None, equal_records=equal_records)
+                for one in found
+            )
         )
-        rows = outcome.counted(directory, _with_unreadable(rows, outcome))
+        shown = outcome.counted(directory, _with_unreadable(shown, outcome))
         if page is not None:
             from kafkawire import report as reports
 
-            listed = list(rows)
+            listed = list(shown)
             page.write(reports.render_offsets(listed).encode())
-            rows = iter(listed)
+            shown = iter(listed)
         if report != "-" or to is not None:
             output.print_rows(
-                rows,
+                shown,
                 _kinds(offset is not None),
                 format=format,
                 output=to,
-                views=_views(),
+                views=_VIEWS,
                 wide=wide,
                 no_cut=no_cut,
             )
@@ -130,17 +175,8 @@ def _check_range(found: list[Replica], name: str, first: int | None, end: int | 
             raise typer.BadParameter(f"{name} ends at offset {reached}, before {value}", param_hint=option)
 
 
-def _all(found: list[Replica], first: int, end: int | None, most: int | None, equal_records: bool) -> Iterator[Row]:
-    from kafkawire.offsets import explain as explained
-
-    for one in found:
-        yield from explained(one, first, end, most=most, equal_records=equal_records)
-
-
-def _with_unreadable(found: Iterator[Row], outcome: ReadOutcome) -> Iterator[Row]:
+def _with_unreadable(found: Iterator[rows.Row], outcome: ReadOutcome) -> Iterator[rows.Row]:
     """All rows; those of offsets that could not be read are recorded in `outcome`."""
-    from kafkawire import rows
-
     details: dict[tuple[str | None, str | None], str] = {}
     for row in found:
         if isinstance(row, rows.StatusRange) and row.status == "unreadable" and row.detail:
@@ -153,58 +189,11 @@ def _with_unreadable(found: Iterator[Row], outcome: ReadOutcome) -> Iterator[Row
         yield row
 
 
-def _kinds(one: bool) -> list[type[Row]]:
+def _kinds(one: bool) -> list[type[rows.Row]]:
     """The kinds of rows that can occur: their fields are the columns of csv and Parquet."""
-    from kafkawire import rows
-
     if one:
         return [rows.OffsetStanding, rows.BatchRow, rows.TransactionStory, rows.CoordinatorStep, rows.DamageRow]
     return [
         rows.ReplicaSpan, rows.StatusRange, rows.StatusTotal, rows.PartialTransaction, rows.PartialTransactionTotal,
         rows.EqualRecords, rows.DamageRow,
     ]  # fmt: skip
-
-
-def _views() -> Views:
-    """What a table shows of each kind."""
-    from kafkawire import rows
-
-    status = ("status", "transaction", "control", "coordinator_epoch")
-    return {
-        rows.ReplicaSpan: View(
-            columns=(
-                "broker", "state", "log_start_offset", "local_start_offset", "last_stable_offset", "high_watermark",
-                "log_end_offset", "end_offset", "compacted", "diverges_at",
-            ),
-            primary=("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
-            minor=("state", "broker", "compacted"),
-        ),
-        rows.StatusRange: View(
-            columns=(
-                "first_offset", "last_offset", "offsets", *status, "of", "reason", "detail", "segment", "position",
-            ),
-            primary=("first_offset", "last_offset", "status", "transaction", "of", "reason"),
-            minor=("segment", "position", "coordinator_epoch"),
-            prose=("detail",),
-        ),
-        rows.StatusTotal: View(
-            columns=(*status, "reason", "offsets", "ranges", "first_offset", "last_offset"),
-            primary=("status", "transaction", "control", "offsets"),
-        ),
-        rows.OffsetStanding: View(
-            columns=(
-                "broker", "offset", *status, "first_offset", "last_offset", "leader_epoch", "read_committed",
-                "read_uncommitted", "reason", "detail", "segment", "position",
-            ),
-            primary=("offset", "status", "transaction", "detail"),
-            minor=("segment", "position", "first_offset", "last_offset"),
-            prose=("detail",),
-        ),
-        rows.BatchRow: View(
-            columns=(
-                "position", "base_offset", "last_offset", "records", "timestamp", "producer_id", "producer_epoch",
-                "sequence", "leader_epoch", "transactional", "control", "transaction",
-            ),
-            primary=("base_offset", "last_offset", "timestamp", "producer_id"),
-        ),
-    }  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.interrupt import terminating
 
 
@@ -50,7 +51,6 @@ def mock(
     A broker of release 3.9 with two topics:
       kafkawire mock --listen 9092 --release 3.9 --topic orders:3 --topic payments
     """
-    from kafkawire.cli.txn_watch import parse_address
     from kafkawire.testing import MockBroker
 
     host, port = parse_address(listen)

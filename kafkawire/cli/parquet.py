@@ -33,8 +33,7 @@ DISTINCT = frozenset(
 def write_parquet(
     rows: Iterable[msgspec.Struct], kinds: Sequence[type[msgspec.Struct]], path: str, unset: Iterable[str] = ()
 ) -> None:
-    """Writes rows of the classes in `kinds` into a file; there may be `rows.Columns` among them. `unset` names fields
-    that no row has this time.
+    """Writes rows into a file.
 
     Args:
         rows: the rows; `rows.Columns` may be among them.

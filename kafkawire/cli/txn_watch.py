@@ -10,6 +10,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
+from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.metrics_server import Endpoint, serving
 from kafkawire.cli.output import Format
@@ -31,8 +32,6 @@ from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin, Watch
-
-_LOOPBACK = "127.0.0.1"
 
 ListenOption = Annotated[
     str | None,
@@ -161,18 +160,6 @@ def _reload(bootstrap: str, command_config: str | None, metrics: _Metrics | None
         return False
     typer.echo("note: reloaded", err=True)
     return True
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of `9100`, `0.0.0.0:9100`, `[::1]:9100`; a usage error where it is none of these."""
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host or (colon and not host):
-        port = ""
-    if not (port.isascii() and port.isdigit() and len(port) < 10 and int(port) < 1 << 16):
-        raise typer.BadParameter(f"{text!r} is not of the form [HOST:]PORT", param_hint="--listen")
-    return host or _LOOPBACK, int(port)
 
 
 def _print(found: list[rows.Change | rows.Poll], watching: Watch, *, every_poll: bool) -> None:

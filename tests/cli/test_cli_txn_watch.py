@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import pytest
 import typer
 
-from kafkawire.cli.txn_watch import parse_address
+from kafkawire.cli.arguments import parse_address
 from kafkawire.client import Admin
 from tests.cli.runner import Run
 from tests.client import live

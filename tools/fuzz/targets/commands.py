@@ -12,10 +12,9 @@ from unittest import mock
 import typer
 
 from kafkawire.cli import main
-from kafkawire.cli.arguments import InputError, hex_bytes
+from kafkawire.cli.arguments import InputError, hex_bytes, parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.ranges import offset_range, time_range
-from kafkawire.cli.txn_watch import parse_address
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.transport.config import parse_addresses
 from tools.fuzz import input_files, inputs, seed_vectors
