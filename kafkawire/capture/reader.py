@@ -250,26 +250,22 @@ def read(
             return FollowedFile(source, goes_on)
         return source if size is None else SizedFile(source, size)
 
+    def exchanges(packets: _Packets, name: str) -> Exchanges:
+        return Exchanges(packets, name, options, selection, owns, secrets, tunnels, native)
+
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
         if is_ring(path):
             ring = RingBuffer(path, goes_on if follow else lambda: False)
-            found = partial(ring.packets, keys=keys)
-            return Exchanges(found, path, options, selection, owns, secrets, tunnels, native)
+            return exchanges(partial(ring.packets, keys=keys), path)
 
         def packets(unread: Callable[[UnreadPart], None], engine: Any) -> Iterator[Packet | PacketRun]:
             with open(path, "rb", buffering=1 << 20) as opened:
                 yield from read_runs(waited_for(opened, os.fstat(opened.fileno()).st_size), unread, engine, keys)
 
-        return Exchanges(packets, path, options, selection, owns, secrets, tunnels, native)
+        return exchanges(packets, path)
     name = getattr(file, "name", None)
-    return Exchanges(
+    return exchanges(
         lambda unread, engine: read_runs(waited_for(file, size), unread, engine, keys),
         name if isinstance(name, str) and name[:1] != "<" else "-",
-        options,
-        selection,
-        owns,
-        secrets,
-        tunnels,
-        native,
     )
