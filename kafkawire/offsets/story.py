@@ -35,6 +35,11 @@ _SENTENCES = {
     "above_high_watermark": "not below the high watermark, {high}: not replicated yet, and consumers do not get it",
 }
 _OTHER_EPOCH, _UNFINISHED = "of another leader epoch", "its copying is not finished, or its deletion has begun"
+#: What a standing has of the range that the offset is in.
+_OF_RANGE = (
+    "status", "transaction", "control", "coordinator_epoch", "first_offset", "last_offset", "reason", "segment",
+    "position",
+)  # fmt: skip
 _WAITS = "; read_committed consumers stop at the last stable offset, {stable}"
 
 
@@ -76,11 +81,17 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
 def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStanding:
     span, outcomes = replica.span, replica.outcomes
     here = _range_of(replica, offset)
+    standing = OffsetStanding(
+        file=span.file,
+        topic=span.topic,
+        partition=span.partition,
+        broker=span.broker,
+        offset=offset,
+        status="none",
+        detail=f"this log ends at offset {span.end_offset}",
+    )
     if here is None:
-        return OffsetStanding(
-            file=span.file, topic=span.topic, partition=span.partition, broker=span.broker, offset=offset,
-            status="none", detail=f"this log ends at offset {span.end_offset}",
-        )  # fmt: skip
+        return standing
     readable = here.status == "record"
     stable = offset < span.last_stable_offset
     text = _SENTENCES.get(here.transaction or here.status, "").format(
@@ -88,25 +99,13 @@ def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStand
     )
     if readable and not stable:
         text += _WAITS.format(stable=span.last_stable_offset)
-    return OffsetStanding(
-        file=span.file,
-        topic=span.topic,
-        partition=span.partition,
-        broker=span.broker,
-        offset=offset,
-        status=here.status,
-        transaction=here.transaction,
-        control=here.control,
-        coordinator_epoch=here.coordinator_epoch,
-        first_offset=here.first_offset,
-        last_offset=here.last_offset,
+    return replace(
+        standing,
+        **{name: getattr(here, name) for name in _OF_RANGE},
         leader_epoch=None if batch is None else batch.partition_leader_epoch,
         read_committed=readable and stable and here.transaction in ("none", "committed"),
         read_uncommitted=readable,
-        reason=here.reason,
         detail=here.detail or text,
-        segment=here.segment,
-        position=here.position,
     )
 
 
