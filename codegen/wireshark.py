@@ -197,7 +197,7 @@ def _message(message: MessageModel, shown: _Fields) -> dict[str, object]:
     structs = (*message.structs, message.root)
     places = {
         (number, slot): shown.place(message, struct, one, shown.meaning(message, struct, one))
-        for number, struct in _outermost_first(structs)
+        for number, struct in reversed(list(enumerate(structs)))  # the outermost first
         for slot, one in enumerate(struct.fields)
     }
     return {
@@ -213,10 +213,6 @@ def _message(message: MessageModel, shown: _Fields) -> dict[str, object]:
         ],
         "roots": [root + 1 for root in table.roots],
     }
-
-
-def _outermost_first(structs: tuple[StructModel, ...]) -> list[tuple[int, StructModel]]:
-    return sorted(enumerate(structs), reverse=True)
 
 
 def _layout(layout: Layout, places: dict[tuple[int, int], int], comment: str) -> dict[str, object]:

@@ -91,13 +91,9 @@ def look(browser: Any, *, dark: bool = False, medium: str = "screen") -> None:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": medium, "features": [scheme]})
 
 
-def screenshot(browser: Any, path: Path, *, whole: bool = False) -> None:
-    """A PNG of what is visible, or of the whole page.
-
-    Args:
-        whole: the whole page, also what is not visible.
-    """
-    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
+def screenshot(browser: Any, path: Path) -> None:
+    """A PNG of what is visible."""
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     path.write_bytes(base64.b64decode(shot["data"]))
 
 

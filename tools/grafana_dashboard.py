@@ -30,8 +30,8 @@ class Panel(NamedTuple):
     width: int = 12
 
 
-def _on(name: str, matchers: str = "") -> str:
-    return name + (_JOB if not matchers else _JOB[:-1] + "," + matchers + "}")
+def _on(name: str) -> str:
+    return name + _JOB
 
 
 _OPEN = _on("kafkawire_open_transactions")

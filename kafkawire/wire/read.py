@@ -46,11 +46,6 @@ _SAFE = ZERO_UUID.is_safe
 # Fixed sizes ---------------------------------------------------------------------------------------------------------
 
 
-def unpacker(layout: str) -> Callable[[Buffer, int], tuple[Any, ...]]:
-    """A reader of a run of fixed-size fields: struct codes without byte order, `unpacker("ih")(b, p)`."""
-    return struct.Struct(">" + layout).unpack_from
-
-
 def run(layout: str) -> tuple[Callable[[Buffer, int], tuple[Any, ...]], Callable[..., bytes]]:
     """What reads and what writes a run of fixed-size fields: `unpack(b, p)` and `pack(*values)` of struct codes."""
     codes = struct.Struct(">" + layout)
@@ -329,7 +324,7 @@ class _NumberReaders(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
         self.code = code
 
     def __missing__(self, n: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
-        unpack = unpacker(f"{n}{self.code}")
+        unpack = struct.Struct(f">{n}{self.code}").unpack_from
         if n <= 64:
             self[n] = unpack
         return unpack

@@ -184,23 +184,16 @@ def _fixed(fields: dict[str, str]) -> struct.Struct:
     return struct.Struct(">" + "".join(fields.values()))
 
 
-def _read_aborted(data: bytes) -> list[Row]:
-    return [dict(zip(_ABORTED, values, strict=True)) for values in _fixed(_ABORTED).iter_unpack(data)]
+def _read_fixed(data: bytes, fields: dict[str, str], start: int = 0) -> list[Row]:
+    return [dict(zip(fields, values, strict=True)) for values in _fixed(fields).iter_unpack(data[start:])]
 
 
-def _write_aborted(rows: list[Row]) -> bytes:
-    return b"".join(_fixed(_ABORTED).pack(*(row[name] for name in _ABORTED)) for row in rows)
-
-
-def _read_snapshot(data: bytes) -> list[Row]:
-    return [
-        dict(zip(_PRODUCER, values, strict=True))
-        for values in _fixed(_PRODUCER).iter_unpack(data[_SNAPSHOT_HEAD.size :])
-    ]
+def _write_fixed(rows: list[Row], fields: dict[str, str]) -> bytes:
+    return b"".join(_fixed(fields).pack(*(row[name] for name in fields)) for row in rows)
 
 
 def _write_snapshot(rows: list[Row]) -> bytes:
-    entries = b"".join(_fixed(_PRODUCER).pack(*(row[name] for name in _PRODUCER)) for row in rows)
+    entries = _write_fixed(rows, _PRODUCER)
     count = len(rows).to_bytes(4, "big")
     return _SNAPSHOT_HEAD.pack(1, crc32c.crc32c(count + entries), len(rows)) + entries
 
@@ -256,8 +249,12 @@ LAYOUTS = {
     "ProducerIdsRecord": Layout(
         _read_blocks, _write_blocks, {"timestamp": _bounds("q")[0], **_numbers(_OF_BLOCKS)}
     ),
-    ".txnindex": Layout(_read_aborted, _write_aborted, _numbers(_ABORTED)),
-    ".snapshot": Layout(_read_snapshot, _write_snapshot, _numbers(_PRODUCER)),
+    ".txnindex": Layout(
+        partial(_read_fixed, fields=_ABORTED), partial(_write_fixed, fields=_ABORTED), _numbers(_ABORTED)
+    ),
+    ".snapshot": Layout(
+        partial(_read_fixed, fields=_PRODUCER, start=_SNAPSHOT_HEAD.size), _write_snapshot, _numbers(_PRODUCER)
+    ),
     ".snapshot header": Layout(_read_head, _write_head, _numbers(_HEAD)),
     "checkpoint": Layout(
         partial(_read_lines, fields=_CHECKPOINT), _write_lines,

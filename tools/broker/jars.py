@@ -106,26 +106,26 @@ def tools_jars(version: str = TOOLS_VERSION, *, cache: Path | None = None) -> Pa
     return _fetch("tools", version, cache or cache_dir())
 
 
-def spark_kafka_jars(*, cache: Path | None = None) -> Path:
+def spark_kafka_jars() -> Path:
     """The folder with Spark's Kafka source and what it needs, as `broker_jars`. Raises BrokerUnavailableError.
 
     Each jar is fetched alone: the parents of Spark's POMs name repositories that need not be reachable.
     """
-    return _listed("spark-kafka", "Spark's Kafka source", _SPARK_KAFKA, cache)
+    return _listed("spark-kafka", "Spark's Kafka source", _SPARK_KAFKA)
 
 
-def lake_jars(*, cache: Path | None = None) -> Path:
+def lake_jars() -> Path:
     """The folder with Delta and Iceberg for `LAKE_SPARK`, as `broker_jars`. Raises BrokerUnavailableError."""
-    return _listed("spark-lake", "Delta and Iceberg", _LAKE, cache)
+    return _listed("spark-lake", "Delta and Iceberg", _LAKE)
 
 
-def _listed(name: str, what: str, artifacts: Sequence[str], cache: Path | None) -> Path:
+def _listed(name: str, what: str, artifacts: Sequence[str]) -> Path:
     digest = hashlib.sha256(" ".join(artifacts).encode()).hexdigest()[:8]
-    folder = (cache or cache_dir()) / "jars" / f"{name}-{digest}"
+    folder = cache_dir() / "jars" / f"{name}-{digest}"
     return _filled(folder, what, [_copied(artifact) for artifact in artifacts])
 
 
-def lake_spark(*, cache: Path | None = None) -> Path:
+def lake_spark() -> Path:
     """The folder with the packages `LAKE_SPARK`, fetched with pip if it is not there; in front of `PYTHONPATH` they
     take the place of this environment's PySpark. Raises BrokerUnavailableError.
     """
@@ -136,15 +136,15 @@ def lake_spark(*, cache: Path | None = None) -> Path:
         if done.returncode != 0:
             raise BrokerUnavailableError(f"pip cannot fetch {LAKE_SPARK[0]}: {done.stderr.strip()[-200:]}")
 
-    return kept((cache or cache_dir()) / LAKE_SPARK[0].replace("==", "-"), fill)
+    return kept(cache_dir() / LAKE_SPARK[0].replace("==", "-"), fill)
 
 
-def key_log_agent(*, cache: Path | None = None) -> Path:
+def key_log_agent() -> Path:
     """The jar of a Java agent that writes TLS secrets to a key log: `-javaagent:JAR=FILE`. Raises
     BrokerUnavailableError."""
     _, name, version = _KEY_LOG_AGENT.split(":")
     folder = _filled(
-        (cache or cache_dir()) / "jars" / f"{name}-{version}",
+        cache_dir() / "jars" / f"{name}-{version}",
         "a key log agent",
         [_copied(_KEY_LOG_AGENT)],
     )

@@ -13,19 +13,17 @@ import struct
 _API_VERSIONS, _METADATA = 18, 3
 _CLIENT_ID = b"tools.broker"
 _MAX_RESPONSE = 1 << 20
+#: For the connection, and for each read.
+_TIMEOUT_S = 2.0
 
 
 class ProbeError(OSError):
     """The peer's answer is no Kafka response."""
 
 
-def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[int, int]]:
-    """The versions that a broker supports: {api key: (min, max)}.
-
-    Args:
-        timeout: seconds for the connection, and for each read.
-    """
-    body = _ask(host, port, _API_VERSIONS, 0, b"", timeout)
+def api_versions(host: str, port: int) -> dict[int, tuple[int, int]]:
+    """The versions that a broker supports: {api key: (min, max)}."""
+    body = _ask(host, port, _API_VERSIONS, 0, b"")
     error, count = struct.unpack_from(">hi", body)
     if error:
         raise ProbeError(f"ApiVersions answers error {error}")
@@ -33,9 +31,9 @@ def api_versions(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tup
     return {key: (low, high) for key, low, high in entries}
 
 
-def registered_brokers(host: str, port: int, *, timeout: float = 2.0) -> dict[int, tuple[str, int]]:
-    """The live brokers according to one broker: {node id: (host, port)}. Args: as of `api_versions`."""
-    body = _ask(host, port, _METADATA, 1, struct.pack(">i", 0), timeout)
+def registered_brokers(host: str, port: int) -> dict[int, tuple[str, int]]:
+    """The live brokers according to one broker: {node id: (host, port)}."""
+    body = _ask(host, port, _METADATA, 1, struct.pack(">i", 0))
     (count,) = struct.unpack_from(">i", body)
     brokers, at = {}, 4
     for _ in range(count):
@@ -48,9 +46,9 @@ def registered_brokers(host: str, port: int, *, timeout: float = 2.0) -> dict[in
     return brokers
 
 
-def _ask(host: str, port: int, api_key: int, version: int, body: bytes, timeout: float) -> bytes:
+def _ask(host: str, port: int, api_key: int, version: int, body: bytes) -> bytes:
     request = struct.pack(">hhih", api_key, version, 1, len(_CLIENT_ID)) + _CLIENT_ID + body
-    with socket.create_connection((host, port), timeout=timeout) as peer:
+    with socket.create_connection((host, port), timeout=_TIMEOUT_S) as peer:
         peer.sendall(struct.pack(">i", len(request)) + request)
         (size,) = struct.unpack(">i", _read(peer, 4))
         if not 4 < size <= _MAX_RESPONSE:

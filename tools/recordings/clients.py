@@ -27,7 +27,7 @@ def order(number: int) -> bytes:
 def create_topics(
     bootstrap: str, topics: Mapping[str, int], *, replicas: int, config: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Creates topics: {name: partitions}; `config` has the properties of some of them.
+    """Creates topics.
 
     Args:
         topics: name -> number of partitions. `replicas`: of each partition.
@@ -132,16 +132,15 @@ def consumer(bootstrap: str, group: str, isolation: str = "read_committed") -> C
     )
 
 
-def consume(reader: Consumer, partitions: Sequence[tuple[str, int]], at_most: int | None = None) -> list[Message]:
-    """What can be read of the partitions now: up to the last stable offset, or `at_most` messages.
+def consume(reader: Consumer, partitions: Sequence[tuple[str, int]]) -> list[Message]:
+    """What can be read of the partitions now: up to the last stable offset.
 
     Args:
         reader: assigned or subscribed already. `partitions`: (topic, partition).
-        at_most: messages after which reading stops; None for no limit.
     """
     messages: list[Message] = []
     ended: set[tuple[str | None, int | None]] = set()
-    while not ended.issuperset(partitions) and (at_most is None or len(messages) < at_most):
+    while not ended.issuperset(partitions):
         message = reader.poll(_TIMEOUT_S)
         if message is None:
             raise RecordingError(f"nothing more from {partitions} in {_TIMEOUT_S:g} s")

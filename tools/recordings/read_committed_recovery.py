@@ -10,6 +10,8 @@ from kafkawire.records import Record, build, build_marker
 
 _DERIVED = ("*.snapshot", "*.txnindex", "*.index", "*.timeindex")
 
+_BATCHES = 150
+
 
 def forget(log_dir: Path, partitions: Iterable[str]) -> None:
     """Remove what a stopped broker has derived from the logs of `partitions` (directory names): it recovers them."""
@@ -29,7 +31,7 @@ def write_log(directory: Path, segments: Iterable[tuple[int, bytes]]) -> None:
         (directory / f"{base_offset:020}.log").write_bytes(data)
 
 
-def made_up(seed: int, now: int, batches: int = 150) -> list[tuple[int, bytes]]:
+def made_up(seed: int, now: int) -> list[tuple[int, bytes]]:
     """A log that no broker would have accepted, and each must recover: epochs and sequence numbers that jump, markers
     without data, batches that compaction emptied, missing offsets. Only what a broker refuses even then is left out: a
     batch outside of transactions while its producer's transaction is open. And what compaction never does: an emptied
@@ -42,7 +44,7 @@ def made_up(seed: int, now: int, batches: int = 150) -> list[tuple[int, bytes]]:
     offset = 0
     segments: list[tuple[int, bytearray]] = [(0, bytearray())]
     open_: set[int] = set()
-    for i in range(batches):
+    for i in range(_BATCHES):
         if i and draw.random() < 0.06:
             segments.append((offset, bytearray()))
         producer_id = draw.choice([-1, *range(50_000, 50_006)])
