@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafkawire.errors import KafkaWireError
-from kafkawire.kafka_errors import NAMES
+from kafkawire.kafka_errors import error_name
 
 
 class ClientError(KafkaWireError):
@@ -92,7 +92,7 @@ class BrokerError(ClientError):
 
     def __init__(self, code: int, what: str, *, detail: str = "", right: str | None = None) -> None:
         self.code = code
-        self.name = NAMES.get(code, f"UNKNOWN_{code}")
+        self.name = error_name(code)
         self.right = right
         self.retriable = code in RETRIABLE
         text = f"{what}: {self.name}" + (f" ({detail})" if detail else "")

@@ -13,6 +13,10 @@ from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS, newest_of
 from kafkawire.transactions.facts import ClusterMetadata
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 
+MAX_TIMEOUT = "transaction.max.timeout.ms"
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+ID_EXPIRATION = "transactional.id.expiration.ms"
+
 #: Broker default of transaction.state.log.num.partitions.
 TRANSACTION_STATE_PARTITIONS = 50
 #: Broker default of transactional.id.expiration.ms.
@@ -63,15 +67,12 @@ def resolve(settings: Settings, metadata: Iterable[ClusterMetadata], copied: Seq
     """
     newest = newest_of(metadata)
     return ResolvedSettings(
-        max_timeout=_time("transaction.max.timeout.ms", settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),
+        max_timeout=_time(MAX_TIMEOUT, settings.max_timeout_ms, newest, MAX_TIMEOUT_MS),
         producer_id_expiration=_time(
-            "producer.id.expiration.ms", settings.producer_id_expiration_ms, newest, PRODUCER_ID_EXPIRATION_MS
+            PRODUCER_EXPIRATION, settings.producer_id_expiration_ms, newest, PRODUCER_ID_EXPIRATION_MS
         ),
         transactional_id_expiration=_time(
-            "transactional.id.expiration.ms",
-            settings.transactional_id_expiration_ms,
-            newest,
-            TRANSACTIONAL_ID_EXPIRATION_MS,
+            ID_EXPIRATION, settings.transactional_id_expiration_ms, newest, TRANSACTIONAL_ID_EXPIRATION_MS
         ),
         transaction_state_partitions=_partitions(settings.transaction_state_partitions, newest, copied),
     )

@@ -35,7 +35,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path: Path) -> 
         with path.open("ab") as file:
             file.write(b'{"topic":"ord')
     with Journal(str(path), "cluster", 0) as journal:
-        assert (journal.first(ORDERS), journal.known(ORDERS, 5)) == (5, None)
+        assert (journal.first(ORDERS, default=9), journal.known(ORDERS, 5)) == (5, None)
     assert path.read_bytes().endswith(b"}\n")
     with pytest.raises(ClientError, match="of another cluster"):
         Journal(str(path), "other", 0)

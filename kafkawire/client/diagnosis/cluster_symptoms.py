@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -15,13 +14,14 @@ from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.client.rpc.cluster_state import Features, Quorum
 from kafkawire.client.rpc.configs import Configs, ConfigValue
 from kafkawire.client.rpc.log_dirs import LogDirs
+from kafkawire.logdir.text_files import INT64, whole_number
+from kafkawire.transactions.cluster_traits import VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, duration, named
+from kafkawire.transactions.settings import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 
 OFFSETS = "__consumer_offsets"
 FEATURE, WANTED_LEVEL = "transaction.version", 2
-MAX_TIMEOUT, ID_EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
-PRODUCER_EXPIRATION = "producer.id.expiration.ms"
 _MIN_ISR, UNCLEAN, _CLEANUP = "min.insync.replicas", "unclean.leader.election.enable", "cleanup.policy"
 TOPIC_SETTINGS = (_MIN_ISR, UNCLEAN, _CLEANUP)
 _DAY_MS = 86_400_000
@@ -29,7 +29,6 @@ _REPLICAS = 3
 _HOT, _FEW = 2.0, 4
 _LAG_MS = 30_000
 _PRODUCERS, _IDS, _RANDOM_IDS = 10_000, 10_000, 100
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
 
 
 class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,11 +69,7 @@ class Symptom(NamedTuple):
 
 
 def _number(value: ConfigValue | None) -> int | None:
-    return None if value is None else _int(value.value or "")
-
-
-def _int(text: str) -> int | None:
-    return int(text) if _INTEGER.fullmatch(text) else None
+    return None if value is None else whole_number(value.value or "", INT64)
 
 
 # Settings of brokers -------------------------------------------------------------------------------------------------
@@ -100,25 +95,19 @@ def equals(wanted: str) -> Callable[[ClusterState, str], bool]:
 
 
 def above(most: int) -> Callable[[ClusterState, str], bool]:
-    return lambda state, value: (number := _int(value)) is not None and number > most
+    return lambda state, value: (number := whole_number(value, INT64)) is not None and number > most
 
 
 def below(least: Callable[[ClusterState], int]) -> Callable[[ClusterState, str], bool]:
-    return lambda state, value: (number := _int(value)) is not None and number < least(state)
+    return lambda state, value: (number := whole_number(value, INT64)) is not None and number < least(state)
 
 
 def _readable(name: str, value: str) -> str:
-    number = _int(value) if name.endswith(".ms") else None
+    number = whole_number(value, INT64) if name.endswith(".ms") else None
     return value if number is None else f"{value} ({duration(number)})"
 
 
-_ALIKE = (
-    MAX_TIMEOUT,
-    ID_EXPIRATION,
-    PRODUCER_EXPIRATION,
-    "transaction.partition.verification.enable",
-    UNCLEAN,
-)
+_ALIKE = (MAX_TIMEOUT, ID_EXPIRATION, PRODUCER_EXPIRATION, VERIFICATION, UNCLEAN)
 
 
 def different_settings(state: ClusterState) -> Iterator[Symptom]:

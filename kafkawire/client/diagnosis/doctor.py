@@ -12,12 +12,7 @@ from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.census import id_census, producer_census
-from kafkawire.client.diagnosis.cluster_symptoms import (
-    ID_EXPIRATION,
-    PRODUCER_EXPIRATION,
-    TOPIC_SETTINGS,
-    ClusterState,
-)
+from kafkawire.client.diagnosis.cluster_symptoms import TOPIC_SETTINGS, ClusterState
 from kafkawire.client.diagnosis.doctor_checks import BROKER_SETTINGS, checks_made, risks
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.diagnosis.unread_partitions import gaps_of
@@ -32,7 +27,7 @@ from kafkawire.client.rpc.transactional_ids import list_transactions
 from kafkawire.transactions.coordinator_rules import IDLE, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.settings import TRANSACTIONAL_ID_EXPIRATION_MS
+from kafkawire.transactions.settings import ID_EXPIRATION, PRODUCER_EXPIRATION, TRANSACTIONAL_ID_EXPIRATION_MS
 
 #: `__transaction_state` is read, for the times of ids, only where it has no more bytes.
 MOST_STATE_BYTES = 64 << 20

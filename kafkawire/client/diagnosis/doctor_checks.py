@@ -8,10 +8,7 @@ from typing import NamedTuple
 from kafkawire import rows
 from kafkawire.client.diagnosis.census import LONG_DIGITS
 from kafkawire.client.diagnosis.cluster_symptoms import (
-    ID_EXPIRATION,
-    MAX_TIMEOUT,
     OFFSETS,
-    PRODUCER_EXPIRATION,
     UNCLEAN,
     ClusterState,
     Symptom,
@@ -37,10 +34,16 @@ from kafkawire.client.diagnosis.cluster_symptoms import (
     without_leader,
 )
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.cluster_traits import VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import duration
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.settings import TRANSACTIONAL_ID_EXPIRATION_MS
+from kafkawire.transactions.settings import (
+    ID_EXPIRATION,
+    MAX_TIMEOUT,
+    PRODUCER_EXPIRATION,
+    TRANSACTIONAL_ID_EXPIRATION_MS,
+)
 
 _HOUR_MS = 3_600_000
 _SLOW_MS = 60_000
@@ -79,8 +82,7 @@ def checks_made(state: ClusterState) -> tuple[str, ...]:
 _ISR_WHY = "acks=all is answered as soon as so few replicas have a record"
 _UNCLEAN_WHY = (
     "an unclean election drops records that were acknowledged: of data, of markers, or of what the coordinator "
-    "decided, "
-    "after which transactions hang or lose records"
+    "decided, after which transactions hang or lose records"
 )
 
 CHECKS = (
@@ -97,7 +99,7 @@ CHECKS = (
     Check(
         "verification_off",
         "brokers",
-        broker_setting("transaction.partition.verification.enable", equals("false")),
+        broker_setting(VERIFICATION, equals("false")),
         "leaders append transactional batches to partitions that are not in the transaction, and no marker ends those",
         "set it to true, the default; it can be changed while brokers run",
         "KIP-890",
@@ -107,8 +109,7 @@ CHECKS = (
         "brokers",
         broker_setting(MAX_TIMEOUT, above(_HOUR_MS)),
         "a producer that dies holds read_committed consumers and compaction up for as long as its "
-        "transaction.timeout.ms, "
-        f"which may be so long; the default is {duration(MAX_TIMEOUT_MS)}",
+        f"transaction.timeout.ms, which may be so long; the default is {duration(MAX_TIMEOUT_MS)}",
         "lower it to what the slowest producer needs",
         "KIP-98",
     ),
@@ -134,8 +135,7 @@ CHECKS = (
         "brokers",
         broker_setting(PRODUCER_EXPIRATION, below(lambda state: state.delivery_timeout_ms)),
         "a leader forgets a producer while that one still retries a batch, and appends the batch a second time; the "
-        "default "
-        f"is {duration(PRODUCER_ID_EXPIRATION_MS)}",
+        f"default is {duration(PRODUCER_ID_EXPIRATION_MS)}",
         "raise it to delivery.timeout.ms of the producers or more (--delivery-timeout)",
         "KIP-854",
     ),
@@ -151,8 +151,7 @@ CHECKS = (
         "brokers",
         broker_setting("transaction.two.phase.commit.enable", equals("true")),
         "producers may begin transactions without a timeout; one whose owner is lost blocks readers until it is "
-        "ended by "
-        "hand",
+        "ended by hand",
         "grant TwoPhaseCommit only to ids whose owner recovers its transactions, and watch for them (txn watch)",
         "KIP-939",
     ),
@@ -177,8 +176,7 @@ CHECKS = (
         "brokers",
         broker_setting("log.cleaner.enable", equals("false")),
         f"{TRANSACTION_STATE} and {OFFSETS} are never compacted: they grow, and coordinators load for longer after "
-        "each "
-        "election",
+        "each election",
         "set it to true, the default",
     ),
     Check(
@@ -201,8 +199,7 @@ CHECKS = (
         "brokers",
         other_partition_count,
         "an id belongs to a partition by the number of partitions: a topic that was given another number moves ids "
-        "to other "
-        "coordinators, which do not know them",
+        "to other coordinators, which do not know them",
         "set it to the number that the topic has, and never add partitions to it",
         "KIP-98",
     ),
@@ -228,8 +225,7 @@ CHECKS = (
         "topics",
         insync_replicas(lambda least, replicas: least == replicas > 1, lambda topic: True),
         "the restart of any broker with a replica stops all writes with acks=all, those of coordinators and markers "
-        "among "
-        "them",
+        "among them",
         "lower it to one less than the replicas, or add a replica",
     ),
     Check(
@@ -317,8 +313,7 @@ CHECKS = (
         "ids",
         id_leak,
         "an id that is used once stays in its coordinator's memory until it expires, and cannot fence the run "
-        "before: the "
-        f"variable part is a number of {LONG_DIGITS} digits or more, random, or there are very many",
+        f"before: the variable part is a number of {LONG_DIGITS} digits or more, random, or there are very many",
         "give each instance of an application an id that its next run has, too",
         "KIP-98",
     ),
@@ -329,7 +324,7 @@ BROKER_SETTINGS = (
     MAX_TIMEOUT,
     ID_EXPIRATION,
     PRODUCER_EXPIRATION,
-    "transaction.partition.verification.enable",
+    VERIFICATION,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.two.phase.commit.enable",
     "transaction.state.log.num.partitions",

@@ -34,6 +34,7 @@ from kafkawire.client.rpc.hidden_resources import hidden_topics
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.formatting import some
 from kafkawire.transactions.live_case import Absence, IdState, LiveCase
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
 
@@ -177,8 +178,7 @@ class _Finder:
         visible = {place.topic for place in metadata.partitions}
         hidden, more = await hidden_topics(self._cluster, metadata.brokers, visible, self._deadline())
         if hidden:
-            names = ", ".join(hidden[:_FEW]) + (", ..." if len(hidden) > _FEW else "")
-            text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {names}"
+            text = f"{len(hidden)} topics are hidden from the principal, which needs Describe: {some(hidden, _FEW)}"
             self._gaps.append(UnreadGap("hidden topics", text))
         if more is not None:
             text = f"topics that the principal may not Describe were not seen ({more})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafkawire import rows
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
+from kafkawire.transactions.formatting import some
 
 _FEW = 5
 
@@ -48,5 +49,5 @@ def coordinator_moves(before: ClusterReading, after: ClusterReading) -> str:
     if all(one.leaders == first.leaders for one in maps):
         return ""
     moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
-    which = ", ".join(map(str, sorted(moved)[:_FEW])) + (", ..." if len(moved) > _FEW else "")
+    which = some(list(map(str, sorted(moved))), _FEW)
     return f"Coordinators moved while it was read (partitions {which} of __transaction_state)."

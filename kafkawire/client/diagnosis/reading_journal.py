@@ -112,9 +112,9 @@ class Journal:
             self._file.write(msgspec.json.encode(line) + b"\n")
             self._file.flush()
 
-    def first(self, place: TopicPartition) -> int | None:
-        """The lowest offset of a partition that was read; None for none."""
-        return min(self._known.get(place, ()), default=None)
+    def first(self, place: TopicPartition, default: int) -> int:
+        """The lowest offset of a partition that was read; the default for none."""
+        return min(self._known.get(place, ()), default=default)
 
     def known(self, place: TopicPartition, offset: int) -> tuple[PartSummary, int] | None:
         """The piece that begins at an offset, and the offset behind it; None: it has to be read.
@@ -131,7 +131,12 @@ class Journal:
             raise ClientError(f"{self._path}: the summary of {place} from offset {offset} on: {error}") from None
 
     def add(self, place: TopicPartition, first: int, following: int, summary: PartSummary | None) -> None:
-        """Note a piece: offsets `[first, following)`. `summary` None: it has to be read again."""
+        """Note a piece.
+
+        Args:
+            first, following: its offsets are `[first, following)`.
+            summary: None where it has to be read again.
+        """
         text = None if summary is None else base64.b64encode(part_summary.encode(summary)).decode()
         self._write(_Line(*place, first, following, text).sealed())
 

@@ -114,6 +114,11 @@ async def plan_reading(
 
 
 async def refreshed(cluster: Cluster, stretches: Collection[Stretch], timeout_s: float | None) -> list[Stretch]:
-    """The stretches up to the high watermarks of now."""
+    """The stretches up to the high watermarks of now.
+
+    Args:
+        stretches: of a plan; one whose offsets cannot be read stays as it is.
+        timeout_s: seconds for the request with its retries; None as configured.
+    """
     offsets = await list_offsets(cluster, [one.place for one in stretches], cluster.deadline(timeout_s))
     return [msgspec.structs.replace(one, offsets=offsets.values.get(one.place, one.offsets)) for one in stretches]

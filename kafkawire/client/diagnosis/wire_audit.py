@@ -35,7 +35,7 @@ from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, ClusterMetadata, Place
 from kafkawire.transactions.replica_facts import ReplicaFacts
-from kafkawire.transactions.settings import Settings, resolve
+from kafkawire.transactions.settings import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, Settings, resolve
 
 #: What no client can read, by the rule that needs it.
 BLIND = {
@@ -44,7 +44,6 @@ BLIND = {
     REPLICAS_AGREE: "clients read the leaders' replicas only",
 }
 _NOT_READ = "the log below the oldest open transaction, or below the time given, was not read (--since)"
-_SETTINGS = ("transaction.max.timeout.ms", "producer.id.expiration.ms", "transactional.id.expiration.ms")
 
 
 class WireAudit(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +150,9 @@ async def audit(
 
 async def _metadata(cluster: Cluster, address: str, metadata: Metadata, timeout_s: float | None) -> ClusterMetadata:
     """The settings from the brokers, in the form that copied logs have them in `__cluster_metadata`."""
-    found = await broker_configs(cluster, metadata.brokers, _SETTINGS, cluster.deadline(timeout_s))
+    found = await broker_configs(
+        cluster, metadata.brokers, (MAX_TIMEOUT, PRODUCER_EXPIRATION, ID_EXPIRATION), cluster.deadline(timeout_s)
+    )
     return ClusterMetadata(
         place=Place(address, CLUSTER_METADATA, 0),
         path=address,
@@ -182,8 +183,7 @@ def _continued(plan: ReadingPlan, journal: Journal) -> ReadingPlan:
     return replace(
         plan,
         data=tuple(
-            replace(one, start=min(one.start, one.start if (first := journal.first(one.place)) is None else first))
-            for one in plan.data
+            replace(one, start=min(one.start, journal.first(one.place, default=one.start))) for one in plan.data
         ),
     )
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import kafkawire
 from kafkawire import versions
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.errors import BrokerError
 from kafkawire.client.rpc.configs import Configs, broker_configs
-from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse
+from kafkawire.client.transport.api_versions import VERSIONS_REQUEST
+from kafkawire.logdir.text_files import INT64, whole_number
+from kafkawire.messages import ApiVersionsResponse
 from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits, span, verification
+from kafkawire.transactions.settings import ID_EXPIRATION
 
-_ID_EXPIRATION = "transactional.id.expiration.ms"
 _NONE = range(0)
-_SOFTWARE = "kafkawire"  # brokers refuse a request without a name
 
 
 async def read_traits(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> ClusterTraits:
@@ -28,22 +28,21 @@ async def read_traits(cluster: Cluster, brokers: Collection[int], deadline: Dead
     """
 
     async def offered(broker: int) -> ApiVersionsResponse:
-        body = ApiVersionsRequest(client_software_name=_SOFTWARE, client_software_version=kafkawire.__version__)
-        answer: ApiVersionsResponse = await cluster.ask(broker, body, deadline)
+        answer: ApiVersionsResponse = await cluster.ask(broker, VERSIONS_REQUEST, deadline)
         if answer.error_code:
             raise BrokerError.answering("ApiVersions", answer.error_code, f"versions of broker {broker}")
         return answer
 
     # One after the other: a broker that closes the connection on one request would end the other, too.
     apis = await every(cluster, brokers, offered, deadline)
-    settings = await broker_configs(cluster, brokers, (VERIFICATION, _ID_EXPIRATION), deadline)
+    settings = await broker_configs(cluster, brokers, (VERIFICATION, ID_EXPIRATION), deadline)
     complete = set(apis.values) == set(brokers)
     oldest, newest = span(map(releases_like, apis.values.values())) if complete else (None, None)
     by_broker = {broker: _value(found, VERIFICATION) for broker, found in settings.values.items()}
     known = bool(brokers) and set(by_broker) == set(brokers)
     verified, why = verification(by_broker if known else {}, newest)
     levels = [_level(one) for one in apis.values.values()]
-    times = [_number(_value(found, _ID_EXPIRATION)) for found in settings.values.values()]
+    times = [whole_number(_value(found, ID_EXPIRATION) or "", INT64) for found in settings.values.values()]
     return ClusterTraits(
         verified=verified,
         why=why,
@@ -72,10 +71,6 @@ def releases_like(answer: ApiVersionsResponse) -> tuple[str, ...]:
 
 def _value(found: Configs, name: str) -> str | None:
     return found[name].value if name in found else None
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 def _level(answer: ApiVersionsResponse) -> int | None:

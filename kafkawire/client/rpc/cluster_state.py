@@ -7,7 +7,8 @@ import msgspec
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import BrokerError, ClientError
-from kafkawire.messages import ApiVersionsRequest, DescribeQuorumRequest
+from kafkawire.client.transport.api_versions import VERSIONS_REQUEST
+from kafkawire.messages import DescribeQuorumRequest
 from kafkawire.messages.describe_quorum_request import PartitionData, TopicData
 from kafkawire.transactions.facts import CLUSTER_METADATA
 
@@ -38,8 +39,7 @@ class Quorum(msgspec.Struct, frozen=True):
 
 async def read_features(cluster: Cluster, deadline: Deadline) -> Features:
     """The cluster's features. Raises ClientError."""
-    body = ApiVersionsRequest(client_software_name="kafkawire", client_software_version="1")
-    answer = await cluster.ask_any(body, deadline, at_least=_WITH_FEATURES)
+    answer = await cluster.ask_any(VERSIONS_REQUEST, deadline, at_least=_WITH_FEATURES)
     if answer.error_code:
         raise BrokerError(answer.error_code, "ApiVersions")
     return Features(

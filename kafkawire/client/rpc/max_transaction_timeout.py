@@ -10,13 +10,10 @@ from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Results
 from kafkawire.client.rpc.configs import broker_configs
+from kafkawire.logdir.text_files import INT32, whole_number
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.formatting import numbers
-
-MAX_TIMEOUT = "transaction.max.timeout.ms"
-#: The setting is an int32 of milliseconds (TransactionStateManagerConfig).
-LARGEST_MS = 2**31 - 1
-_DIGITS = len(str(LARGEST_MS))
+from kafkawire.transactions.settings import MAX_TIMEOUT
 
 
 async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, int]:
@@ -32,9 +29,9 @@ async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Dea
     errors = dict(found.errors)
     for broker_id, configs in found.values.items():
         one = configs.get(MAX_TIMEOUT)
-        text = (one and one.value) or ""
-        if text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) <= LARGEST_MS:
-            values[broker_id] = int(text)
+        number = whole_number((one and one.value) or "", INT32)  # as in TransactionStateManagerConfig
+        if number is not None:
+            values[broker_id] = number
         else:
             errors[broker_id] = ClientError(f"broker {broker_id} did not return its {MAX_TIMEOUT}")
     return Results(values, errors)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kafkawire import __version__
 from kafkawire.client.errors import UnsupportedApiError
+from kafkawire.messages import ApiVersionsRequest
 from kafkawire.wire.message import Message
 
 VersionRange = tuple[int, int]
+
+#: Brokers refuse one without a name, from version 3 on.
+VERSIONS_REQUEST = ApiVersionsRequest(client_software_name="kafkawire", client_software_version=__version__)
 
 #: Api keys that distinguish a broker's listener from a KRaft controller's.
 _METADATA, _VOTE = 3, 52

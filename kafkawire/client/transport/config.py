@@ -18,6 +18,7 @@ from kafkawire.client.transport.java_properties import Jaas, parse_jaas, parse_p
 from kafkawire.client.transport.property_names import check
 from kafkawire.client.transport.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, MskLogin, TokenSource
 from kafkawire.client.transport.tls import Tls
+from kafkawire.logdir.text_files import INT32, whole_number
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -30,8 +31,6 @@ _MSK, _MSK_CLASSES = "AWS_MSK_IAM", "software.amazon.msk.auth.iam."
 _MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$")
 _REGION_VARIABLES = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _OWN_CALLBACKS = "a Java class cannot run here: give sasl.oauthbearer.token.endpoint.url and a client id, or a token"
-#: Digits of a port or a time: Python refuses to parse numbers with thousands of digits.
-_MOST_DIGITS = 20
 #: The size of a properties file, which may contain certificates and keys.
 _MOST_BYTES = 1 << 20
 
@@ -114,9 +113,10 @@ def parse_addresses(text: str) -> tuple[tuple[str, int], ...]:
             continue
         bare = address.rpartition("://")[2]  # LISTENER://host:port, as brokers write it
         host, _, port = bare.rpartition(":")
-        if not host or not port.isdecimal() or len(port) > _MOST_DIGITS or not 0 < int(port) < 65536:
+        number = whole_number(port, 65535)
+        if not host or not number:
             raise ConfigError(f"bootstrap server {address!r} is not of the form HOST:PORT")
-        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+        found.append((host.removeprefix("[").removesuffix("]"), number))
     if not found:
         raise ConfigError("no bootstrap server is given: HOST:PORT[,HOST:PORT...]")
     return tuple(found)
@@ -206,6 +206,7 @@ def _msk(given: Mapping[str, str], hosts: Sequence[str]) -> MskLogin:
 
 def _milliseconds(given: Mapping[str, str], key: str, default: int) -> float:
     text = given.get(key, str(default))
-    if not text.isdecimal() or len(text) > _MOST_DIGITS or int(text) > 2**31 - 1:
+    number = whole_number(text, INT32)
+    if number is None:
         raise ConfigError(f"{key}: {text!r} is no number of milliseconds")
-    return int(text) / 1000
+    return number / 1000

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import msgspec
 
-import kafkawire
 from kafkawire import frames
 from kafkawire.client.errors import (
     SASL_MECHANISM,
@@ -28,10 +27,10 @@ from kafkawire.client.errors import (
     ProtocolError,
 )
 from kafkawire.client.transport import listener_detection
-from kafkawire.client.transport.api_versions import VersionRange, choose
+from kafkawire.client.transport.api_versions import VERSIONS_REQUEST, VersionRange, choose
 from kafkawire.client.transport.sasl import Credentials, SaslError, SaslExchange
 from kafkawire.errors import DecodeError
-from kafkawire.kafka_errors import NAMES
+from kafkawire.kafka_errors import error_name
 from kafkawire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -194,10 +193,7 @@ class Connection:
     # Before Ready -----------------------------------------------------------------------------------------------------
 
     def _ask_versions(self, version: int) -> None:
-        body = ApiVersionsRequest(client_software_name="kafkawire", client_software_version=kafkawire.__version__)
-        if version < _API_VERSIONS:
-            body = ApiVersionsRequest()
-        self._say(body, version)
+        self._say(VERSIONS_REQUEST if version >= _API_VERSIONS else ApiVersionsRequest(), version)
 
     def _versions(self, body: ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
@@ -207,7 +203,7 @@ class Connection:
             self._ask_versions(max(0, min(version - 1, self.versions.get(own, (0, 0))[1])))
             return []
         if body.error_code:
-            raise PeerError(self.address, f"ApiVersions is answered with {_name(body.error_code)}")
+            raise PeerError(self.address, f"ApiVersions is answered with {error_name(body.error_code)}")
         if self._credentials is None:
             return self._become_ready(0)
         self._say(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
@@ -226,7 +222,7 @@ class Connection:
                 self.address, "this listener takes no authentication: set security.protocol to PLAINTEXT or SSL"
             )
         if body.error_code:
-            raise AuthenticationError(self.address, f"SaslHandshake is answered with {_name(body.error_code)}")
+            raise AuthenticationError(self.address, f"SaslHandshake is answered with {error_name(body.error_code)}")
         self._exchange = self._credentials.exchange()
         try:
             self._token(next(self._exchange))
@@ -237,7 +233,7 @@ class Connection:
     def _authenticated(self, body: SaslAuthenticateResponse) -> list[ConnectionEvent]:
         if body.error_code:
             detail = f": {body.error_message}" if body.error_message else ""
-            raise AuthenticationError(self.address, f"{_name(body.error_code)}{detail}")
+            raise AuthenticationError(self.address, f"{error_name(body.error_code)}{detail}")
         assert self._exchange is not None
         try:
             token = self._exchange.send(body.auth_bytes)
@@ -269,7 +265,3 @@ class Connection:
         self._next_id = (correlation_id + 1) & 0x7FFFFFFF
         self._pending[correlation_id] = _Pending(api_key, version, body.spec.name.removesuffix("Request"))
         return correlation_id, data
-
-
-def _name(code: int) -> str:
-    return NAMES.get(code, f"UNKNOWN_{code}")
