@@ -11,9 +11,6 @@ import msgspec
 from kafkawire.frames import Request
 from kafkawire.wire.message import Message
 
-#: Requests that a log keeps, and bytes of their frames.
-MOST_REQUESTS, MOST_BYTES = 10_000, 16 << 20
-
 #: In place of the broker's answer: a response; the bytes of a frame with its size; a function of the request's body.
 Answer = Message | bytes | Callable[[Any], Message | bytes]
 
@@ -78,17 +75,19 @@ class Script:
 
 
 class RequestLog:
-    """The last requests: at most `MOST_REQUESTS`, whose frames have at most `MOST_BYTES`."""
+    """The last requests: at most `max_requests`, whose frames have at most `max_bytes`."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_requests: int = 10_000, max_bytes: int = 16 << 20) -> None:
         self._held: deque[tuple[Request[Message], int]] = deque()
         self._bytes = 0
+        self._max_requests = max_requests
+        self._max_bytes = max_bytes
 
     def add(self, request: Request[Message], size: int) -> None:
         """Adds a request; `size`: bytes of its frame."""
         self._held.append((request, size))
         self._bytes += size
-        while len(self._held) > MOST_REQUESTS or self._bytes > MOST_BYTES:
+        while len(self._held) > self._max_requests or self._bytes > self._max_bytes:
             self._bytes -= self._held.popleft()[1]
 
     def __iter__(self) -> Iterator[Request[Message]]:

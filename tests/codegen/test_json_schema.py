@@ -95,6 +95,14 @@ def test_file_of_a_message_with_everything(tmp_path: Path) -> None:
     )
 
 
+def test_control_characters_of_a_sentence_are_escaped(tmp_path: Path) -> None:
+    schema = message(field(about="Before\x7f and\x1b after."), flexibleVersions="none")
+    (one,) = generate.load(folder_of(tmp_path, schema))
+    text = json_schema.render_json_schemas([one])["Foo.v0.schema.json"]
+    assert r"Before\u007f and\u001b after." in text
+    assert json.loads(text)["properties"]["one"]["description"] == "Before\x7f and\x1b after."
+
+
 def test_what_to_json_gives_is_valid_in_every_version(validators: Validators) -> None:
     for cls, version, form in vectors():
         validators[cls.spec.name, version].validate(form)

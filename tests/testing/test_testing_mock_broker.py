@@ -29,7 +29,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
-from kafkawire.testing import Fault, MockBroker, script
+from kafkawire.testing import Fault, MockBroker
 from kafkawire.testing.fixtures import mock_broker  # noqa: F401
 from tools.recordings.raw_client import RawCluster
 
@@ -297,13 +297,11 @@ def test_size_of_requests_and_number_of_connections_are_limited() -> None:
         assert large.endswith("the size of a frame, 0 to 1000, found 1001")
 
 
-def test_kept_requests_are_bounded_by_their_bytes(
-    broker: MockBroker, peer: Peer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_requests_are_bounded_by_their_bytes(broker: MockBroker, peer: Peer) -> None:
     for _ in range(20):
         peer.ask(HeartbeatRequest(group_id="g" * 30_000), 3)
     assert len(broker.requests) == 20
-    monkeypatch.setattr(script, "MOST_BYTES", 100_000)
+    broker.requests._max_bytes = 100_000
     peer.ask(HEARTBEAT, 3)
     assert len(broker.requests) == 4
 
