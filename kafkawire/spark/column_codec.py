@@ -25,6 +25,11 @@ def decoded(
 ) -> pa.StructArray:
     """Messages as structs, of all fields or of some; with `options.errors`, the last one is the error text.
 
+    Args:
+        name: of the message. `data`: binary, an element a message.
+        version: of all, or an array with that of each; or "prefix".
+        fields: names of those that are wanted; None: all.
+
     Raises:
         KafkaWireError: malformed data, in mode FAILFAST.
     """
@@ -44,6 +49,9 @@ def decoded(
 
 def encoded(name: str, options: FunctionOptions, struct: pa.Array, version: int | str | pa.Array) -> pa.Array:
     """Structs as messages, null where the struct is null.
+
+    Args:
+        name, version: as of `decoded`. `struct`: an element a message.
 
     Raises:
         KafkaWireError: a struct that is none of the message's version, in mode FAILFAST.
@@ -66,13 +74,9 @@ def _encode(message: type[Message], value: Message, version: int | str | None) -
     if version == PREFIX:
         spec = message.spec
         return value.encode_prefixed(spec.valid_versions[-2 if spec.latest_version_unstable else -1])
-    return value.encode(_number(message, version))
-
-
-def _number(message: type[Message], version: int | str | None) -> int:
     if not isinstance(version, int):
         raise UnsupportedVersionError(message.spec.name, version, message.spec.valid_versions)
-    return version
+    return value.encode(version)
 
 
 # Rows to messages ----------------------------------------------------------------------------------------------------
@@ -97,7 +101,8 @@ def messages_of(cls: Any, rows: pa.StructArray, path: str = "") -> list[Any]:
         given[field.attribute] = _values(field, rows.field(number), f"{path}{member.name}")
     attributes = [field.attribute for field in spec.fields]
     columns = [given.get(name) or repeat(getattr(default, name), len(rows)) for name in attributes]
-    return _masked(list(map(cls, *columns)), rows)
+    # A few messages have no field.
+    return _masked(list(map(cls, *columns)) if columns else [default] * len(rows), rows)
 
 
 def _values(field: Field, column: pa.Array, path: str) -> list[Any]:

@@ -15,9 +15,10 @@ from msgspec import to_builtins
 
 import kafkawire
 from kafkawire.errors import EncodeError
-from kafkawire.messages import TransactionLogValue
+from kafkawire.messages import EndTransactionRecord, TransactionLogValue
 from kafkawire.messages.transaction_log_value import PartitionsSchema
-from kafkawire.spark.column_codec import messages_of
+from kafkawire.spark.column_codec import encoded, messages_of
+from kafkawire.spark.function_options import FunctionOptions
 from kafkawire.spark.schema import ERROR, arrow_type
 from kafkawire.testing.comparison import carried
 from kafkawire.testing.strategies import messages
@@ -65,6 +66,14 @@ def test_fields_are_found_by_any_of_their_names() -> None:
     type_ = pa.struct([("ProducerId", pa.int64()), ("producerEpoch", pa.int16()), (ERROR, pa.string())])
     rows = pa.array([{"ProducerId": 5, "producerEpoch": 6, ERROR: "x"}, None], type_)
     assert messages_of(TransactionLogValue, rows) == [TransactionLogValue(producer_id=5, producer_epoch=6), None]
+
+
+def test_a_message_without_fields_goes_through_rows() -> None:
+    rows = pa.array([{}, None, {}], pa.struct([]))
+    assert messages_of(EndTransactionRecord, rows) == [EndTransactionRecord(), None, EndTransactionRecord()]
+    asked = columns.shape(EndTransactionRecord, unknown_tags=False)
+    decoded = columns.decode_structs(EndTransactionRecord, [b"\0", b"\0"], 0, asked=asked, style=SPARK).array
+    assert encoded("EndTransactionRecord", FunctionOptions(), decoded, 0).to_pylist() == [b"\0", b"\0"]
 
 
 def test_accepts_a_slice_of_a_column() -> None:
