@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from itertools import groupby
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.logdir import Partition
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
@@ -35,7 +33,7 @@ from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, every_breach
 from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
-from kafkawire.transactions.checks.replica_agreement import replicas_agree, together
+from kafkawire.transactions.checks.replica_agreement import alone, replicas_agree, together
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
 from kafkawire.transactions.part_scan import PART_BYTES
 from kafkawire.transactions.replica_files import gaps_of
@@ -91,9 +89,8 @@ def audit(
     keys = tuple(os.fspath(key) for key in tier_keys)
     for key in keys:
         private_key(key)
-    if spark is not None:
-        return _AuditJob(paths, settings, spark, progress, part_bytes, save, most_rows, keys).result()
-    with session_on(master, settings=QUICK_START if are_small(paths) else {}, conf=conf) as session:
+    own = session_on(master, settings=QUICK_START if spark is None and are_small(paths) else {}, conf=conf)
+    with own if spark is None else nullcontext(spark) as session:
         return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows, keys).result()
 
 
@@ -217,13 +214,7 @@ class _AuditJob(NamedTuple):
         if not of_replicas:
             return []
         first = of_replicas[0].facts
-        alone = SimpleNamespace(
-            broker=SimpleNamespace(root=first.partition.place.copy),
-            topic=first.partition.place.topic,
-            partition=first.partition.place.partition,
-            path=first.path,
-        )
-        return list(replicas_agree((), cast("Partition", alone)))
+        return [alone(first.partition.place, first.path)]
 
     def _job(self, what: str) -> Any:
         return job(self.spark, f"kafkawire audit: {what}", self.progress)

@@ -13,6 +13,7 @@ Options, case-insensitive:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -58,18 +59,8 @@ def from_kafka_message(
     message = message_named(messageName, chosen.schemas)
     check_version(message, version)
     returned = spark_schema(message.spec, errors=chosen.errors)
-    if isinstance(version, (int, str)):
-        fixed = version
-
-        def decode(data: pa.Array) -> pa.Array:
-            return decoded(messageName, chosen, data, fixed)
-
-        return _udf(decode, returned)(data).cast(commented(returned, message.spec))
-
-    def decode_each(data: pa.Array, version: pa.Array) -> pa.Array:
-        return decoded(messageName, chosen, data, version)
-
-    return _udf(decode_each, returned)(data, version).cast(commented(returned, message.spec))
+    found = _applied(partial(decoded, messageName, chosen), data, version, returned)
+    return found.cast(commented(returned, message.spec))
 
 
 def to_kafka_message(
@@ -93,18 +84,7 @@ def to_kafka_message(
         raise ValueError("to_kafka_message has no option 'errors': its column is binary")
     message = message_named(messageName, chosen.schemas)
     check_version(message, version)
-    if isinstance(version, (int, str)):
-        fixed = version
-
-        def encode(struct: pa.Array) -> pa.Array:
-            return encoded(messageName, chosen, struct, fixed)
-
-        return _udf(encode, BinaryType())(struct)
-
-    def encode_each(struct: pa.Array, version: pa.Array) -> pa.Array:
-        return encoded(messageName, chosen, struct, version)
-
-    return _udf(encode_each, BinaryType())(struct, version)
+    return _applied(partial(encoded, messageName, chosen), struct, version, BinaryType())
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -156,8 +136,19 @@ def _bytes(struct: pa.Array, messageName: pa.Array, version: pa.Array) -> pa.Arr
     return encoded(messageName[0].as_py(), FunctionOptions(), struct, text if text == PREFIX else version)
 
 
-def _udf(function: Callable[..., pa.Array], returned: DataType) -> Callable[..., Column]:
+def _applied(
+    function: Callable[[pa.Array, Any], pa.Array], column: Column | str, version: int | str | Column, returned: DataType
+) -> Column:
+    """A function of a column and a version, of all values or of each, as a column."""
+
+    def fixed(values: pa.Array) -> pa.Array:
+        return function(values, version)
+
+    def each(values: pa.Array, versions: pa.Array) -> pa.Array:
+        return function(values, versions)
+
     wrap: Any = arrow_udf  # its overloads leave the plain call out
+    is_fixed = isinstance(version, (int, str))
     # Spark would repeat a deterministic function for a filter on its result.
-    wrapped: Callable[..., Column] = wrap(function, returned).asNondeterministic()
-    return wrapped
+    wrapped: Callable[..., Column] = wrap(fixed if is_fixed else each, returned).asNondeterministic()
+    return wrapped(column) if is_fixed else wrapped(column, version)

@@ -87,16 +87,13 @@ class _SegmentPart(NamedTuple):
 
     Attributes:
         number, of: which of how many parts of the segment.
-        start, limit, compacted: as in `_Begun`.
         begin, end: its first byte, and the one behind its last, once they are known.
     """
 
     file: LogFile
     number: int
     of: int
-    start: int
-    limit: int | None
-    compacted: bool
+    begun: _Begun
     begin: int = 0
     end: int | None = None
 
@@ -178,7 +175,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                 for file in logdir.wanted_files(replica.segments, asked):
                     count = count_parts(sizes[file.path], wanted.part_bytes)
                     for number in range(count):
-                        part = _SegmentPart(file, number, count, begun.start, begun.limit, begun.compacted)
+                        part = _SegmentPart(file, number, count, begun)
                         yield key, file.offset, number, pickle.dumps(part)
 
 
@@ -212,16 +209,23 @@ def _scanned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
         payload = row["payload"]
         if row["number"] >= 0:
             part: _SegmentPart = pickle.loads(payload)  # written by our own workers
+            begun = part.begun
             try:
                 found = bounds(part.file, part.number, part.of, wanted.part_bytes)
                 if found is None:
                     continue
-                begin = max(found[0], start_position(part.file, Selection(offsets=(part.start, None))))
+                begin = max(found[0], start_position(part.file, Selection(offsets=(begun.start, None))))
                 if found[1] is not None and found[1] <= begin:
                     continue
                 part = part._replace(begin=begin, end=found[1])
                 scanned = scan_part(
-                    part.file, begin, found[1], part.start, part.limit, decode=wanted.decode, compacted=part.compacted
+                    part.file,
+                    begin,
+                    found[1],
+                    begun.start,
+                    begun.limit,
+                    decode=wanted.decode,
+                    compacted=begun.compacted,
                 )
             except OSError as error:
                 scanned = Scanned(TransactionScan())

@@ -141,7 +141,12 @@ class Fleet(NamedTuple):
 
     @classmethod
     def of(cls, listed: DataFrame, settings: Settings, part_bytes: int, tier_keys: tuple[str, ...] = ()) -> Fleet:
-        """Take the listing's small part and its size. `tier_keys`: paths of private keys for encrypted tiers."""
+        """Take the listing's small part and its size.
+
+        Args:
+            listed: as of `fleet_listing.listing`. `part_bytes`: of a segment that a task reads.
+            tier_keys: paths of private keys for encrypted tiers.
+        """
         found = found_in(listed.where(OF_DRIVER).toArrow())
         count, tiers, size = found.size
         sizing = PartSizing(part_bytes, count + tiers, size)
@@ -149,16 +154,46 @@ class Fleet(NamedTuple):
         return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
     def facts(self) -> DataFrame:
-        """What `merged` gives of all replicas, whole; with all ended transactions."""
+        """The facts of all replicas, whole; with all ended transactions."""
         return self.merged(self.summaries(whole=True, apart=False), whole=True)
 
     def summaries(self, *, whole: bool, apart: bool = True) -> DataFrame:
-        """What `summaries` gives of all replicas."""
-        return summaries(self.replicas, self.sizing, self.roots, whole=whole, apart=apart)
+        """The summaries of all parts of replicas, in cells; and what has ended in them, apart.
+
+        Args:
+            whole: with every breach, and all fields of ended transactions.
+            apart: if not, these stay in the summaries.
+        """
+        sizing, roots = self.sizing, self.roots
+
+        def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
+            yield from as_batches(_parts(listed, sizing.part_bytes, roots, apart=apart), PARTS)
+
+        def read(listed: Rows) -> Iterator[pa.RecordBatch]:
+            with every_breach(whole):
+                yield from as_batches(_cells(listed, sizing.part_bytes, whole), SUMMARIES, _CELLS)
+
+        few = 1 + sizing.replicas // _PLANNED
+        ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
+        planned = by_task(ordered, plan, from_arrow_schema(PARTS))
+        return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(SUMMARIES))
 
     def merged(self, found: DataFrame, *, whole: bool) -> DataFrame:
-        """What `merged` gives of summaries."""
-        return merged(found, self.sizing, self.roots, whole=whole)
+        """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
+
+        Args:
+            found: as `summaries` gives them. Of ended transactions come those that are not apart.
+            whole: with open transactions, all columns of ended ones, and every violation.
+        """
+        sizing, roots = self.sizing, self.roots
+
+        def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
+            with every_breach(whole):
+                yield from _merged(listed, sizing.part_bytes, roots, whole=whole)
+
+        columns = (*PARTS.names, "cell", "apart", "summary")
+        ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
+        return by_task(ordered.sortWithinPartitions("sort", "segment", "number", "cell"), merge, SPARK_SCHEMA)
 
     def tier_answers(self, *, whole: bool = False) -> DataFrame:
         """The answers on tiers, as rows of `worker_tables.FOUND`. `whole`: with every violation."""
@@ -220,34 +255,6 @@ class _Part(NamedTuple):
         return self.task.summary(part_bytes)
 
 
-def summaries(
-    replicas: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False, apart: bool = True
-) -> DataFrame:
-    """The summaries of all parts of replicas, in cells; and what has ended in them, apart.
-
-    Args:
-        replicas: rows of `fleet_listing.REPLICA`.
-        roots: by log directory: the number of its cluster, and what its replicas are read with.
-        whole: with every breach, and all fields of ended transactions.
-        apart: if not, these stay in the summaries.
-    """
-    part_bytes = sizing.part_bytes
-
-    def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
-        yield from as_batches(_parts(listed, part_bytes, roots, apart=apart), PARTS)
-
-    def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-        with every_breach(whole):
-            yield from as_batches(_cells(listed, part_bytes, whole), SUMMARIES, _CELLS)
-
-    planned = by_task(
-        replicas.repartition(1 + sizing.replicas // _PLANNED, "real").sortWithinPartitions("sort"),
-        plan,
-        from_arrow_schema(PARTS),
-    )
-    return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(SUMMARIES))
-
-
 def _parts(listed: Rows, part_bytes: int, roots: Roots, *, apart: bool) -> Iterator[tuple[Any, ...]]:
     for row, partition in distinct(listed):
         cluster, replica = roots[partition.broker.root]
@@ -285,49 +292,33 @@ def _of_part(row: dict[str, Any], part_bytes: int, *, whole: bool) -> Iterator[d
         yield {**place, **({} if cell else first), "cell": cell, "summary": data[start : start + _CELL_BYTES]}
 
 
-def merged(found: DataFrame, sizing: PartSizing, roots: Roots, *, whole: bool = False) -> DataFrame:
-    """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
-
-    Args:
-        found: as `summaries` gives them. Of ended transactions come those that are not apart.
-        whole: with open transactions, all columns of ended ones, and every violation.
-    """
-
-    def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
-        with every_breach(whole):
-            yield from merge_all(listed)
-
-    def merge_all(listed: Rows) -> Iterator[pa.RecordBatch]:
-        sums: dict[int, list[Placed]] = defaultdict(list)
-        for _, of_replica in groupby(listed, key=lambda row: row["real"]):
-            first = next(of_replica)
-            partition = replica_at(first)
-            cluster, settings = roots[partition.broker.root]
-            merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
-            parts = _TakenParts(merging, chain([first], of_replica), sizing.part_bytes)  # noqa: B031 (once, behind the first)
-            _, ended = yield from drained(cluster, parts)
-            facts = merging.facts()
-            if whole:
-                yield from rows_of(
-                    {"kind": kind, "place": place, "payload": payload}
-                    for kind, place, payload, _ in violation_cells(facts.answers)
-                )
-                facts = replace(facts, answers=tuple(map(capped, facts.answers)))
-            sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-            yield to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed)))
-            yield from rows_of(parts.replayed)
-            yield from id_rows(cluster, facts)
-            yield from case_rows(cluster, facts)
-            yield from rows_of(damage_cells(_damage(facts)))
-            yield from digest_rows(first, facts)
-            if whole:
-                yield from open_rows(cluster, merging.open_in_log())
-        for answers in sums.values():
-            yield to_driver(list(short(answers)))
-
-    columns = (*PARTS.names, "cell", "apart", "summary")
-    ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
-    return by_task(ordered.sortWithinPartitions("sort", "segment", "number", "cell"), merge, SPARK_SCHEMA)
+def _merged(listed: Rows, part_bytes: int, roots: Roots, *, whole: bool) -> Iterator[pa.RecordBatch]:
+    sums: dict[int, list[Placed]] = defaultdict(list)
+    for _, of_replica in groupby(listed, key=lambda row: row["real"]):
+        first = next(of_replica)
+        partition = replica_at(first)
+        cluster, settings = roots[partition.broker.root]
+        merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
+        parts = _TakenParts(merging, chain([first], of_replica), part_bytes)  # noqa: B031 (once, behind the first)
+        _, ended = yield from drained(cluster, parts)
+        facts = merging.facts()
+        if whole:
+            yield from rows_of(
+                {"kind": kind, "place": place, "payload": payload}
+                for kind, place, payload, _ in violation_cells(facts.answers)
+            )
+            facts = replace(facts, answers=tuple(map(capped, facts.answers)))
+        sums[cluster] += (one for one in facts.answers if not one.answer.violated)
+        yield to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed)))
+        yield from rows_of(parts.replayed)
+        yield from id_rows(cluster, facts)
+        yield from case_rows(cluster, facts)
+        yield from rows_of(damage_cells(_damage(facts)))
+        yield from digest_rows(first, facts)
+        if whole:
+            yield from open_rows(cluster, merging.open_in_log())
+    for answers in sums.values():
+        yield to_driver(list(short(answers)))
 
 
 class _TakenParts:

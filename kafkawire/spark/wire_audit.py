@@ -12,7 +12,7 @@ import asyncio
 import pickle
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -82,9 +82,7 @@ def audit_cluster(
             reader = reader_on(session, bootstrap, properties or {}, progress)
             return await audit_over_the_wire(admin.cluster, wanted, announce=announce, reader=reader)
 
-    if spark is not None:
-        return _in_a_thread(run(spark))
-    with session_on(master, conf=conf) as session:
+    with session_on(master, conf=conf) if spark is None else nullcontext(spark) as session:
         return _in_a_thread(run(session))
 
 
@@ -112,7 +110,10 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 def reader_on(
     spark: SparkSession, bootstrap: str, properties: Mapping[str, str], progress: Progress | None = None
 ) -> Callable[[ReadWith], Reader]:
-    """What makes the reader for `client.diagnosis.wire_audit.audit`. The arguments are those of `audit_cluster`.
+    """What makes the reader for `client.diagnosis.wire_audit.audit`.
+
+    Args:
+        bootstrap, properties, progress: as of `audit_cluster`.
 
     Raises:
         SparkError: the session starts copies of slow tasks, which would read more than the load allows.

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.transactions.audit_result import conclude
-from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
+from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
-from kafkawire.transactions.replica_files import gaps_of, outside_partitions, replicas
+from kafkawire.transactions.replica_files import gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
 
@@ -52,7 +52,9 @@ def audit(
         ReplicaDigests(partition, one.digests, one.partition.damage)
         for partition, one in zip(audited, found, strict=True)
     ]
-    agreement = replicas_agree(together(digests, clusters), next(iter(audited), None))
+    agreement = list(replicas_agree(together(digests, clusters)))
+    if audited and not agreement:
+        agreement = [alone(place_of(audited[0]), audited[0].path)]
     answers = [*facts.answers, *tier_answers(audited), *agreement]
     return conclude(replace(facts, answers=answers), settings)
 

@@ -168,7 +168,7 @@ def planning(counts: list[int]) -> list[tuple[float, float]]:
     from kafkawire import spark as room
     from kafkawire.spark.fleet_listing import listing
     from kafkawire.spark.jobs import kept
-    from kafkawire.spark.replica_parts import Fleet, summaries
+    from kafkawire.spark.replica_parts import Fleet
     from kafkawire.transactions.part_scan import PART_BYTES
     from kafkawire.transactions.settings import Settings
 
@@ -183,7 +183,7 @@ def planning(counts: list[int]) -> list[tuple[float, float]]:
                 if fleet.sizing.replicas != count:
                     raise BenchError(f"{fleet.sizing.replicas} of {count} replicas")
                 planned = time.perf_counter()
-                parts = summaries(fleet.replicas, fleet.sizing, fleet.roots).count()
+                parts = fleet.summaries(whole=False).count()
                 ended = time.perf_counter()
             print(
                 f"{count:,} replicas x {_FILES} files: listed in {planned - start:.1f} s "

@@ -23,7 +23,8 @@ from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.records.header import HIGHEST_OFFSET
-from kafkawire.transactions.answers import REPLICAS_AGREE, Placed, Tally
+from kafkawire.transactions.answers import REPLICAS_AGREE, Answer, Placed, Tally
+from kafkawire.transactions.facts import Place
 from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS
 from kafkawire.transactions.replica_files import place_of
 
@@ -51,19 +52,17 @@ def together(found: Iterable[ReplicaDigests], clusters: Mapping[str, str]) -> li
     return [group for group in groups.values() if len(group) > 1]
 
 
-def replicas_agree(groups: Sequence[Sequence[ReplicaDigests]], alone: Partition | None = None) -> Iterator[Placed]:
-    """The check's answer for each replica but the first of its group, which the others are compared with.
-
-    Args:
-        groups: as `together` gives them. `alone`: where there are none, the partition that the answer is given for.
-    """
+def replicas_agree(groups: Iterable[Sequence[ReplicaDigests]]) -> Iterator[Placed]:
+    """The check's answer for each replica but the first of its group (`together`), which the others are compared
+    with."""
     for group in groups:
         for other, tally in _compared(group):
             yield Placed(place_of(other), tally.answer(), other.path)
-    if not groups and alone is not None:
-        tally = Tally(REPLICAS_AGREE)
-        tally.lack(_ALONE)
-        yield Placed(place_of(alone), tally.answer(), alone.path)
+
+
+def alone(place: Place, path: str) -> Placed:
+    """The check's answer where no partition has several replicas: given for one of them."""
+    return Placed(place, Answer(check=REPLICAS_AGREE, not_checkable=1, lacked=(_ALONE,)), path)
 
 
 class ReplicaDigests(NamedTuple):
