@@ -79,7 +79,12 @@ def _masked(data: bytes, seed: bytes) -> bytes:
 
 
 def decrypted(data: bytes, key: bytes, aad: bytes) -> bytes | None:
-    """The plain bytes of an encrypted chunk or index; None: it was changed, or the key is another's."""
+    """The plain bytes of an encrypted chunk or index; None: it was changed, or the key is another's.
+
+    Args:
+        data: a nonce, the encrypted bytes, and the authentication tag.
+        key: of AES, 32 bytes. `aad`: what the tag covers, too.
+    """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

@@ -83,7 +83,11 @@ def audit_tables(spark: SparkSession, audit: rows.Audit) -> dict[str, DataFrame]
 
 
 def table_of(spark: SparkSession, kind: type[Row], found: Iterable[Row]) -> DataFrame:
-    """Rows of one kind as a table."""
+    """Rows as a table.
+
+    Args:
+        kind: their class, whose fields are the columns. `found`: the rows.
+    """
     schema = arrow.schema([kind])
     table = pa.Table.from_batches(arrow.batches(found, schema), schema)
     # PySpark makes no column of an array without a chunk.

@@ -193,7 +193,11 @@ def captures(paths: Iterable[str]) -> Iterator[LogFile]:
 
 
 def parts_of(file: LogFile, part_bytes: int, size: int | None = None) -> Iterator[CapturePart]:
-    """A file's parts, as many as its bytes are worth; or those of its first `size` bytes."""
+    """A file's parts.
+
+    Args:
+        part_bytes: of a part, about. `size`: only so many bytes of the file; None: all.
+    """
     shares = 1
     try:
         wanted = min(-(-(file.size if size is None else size) // part_bytes), MOST_SHARES)

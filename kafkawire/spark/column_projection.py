@@ -75,6 +75,9 @@ class Projection(NamedTuple):
 def table_schema(table: pa.Schema, columns: Iterable[str], *, case_sensitive: bool) -> types.StructType:
     """The schema of some columns of a table.
 
+    Args:
+        columns: names. `case_sensitive`: whether names of another case are unknown.
+
     Raises:
         ValueError: a column is unknown.
     """
@@ -84,7 +87,11 @@ def table_schema(table: pa.Schema, columns: Iterable[str], *, case_sensitive: bo
 
 
 def projection(wanted: types.StructType, table: pa.Schema, *, case_sensitive: bool, fail_fast: bool) -> Projection:
-    """The columns of `wanted` from those of a table.
+    """The columns of a schema from those of a table.
+
+    Args:
+        wanted: what Spark expects. `table`: all that the source has.
+        case_sensitive: as of `table_schema`. `fail_fast`: as in `Projection`.
 
     Raises:
         ValueError: a column is unknown, cannot have that type, or is NOT NULL.

@@ -131,7 +131,11 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:
-    """Rows as batches of bounded size."""
+    """Rows as batches.
+
+    Args:
+        found: a value a field of `schema`. `size`: number of rows of a batch, at most.
+    """
     kept: list[tuple[Any, ...]] = []
 
     def batch() -> pa.RecordBatch:
@@ -264,7 +268,12 @@ def partition_key(topic: str, partition: int) -> bytes:
 
 
 def files_of(store: str | None, path: str, names: Sequence[str], keys: tuple[str, ...] = ()) -> list[LogFile]:
-    """The files of a folder. `keys`: paths of private keys for encrypted tiers."""
+    """The files of a folder.
+
+    Args:
+        store, path: as in `Folder`. `names`: of its files.
+        keys: paths of private keys for encrypted tiers.
+    """
     partition = partition_of(path, names)
     names = list(segment_names(names))
     if store is None:

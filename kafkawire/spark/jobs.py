@@ -75,6 +75,9 @@ _CAUSES = [
 def job(spark: SparkSession, description: str, progress: Progress | None = None) -> Iterator[None]:
     """Name the jobs of a block, in Spark's web page too, and report their progress.
 
+    Args:
+        description: the name. `progress`: see `Progress`; None: it is not reported.
+
     Raises:
         SparkError: a job failed.
         KeyboardInterrupt: Ctrl-C; the jobs are cancelled.

@@ -203,7 +203,11 @@ def open_rows(cluster: int, opens: Iterable[Open]) -> Iterator[pa.RecordBatch]:
 
 
 def ending_rows(cluster: int, place: Place, chunks: Iterable[Packed]) -> Iterator[pa.RecordBatch]:
-    """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`."""
+    """The rows of ended transactions: many in a row, because one task makes those of a replica. See `one_a_row`.
+
+    Args:
+        cluster: its number. `place`: the replica. `chunks`: as of `Endings`.
+    """
     same = {"kind": ENDING, "cluster": cluster, "place": packed(place)}
     for cell in ending_cells(chunks):
         yield from rows_of([{**same, "payload": cell}])

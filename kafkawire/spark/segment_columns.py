@@ -134,7 +134,11 @@ def row_of(batch: Batch, place: Row) -> Row:
 
 
 def record_rows(records: Iterable[Record], row: Row, *, null_headers: bool = False) -> Iterable[Row]:
-    """The rows of the records of a batch whose row is `row`."""
+    """The rows of the records of a batch.
+
+    Args:
+        row: of the batch (`row_of`). `null_headers`: as of `of_columns`.
+    """
     for record in records:
         headers = [{"key": arrow_text(header.key), "value": header.value} for header in record.headers]
         yield row | {

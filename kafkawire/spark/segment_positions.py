@@ -84,7 +84,11 @@ def as_offset(found: Mapping[str, Position]) -> dict[str, dict[str, list[int | N
 
 
 def position_at(file: LogFile, end: int, offset: int | None) -> Position:
-    """The position behind some bytes of a segment."""
+    """The position behind some bytes of a segment.
+
+    Args:
+        end: their number. `offset`: the first behind them; None: not known.
+    """
     return Position(file.offset or 0, end, _mark(file, end), offset)
 
 
@@ -94,7 +98,11 @@ def beginning(replica: Partition) -> Position:
 
 
 def stretches(replica: Partition, start: Position | None, end: Position) -> Iterator[Stretch]:
-    """What is between two positions of a replica; `start` None: all before `end`."""
+    """What is between two positions of a replica.
+
+    Args:
+        start, end: the positions; `start` None: all before `end`.
+    """
     segments = replica.segments
     for number, file in enumerate(segments):
         base = file.offset or 0
@@ -110,7 +118,11 @@ def stretches(replica: Partition, start: Position | None, end: Position) -> Iter
 
 
 def advanced(found: list[Stretch], option: str, share: int) -> tuple[Position | None, int]:
-    """The position after about as much as `share` of these stretches, at least a batch; and how much that is."""
+    """The position after about as much as a share of stretches, at least a batch; and how much that is.
+
+    Args:
+        found: in the order of the log. `option`: of the limit, by which `share` counts files, bytes or offsets.
+    """
     position, taken = None, 0
     for stretch in found:
         size = stretch.size(option)

@@ -151,7 +151,12 @@ class SegmentReader(ItemReader[SegmentPart]):
     def parts(
         self, file: LogFile, start: int, end: int | None, offsets: OffsetRange, view: View | None = None
     ) -> Iterator[SegmentPart]:
-        """The parts of the bytes from `start` to `end` of a segment."""
+        """The parts of a range of bytes of a segment.
+
+        Args:
+            start, end: byte positions; `end` None: to the end of the file.
+            offsets: that are read. `view`: how transactions are seen; None: not at all.
+        """
         try:
             few = end is not None and end - start <= self.part_bytes
             found = [(start, None)] if few else ranges(file, self.part_bytes)

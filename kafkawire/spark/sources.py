@@ -211,7 +211,11 @@ class SourceOptions:
         return self.choice(name, ("false", "true")) == "true"
 
     def number(self, name: str, default: int, *, least: int = 1) -> int:
-        """An option that is a whole number, at least `least`: 1 or 0."""
+        """An option that is a whole number.
+
+        Args:
+            name: of the option. `default`: where it is not given. `least`: the least number, 1 or 0.
+        """
         text = self.text(name)
         if text is None:
             return default

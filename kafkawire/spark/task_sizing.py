@@ -57,7 +57,11 @@ def in_folder(folder: str) -> Iterator[None]:
 
 
 def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
-    """The batches that `read` yields for the rows of each task, in the folder that relative paths count from."""
+    """A table that tasks compute, in the folder that relative paths count from.
+
+    Args:
+        frame: the rows that tasks get. `read`: yields the batches for those of a task; their schema is `schema`.
+    """
     folder = os.getcwd()
 
     def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

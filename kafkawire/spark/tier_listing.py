@@ -73,7 +73,12 @@ def of_partitions(
     read: Callable[[Sequence[Partition]], Iterator[pa.RecordBatch]],
     schema: StructType,
 ) -> DataFrame:
-    """What `read` gives for the replicas of each partition, in order, with their tiers."""
+    """A table that is computed from the replicas of each partition, with their tiers.
+
+    Args:
+        listed, tiers, keys: as of `with_tiers`.
+        read: yields the batches for the replicas of a partition, which are in order; their schema is `schema`.
+    """
 
     def each(found: Rows) -> Iterator[pa.RecordBatch]:
         for _, rows in _by_partition(found):

@@ -56,7 +56,11 @@ def stream_topic(
     *,
     allow_empty: bool = False,
 ) -> DataFrame:
-    """As `read_topic`, but a stream; by default from the topic's beginning on."""
+    """As `read_topic`, but a stream; by default from the topic's beginning on.
+
+    Args:
+        bootstrap_servers, topic, options, allow_empty: as of `read_topic`.
+    """
     given = {"startingOffsets": "earliest", **(options or {})}
     return _loaded(spark, spark.readStream, bootstrap_servers, topic, given, allow_empty)
 

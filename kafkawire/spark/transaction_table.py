@@ -101,7 +101,11 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
 
 
 def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
-    """The table. `facts`, `cells`: of the fleet, whole; see `outcome_rows.one_a_row`."""
+    """The table of `transactions`.
+
+    Args:
+        facts, cells: of the fleet, whole; see `outcome_rows.one_a_row`.
+    """
     clusters = _names(fleet)
     ended = one_a_row(cells, facts.columns, whole=True)
     found = facts.where(f"kind IN ({OWNER}, {OPEN})").union(ended)
