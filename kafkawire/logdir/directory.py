@@ -143,7 +143,7 @@ class BrokerDirectory:
                 self._missing.add(name)
                 data = b""
             except OSError as error:
-                data = Damage(0, "unreadable", error.strerror or str(error))
+                data = Damage.unreadable(error)
             self._read[name] = (
                 (data,) if isinstance(data, Damage) else tuple(_READERS.get(name, offset_checkpoint)(data))
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import asdict
+
 from kafkawire import rows
 from kafkawire.logdir.entries import (
     AbortedEntry,
@@ -17,6 +19,8 @@ from kafkawire.logdir.entries import (
     TimeEntry,
 )
 from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.messages import AbortedTxn
+from kafkawire.messages.producer_snapshot import ProducerEntry
 
 
 def _place(entry: FileEntry, file: LocatedFile) -> dict[str, Any]:
@@ -34,44 +38,30 @@ def _time_index(entry: TimeEntry, file: LocatedFile) -> rows.Row:
 
 
 def _aborted(entry: AbortedEntry, file: LocatedFile) -> rows.Row:
-    aborted = entry.aborted
-    return rows.TxnIndex(
-        **_place(entry, file),
-        version=entry.version,
-        producer_id=aborted.producer_id,
-        first_offset=aborted.first_offset,
-        last_offset=aborted.last_offset,
-        last_stable_offset=aborted.last_stable_offset,
-    )
+    return rows.TxnIndex(**_place(entry, file), version=entry.version, **_fields(entry.aborted))
 
 
 def _snapshot(entry: SnapshotEntry, file: LocatedFile) -> rows.Row:
-    producer = entry.producer
-    return rows.Snapshot(
-        **_place(entry, file),
-        offset=file.offset,
-        producer_id=producer.producer_id,
-        epoch=producer.epoch,
-        last_sequence=producer.last_sequence,
-        last_offset=producer.last_offset,
-        offset_delta=producer.offset_delta,
-        timestamp=producer.timestamp,
-        coordinator_epoch=producer.coordinator_epoch,
-        current_txn_first_offset=producer.current_txn_first_offset,
-    )
+    return rows.Snapshot(**_place(entry, file), offset=file.offset, **_fields(entry.producer))
 
 
 def _epoch(entry: EpochLine, file: LocatedFile) -> rows.Row:
-    return rows.Epoch(**_place(entry, file), epoch=entry.epoch, start_offset=entry.start_offset)
+    return rows.Epoch(**file.place, **asdict(entry))
 
 
 def _checkpoint(entry: CheckpointLine, file: LocatedFile) -> rows.Row:
-    place = _place(entry, file) | {"topic": entry.topic, "partition": entry.partition}
-    return rows.Checkpoint(**place, name=file.name, offset=entry.offset)
+    return rows.Checkpoint(**{**file.place, **asdict(entry)}, name=file.name)
 
 
 def _property(entry: Property, file: LocatedFile) -> rows.Row:
-    return rows.PropertyRow(**_place(entry, file), name=entry.name, value=entry.value)
+    return rows.PropertyRow(**file.place, **asdict(entry))
+
+
+def _fields(message: AbortedTxn | ProducerEntry) -> dict[str, Any]:
+    """The fields of a message, which are those of its row."""
+    found = asdict(message)
+    del found["unknown_tagged_fields"]
+    return found
 
 
 #: kind of file -> row of what its reader yields

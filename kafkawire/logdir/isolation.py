@@ -205,7 +205,7 @@ def _open_in(snapshot: LocatedFile) -> dict[int, int] | Damage:
     try:
         data = snapshot.content()
     except OSError as error:
-        return Damage(0, "unreadable", error.strerror or str(error))
+        return Damage.unreadable(error)
     entries = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
     for entry in entries:
         if isinstance(entry, Damage):

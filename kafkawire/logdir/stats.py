@@ -48,13 +48,16 @@ def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterato
 
 
 class _Counts:
+    """Fields of `rows.Stats`, while they are counted."""
+
     def __init__(self) -> None:
         self.segments = self.batches = self.records = self.bytes = self.damaged = 0
-        self.control = self.transactional = self.gaps = self.missing = self.stored = self.plain = 0
-        self.first: int | None = None
-        self.last: int | None = None
-        self.oldest: int | None = None
-        self.newest: int | None = None
+        self.control_batches = self.transactional_batches = self.gaps = self.missing_offsets = 0
+        self.compressed_bytes = self.uncompressed_bytes = 0
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.first_timestamp: int | None = None
+        self.last_timestamp: int | None = None
         self.magics: Counter[str] = Counter()
         self.codecs: Counter[str] = Counter()
         self.producers: set[int] = set()
@@ -63,21 +66,22 @@ class _Counts:
         self.batches += 1
         self.records += batch.record_count
         self.bytes += batch.size
-        self.control += batch.is_control
-        self.transactional += batch.transactional
+        self.control_batches += batch.is_control
+        self.transactional_batches += batch.transactional
         self.magics[str(batch.magic)] += 1
         self.codecs[batch.codec] += 1
         if batch.producer_id >= 0:
             self.producers.add(batch.producer_id)
-        if batch.max_timestamp >= 0:
-            self.oldest = batch.max_timestamp if self.oldest is None else min(self.oldest, batch.max_timestamp)
-            self.newest = batch.max_timestamp if self.newest is None else max(self.newest, batch.max_timestamp)
-        between = 0 if self.last is None else max(0, batch.base_offset - self.last - 1)
+        time = batch.max_timestamp
+        if time >= 0:
+            self.first_timestamp = time if self.first_timestamp is None else min(self.first_timestamp, time)
+            self.last_timestamp = time if self.last_timestamp is None else max(self.last_timestamp, time)
+        between = 0 if self.last_offset is None else max(0, batch.base_offset - self.last_offset - 1)
         inside = max(0, batch.last_offset - batch.base_offset + 1 - batch.record_count)
         self.gaps += (between > 0) + (inside > 0)
-        self.missing += between + inside
-        self.first = batch.base_offset if self.first is None else self.first
-        self.last = batch.last_offset
+        self.missing_offsets += between + inside
+        self.first_offset = batch.base_offset if self.first_offset is None else self.first_offset
+        self.last_offset = batch.last_offset
         return self._sizes(batch)
 
     def _sizes(self, batch: Batch) -> Damage | None:
@@ -87,33 +91,19 @@ class _Counts:
             stored, plain = _sizes_of(batch)
         except (CompressionError, RecordError) as error:
             return Damage(batch.position, "bad_records", str(error), batch.position + batch.size)
-        self.stored += stored
-        self.plain += plain
+        self.compressed_bytes += stored
+        self.uncompressed_bytes += plain
         return None
 
     def row(self, place: rows.RowOrigin) -> rows.Stats:
-        return rows.Stats(
-            **place,
-            segments=self.segments,
-            batches=self.batches,
-            records=self.records,
-            bytes=self.bytes,
-            first_offset=self.first,
-            last_offset=self.last,
-            first_timestamp=self.oldest,
-            last_timestamp=self.newest,
-            magics=dict(sorted(self.magics.items())),
-            codecs=dict(sorted(self.codecs.items())),
-            compressed_bytes=self.stored,
-            uncompressed_bytes=self.plain,
-            compression_ratio=round(self.plain / self.stored, 3) if self.stored else None,
-            producers=len(self.producers),
-            control_batches=self.control,
-            transactional_batches=self.transactional,
-            gaps=self.gaps,
-            missing_offsets=self.missing,
-            damaged=self.damaged,
-        )
+        stored, plain = self.compressed_bytes, self.uncompressed_bytes
+        others = {
+            "magics": dict(sorted(self.magics.items())),
+            "codecs": dict(sorted(self.codecs.items())),
+            "producers": len(self.producers),
+            "compression_ratio": round(plain / stored, 3) if stored else None,
+        }
+        return rows.Stats(**place, **vars(self) | others)
 
 
 def _sizes_of(batch: Batch) -> tuple[int, int]:

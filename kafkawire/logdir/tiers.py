@@ -298,7 +298,7 @@ def content_of(file: LogFile) -> bytes | Damage:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        return Damage(0, "unreadable", error.strerror or str(error))
+        return Damage.unreadable(error)
 
 
 def epoch_lines(data: bytes | Damage) -> list[EpochLine]:

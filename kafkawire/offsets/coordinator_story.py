@@ -84,7 +84,7 @@ class CoordinatorStory:
                             else:
                                 self._note(Damage(item.position, "bad_records", found.problem), file)
             except OSError as error:
-                self._note(Damage(0, "unreadable", error.strerror or str(error)), file)
+                self._note(Damage.unreadable(error), file)
 
     def _note(self, damage: Damage, file: LogFile) -> None:
         if not damage.harmless:

@@ -39,6 +39,11 @@ class Damage(msgspec.Struct, frozen=True, gc=False):
         """
         return cls(position, "truncated", ended_at(ended, size), shortened=True)
 
+    @classmethod
+    def unreadable(cls, error: OSError) -> Damage:
+        """Damage of a file that cannot be read."""
+        return cls(0, "unreadable", error.strerror or str(error))
+
     @property
     def harmless(self) -> bool:
         """Whether nothing can be missing: the unused end of a preallocated file."""

@@ -184,7 +184,7 @@ class SegmentReader(ItemReader[SegmentPart]):
                 else:
                     yield from self._batches(part, found, place, schema)
         except OSError as error:
-            damage = Damage(0, "unreadable", error.strerror or str(error))
+            damage = Damage.unreadable(error)
             yield self._damage(part, damage, schema, error)
 
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -53,7 +53,7 @@ def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry]
     try:
         newest = partition.latest_snapshot()
     except OSError as error:
-        damage = Damage(0, "unreadable", error.strerror or str(error))
+        damage = Damage.unreadable(error)
         return [], [rows.DamageRow.of(damage, **partition.snapshots[-1].place)]
     if newest is None:
         return [], []

@@ -183,7 +183,7 @@ def read_part(
                 for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
                     yield from coordinator_records(batch)
     except OSError as error:
-        damage.append(rows.DamageRow.of(Damage(0, "unreadable", error.strerror or str(error)), **file.place))
+        damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
     yield scan.result(tuple(damage), shortened=shortened)
 
 

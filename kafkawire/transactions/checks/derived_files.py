@@ -159,7 +159,7 @@ class SnapshotCheck:
         try:
             data = file.content()
         except OSError as error:
-            data = Damage(0, "unreadable", error.strerror or str(error))
+            data = Damage.unreadable(error)
         found = [data] if isinstance(data, Damage) else list(producer_snapshot(data))
         if file.path != self._newest:  # which is read for itself
             self.damage += [rows.DamageRow.of(item, **file.place) for item in found if isinstance(item, Damage)]
