@@ -169,6 +169,14 @@ class LocatedFile(msgspec.Struct, frozen=True):
         return found
 
 
+def known_size(file: LocatedFile) -> int:
+    """Bytes of a file; 0 where it is gone or cannot be asked, which reading it reports."""
+    try:
+        return file.size
+    except OSError:
+        return 0
+
+
 def ascending(found: Iterable[Batch | Damage], following: int) -> Iterator[Batch | Damage]:
     """The batches and the damage, with damage before a batch whose offset is below the one that should follow."""
     for item in found:

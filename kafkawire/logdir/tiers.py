@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from kafkawire.errors import RecordError
 from kafkawire.logdir.entries import EpochLine
 from kafkawire.logdir.file_names import TIERED
+from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.text_files import leader_epochs
@@ -71,7 +72,7 @@ def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> TierEvents:
     longest: dict[int | None, Sequence[LogFile]] = {}
     for segments in copies:
         number = segments[0].partition if segments else None
-        longest[number] = max(longest.get(number, ()), segments, key=lambda files: sum(map(_bytes, files)))
+        longest[number] = max(longest.get(number, ()), segments, key=lambda files: sum(map(known_size, files)))
     found = TierEvents()
     found.partial = any(segments and segments[0].offset for segments in longest.values())
     for file in (file for segments in longest.values() for file in segments):
@@ -325,13 +326,6 @@ def copied_end(file: LogFile) -> tuple[int, bool]:
     except OSError:  # reading the segment reports it
         certain = False
     return end, certain
-
-
-def _bytes(file: LogFile) -> int:
-    try:
-        return file.size
-    except OSError:
-        return 0
 
 
 def _position(file: LogFile, offset: int) -> int | None:

@@ -23,13 +23,13 @@ from kafkawire.capture.message_json import frame_may_contain_secrets
 from kafkawire.capture.tracker import Ends
 from kafkawire.errors import CaptureError, SchemaError
 from kafkawire.logdir.file_names import is_uri
+from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.log_files import LogFile, log_file
 from kafkawire.logdir.remote import remote_files
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.function_options import registry_with
 from kafkawire.spark.sources import PART_BYTES, ItemReader, SourceOptions
-from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("exchanges", "frames")
 EXCHANGES = arrow.schema([rows.Exchange])
@@ -106,7 +106,7 @@ class CaptureReader(ItemReader[CapturePart]):
         return (part for file in captures(self.options.paths) for part in parts_of(file, self.part_bytes))
 
     def size_of(self, item: CapturePart) -> int:
-        return file_size(item.file) // item.shares
+        return known_size(item.file) // item.shares
 
     def batches(self, items: Iterable[CapturePart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for part in items:

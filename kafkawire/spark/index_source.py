@@ -20,10 +20,10 @@ from pyspark.sql.types import StructType
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import LogFile
+from kafkawire.logdir.located_file import known_size
 from kafkawire.rows import arrow
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.sources import TIER_KEYS, ItemReader, SourceOptions, StrictSource
-from kafkawire.spark.task_sizing import file_size
 
 #: kind of row -> kinds of the files that contain it.
 _FILES = {
@@ -58,7 +58,7 @@ class IndexReader(ItemReader[LogFile]):
         )
 
     def size_of(self, item: LogFile) -> int:
-        return file_size(item)
+        return known_size(item)
 
     def batches(self, items: Iterable[LogFile], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         return arrow.batches((row for file in items for row in self._rows(file)), schema)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.located_file import known_size
 from kafkawire.logdir.splits import written
 from kafkawire.records import Batch, Damage
 from kafkawire.spark.admission import BYTES, FILES
@@ -111,7 +112,7 @@ def stretches(replica: Partition, start: Position | None, end: Position) -> Iter
         begin, first = (start.end, start.offset) if start is not None and base == start.segment else (0, base)
         following = segments[number + 1].offset if number + 1 < len(segments) else None
         last = base == end.segment
-        stop, after = (end.end, end.offset) if last else (_size(file), following)
+        stop, after = (end.end, end.offset) if last else (known_size(file), following)
         if begin < stop:
             first = base if first is None else first
             yield Stretch(file, begin, stop, first, first if after is None else after)
@@ -165,7 +166,7 @@ def problem_at(replica: Partition, start: Position) -> Damage | None:
             detail = f"offsets {start.offset} to {following - 1} were removed before they were read"
             return Damage(0, "out_of_range", detail)
         return None
-    size = _size(file)
+    size = known_size(file)
     if size < start.end:
         return Damage(size, "truncated", f"the file became shorter: {size} bytes, of which {start.end} had been read")
     if start.end and start.mark is not None and _mark(file, start.end) not in (start.mark, _UNREADABLE):
@@ -176,14 +177,7 @@ def problem_at(replica: Partition, start: Position) -> Damage | None:
 
 def still_there(replica: Partition, position: Position) -> bool:
     """Whether the bytes before a position are there, whatever they are."""
-    return any(one.offset == position.segment and _size(one) >= position.end for one in replica.segments)
-
-
-def _size(file: LogFile) -> int:
-    try:
-        return file.size
-    except OSError:
-        return 0
+    return any(one.offset == position.segment and known_size(one) >= position.end for one in replica.segments)
 
 
 def _mark(file: LogFile, end: int) -> int:

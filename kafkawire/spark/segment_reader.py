@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from kafkawire import logdir
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View, remote
-from kafkawire.logdir.located_file import BATCHES
+from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
@@ -29,7 +29,6 @@ from kafkawire.spark.offset_options import ALL_OFFSETS, OffsetRange, bounds, sub
 from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_secrets import has_secrets, without_secret, without_secrets
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
-from kafkawire.spark.task_sizing import file_size
 
 ROWS = ("records", "batches", "headers")
 #: The tables of records, by the option `format`.
@@ -112,7 +111,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         return [one for one in partitions if self.subscription.wants(one.topic, one.partition)]
 
     def size_of(self, item: SegmentPart) -> int:
-        return (file_size(item.file) if item.end is None else item.end) - item.start
+        return (known_size(item.file) if item.end is None else item.end) - item.start
 
     def batches(self, items: Iterable[SegmentPart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for part in items:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafkawire.logdir import LogFile
-
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -35,14 +33,6 @@ def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[
     shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
     order = sorted(range(len(items)), key=lambda i: sizes[i], reverse=True)
     return [[items[i] for i in order[share::shares]] for share in range(shares)]
-
-
-def file_size(file: LogFile) -> int:
-    """Bytes of a file; 0 where it is gone; reading it reports that."""
-    try:
-        return file.size
-    except OSError:
-        return 0
 
 
 @contextmanager

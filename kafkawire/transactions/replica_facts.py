@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from kafkawire import logdir, rows
+from kafkawire.logdir.located_file import known_size
 from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
@@ -136,10 +137,7 @@ def parts_of(
         # One at the segment's beginning is compared before its first batch in any case.
         end = bisect_left(snapshots, bases[segment + 1]) if segment + 1 < len(bases) else None
         joints = tuple(snapshots[bisect_right(snapshots, bases[segment]) : end])
-        try:
-            size = file.size if sizes is None else sizes[segment]
-        except OSError:
-            size = 0  # reading it reports the damage
+        size = known_size(file) if sizes is None else sizes[segment]
         count = count_parts(size, part_bytes)
         for number in range(count):
             yield segment, PartTask(file, number, count, joints, replica.producer_expiration_ms, size // count)

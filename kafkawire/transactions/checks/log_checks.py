@@ -83,7 +83,7 @@ class LogChecks:
             if append.problem is None:
                 self.shape.held += 1
             else:
-                self.shape.breach(append.base_offset, append.producer_id, append.problem)
+                _breach(self.shape, append, append.problem)
             if producer is not None and producer.first_offset >= 0:
                 self.without_data.held += 1
             elif control != MALFORMED:
@@ -101,7 +101,7 @@ class LogChecks:
             self._in_doubt(append)
         elif append.producer_epoch < producer.epoch:
             what = f"epoch {append.producer_epoch} after epoch {producer.epoch}"
-            self.epoch.breach(append.base_offset, append.producer_id, what, since=producer.last_append)
+            _breach(self.epoch, append, what, since=producer.last_append)
             return
         else:
             self.epoch.held += 1
@@ -113,12 +113,11 @@ class LogChecks:
     def _impossible(self, append: Append) -> bool:
         """Whether a number is one that no producer and no coordinator has; whatever was before it."""
         if append.producer_epoch < 0:
-            self.epoch.breach(append.base_offset, append.producer_id, f"epoch {append.producer_epoch}")
+            _breach(self.epoch, append, f"epoch {append.producer_epoch}")
         elif append.coordinator_epoch is not None and append.coordinator_epoch < -1:
-            what = f"a marker of coordinator epoch {append.coordinator_epoch}"
-            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
+            _breach(self.coordinator_epoch, append, f"a marker of coordinator epoch {append.coordinator_epoch}")
         elif append.control is None and append.base_sequence < -1:
-            self.sequence.breach(append.base_offset, append.producer_id, f"sequence number {append.base_sequence}")
+            _breach(self.sequence, append, f"sequence number {append.base_sequence}")
         else:
             return False
         return True
@@ -128,7 +127,7 @@ class LogChecks:
             return
         if append.coordinator_epoch < producer.coordinator_epoch:
             what = f"a marker of coordinator epoch {append.coordinator_epoch} after one of {producer.coordinator_epoch}"
-            self.coordinator_epoch.breach(append.base_offset, append.producer_id, what)
+            _breach(self.coordinator_epoch, append, what)
         else:
             self.coordinator_epoch.held += 1
 
@@ -140,12 +139,11 @@ class LogChecks:
                 self.mixed.lack(_GAP)
             else:
                 what = f"a batch outside of transactions while the one from offset {producer.first_offset} on is open"
-                self.mixed.breach(append.base_offset, append.producer_id, what)
+                _breach(self.mixed, append, what)
                 return
         if append.base_sequence < 0:
             if producer.last_sequence >= 0 and append.producer_epoch == producer.epoch:
-                what = f"no sequence number after {producer.last_sequence}"
-                self.sequence.breach(append.base_offset, append.producer_id, what)
+                _breach(self.sequence, append, f"no sequence number after {producer.last_sequence}")
         elif append.producer_epoch > producer.epoch:
             if producer.last_append < append.intact_from:
                 self.from_zero.lack(_GAP)
@@ -163,7 +161,7 @@ class LogChecks:
         """The first batch of an epoch. `since`: of the producer's data before, where that is known."""
         if append.base_sequence:
             what = f"epoch {append.producer_epoch} begins with sequence number {append.base_sequence}"
-            self.from_zero.breach(append.base_offset, append.producer_id, what, since=since)
+            _breach(self.from_zero, append, what, since=since)
         else:
             self.from_zero.held += 1
 
@@ -179,12 +177,12 @@ class LogChecks:
                 f"after offsets {first.last_offset - first.offset_delta} to {first.last_offset}"
             )
             since = first.last_offset - first.offset_delta
-            self.duplicate.breach(append.base_offset, append.producer_id, what, since=since)
+            _breach(self.duplicate, append, what, since=since)
         else:
             self.duplicate.held += 1
             what = f"sequence number {sequence} after {producer.last_sequence}"
             since = producer.data_known_from
-            self.sequence.breach(append.base_offset, append.producer_id, what, since=since)
+            _breach(self.sequence, append, what, since=since)
 
     def _in_doubt(self, append: Append) -> None:
         """A batch that continues as if the producer's batch before, which broke a rule, did not count."""
@@ -199,3 +197,7 @@ class LogChecks:
         elif append.base_sequence >= 0:
             for tally in (self.sequence, self.duplicate, self.from_zero):
                 tally.lack(EXPIRED)
+
+
+def _breach(tally: Tally, append: Append, what: str, since: int | None = None) -> None:
+    tally.breach(append.base_offset, append.producer_id, what, since=since)
