@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.census import id_census, producer_census
 from kafkawire.client.diagnosis.cluster_symptoms import TOPIC_SETTINGS, ClusterState
 from kafkawire.client.diagnosis.doctor_checks import BROKER_SETTINGS, checks_made, risks
@@ -36,47 +35,43 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-async def examine(
-    cluster: Cluster, *, delivery_timeout_ms: int = 120_000, pause_ms: int = 86_400_000, timeout_s: float | None = None
-) -> rows.Checkup:
+async def examine(cluster: Cluster, *, delivery_timeout_ms: int = 120_000, pause_ms: int = 86_400_000) -> rows.Checkup:
     """What in a cluster invites hanging transactions, loss of data or trouble of coordinators; and the census.
 
     Args:
         delivery_timeout_ms: delivery.timeout.ms of the producers, which no request contains.
         pause_ms: how long a client that keeps running may pause.
-        timeout_s: seconds for each call; None as configured.
 
     Raises:
         ClientError: the cluster cannot be reached. What cannot be read is in `hidden`.
     """
-    return await _Examination(cluster, timeout_s).run(delivery_timeout_ms, pause_ms)
+    return await _Examination(cluster).run(delivery_timeout_ms, pause_ms)
 
 
 class _Examination:
     """Reads one thing after the other, and collects what could not be read."""
 
-    def __init__(self, cluster: Cluster, timeout_s: float | None) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._timeout_s = timeout_s
         self._hidden: list[str] = []
 
     async def run(self, delivery_timeout_ms: int, pause_ms: int) -> rows.Checkup:
         cluster, now = self._cluster, int(time.time() * 1000)
-        metadata = await cluster.metadata(deadline=self._deadline())
+        metadata = await cluster.metadata(deadline=cluster.deadline())
         topics = sorted({place.topic for place in metadata.partitions})
-        configs = await broker_configs(cluster, metadata.brokers, BROKER_SETTINGS, self._deadline())
+        configs = await broker_configs(cluster, metadata.brokers, BROKER_SETTINGS, cluster.deadline())
         of_topics = (
-            await topic_configs(cluster, topics, TOPIC_SETTINGS, self._deadline()) if topics else Results({}, {})
+            await topic_configs(cluster, topics, TOPIC_SETTINGS, cluster.deadline()) if topics else Results({}, {})
         )
-        log_dirs = await describe_log_dirs(cluster, metadata.brokers, self._deadline())
+        log_dirs = await describe_log_dirs(cluster, metadata.brokers, cluster.deadline())
         state = ClusterState(
             partitions=metadata.partitions,
             broker_ids=tuple(sorted(metadata.brokers)),
             brokers=self._values(configs),
             topics=self._values(of_topics),
-            features=await self._one(read_features(cluster, self._deadline())),
+            features=await self._one(read_features(cluster, cluster.deadline())),
             log_dirs=self._values(log_dirs),
-            quorum=await self._one(read_quorum(cluster, self._deadline())),
+            quorum=await self._one(read_quorum(cluster, cluster.deadline())),
             delivery_timeout_ms=delivery_timeout_ms,
             pause_ms=pause_ms,
         )
@@ -95,9 +90,6 @@ class _Examination:
             outcome=rows.Outcome(found=bool(found), complete=not hidden, missing=hidden),
         )
 
-    def _deadline(self) -> Deadline:
-        return self._cluster.deadline(self._timeout_s)
-
     def _values(self, found: Results[K, T]) -> dict[K, T]:
         self._hidden += dict.fromkeys(map(str, found.errors.values()))
         return found.values
@@ -112,12 +104,12 @@ class _Examination:
     async def _counted(self, state: ClusterState, topics: set[str]) -> ClusterState:
         """With the census."""
         cluster = self._cluster
-        producers = await describe_producers(cluster, state.partitions, self._deadline())
+        producers = await describe_producers(cluster, state.partitions, cluster.deadline())
         self._hidden += [f"producers: {gap.text}" for gap in gaps_of(producers.errors)]
-        listed = self._values(await list_transactions(cluster, self._deadline()))
+        listed = self._values(await list_transactions(cluster, cluster.deadline()))
         updated = await self._updated(state)
-        if await self._one(has_authorizer(cluster, self._deadline())):
-            names, more = await hidden_topics(cluster, state.broker_ids, topics, self._deadline())
+        if await self._one(has_authorizer(cluster, cluster.deadline())):
+            names, more = await hidden_topics(cluster, state.broker_ids, topics, cluster.deadline())
             if names:
                 self._hidden.append(f"topics: {len(names)} are hidden from the principal, which needs Describe on them")
             elif more is not None:
@@ -145,7 +137,7 @@ class _Examination:
             why = f"it has {sum(known):,} bytes" if len(known) >= len(places) else "its size is not known"
             self._hidden.append(f"when transactional ids expire: {TRANSACTION_STATE} was not read: {why}")
             return None
-        logs = await read_ids(self._cluster, [place.partition for place in places], self._deadline())
+        logs = await read_ids(self._cluster, [place.partition for place in places], self._cluster.deadline())
         self._hidden += [f"when transactional ids expire: {gap.text}" for gap in gaps_of(logs.errors)]
         return (
             {

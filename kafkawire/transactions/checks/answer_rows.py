@@ -23,15 +23,14 @@ def summed(answers: Iterable[Placed]) -> tuple[rows.CheckAnswer, ...]:
     return tuple(_summed(by_check[check]) for check in _ORDER if check in by_check)
 
 
-def added(answers: Sequence[Answer | rows.CheckAnswer], breaches: Sequence[Breach] = ()) -> Answer:
-    """Answers of one check as one, with the first of these breaches."""
+def added(answers: Sequence[Answer | rows.CheckAnswer]) -> Answer:
+    """Answers of one check as one, without their breaches."""
     return Answer(
         check=answers[0].check,
         held=sum(answer.held for answer in answers),
         violated=sum(answer.violated for answer in answers),
         not_checkable=sum(answer.not_checkable for answer in answers),
         noted=sum(answer.noted for answer in answers),
-        breaches=tuple(breaches[:MAX_BREACHES]),
         lacked=tuple(dict.fromkeys(reason for answer in answers for reason in answer.lacked)),
     )
 
