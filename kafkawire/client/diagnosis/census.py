@@ -34,7 +34,7 @@ def producer_census(
     """The partitions that have producers, the most first.
 
     Args:
-        states: whom each leader remembers. `expiration_ms`: producer.id.expiration.ms.
+        states: the producers that each leader remembers. `expiration_ms`: producer.id.expiration.ms.
     """
     found = []
     for place, producers in states.items():

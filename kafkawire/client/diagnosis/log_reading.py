@@ -49,7 +49,7 @@ class Stretch(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         leader: broker id, None where there is none.
-        offsets: of the partition; `end` is its high watermark. `producers`: whom its leader remembers.
+        offsets: of the partition; `end` is its high watermark. `producers`: that its leader remembers.
         size: bytes, as an estimate; None where the size of the log is not known.
     """
 
