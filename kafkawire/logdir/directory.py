@@ -10,12 +10,13 @@ from uuid import UUID
 
 import msgspec
 
+from kafkawire._java_numbers import INT32, whole_number
 from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, SnapshotEntry
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
-from kafkawire.logdir.text_files import INT32, offset_checkpoint, properties, whole_number
+from kafkawire.logdir.text_files import offset_checkpoint, properties
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.logdir.tiers import (
     Joined,

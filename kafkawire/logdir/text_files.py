@@ -10,13 +10,11 @@ import json
 import re
 from collections.abc import Iterator
 
+from kafkawire._java_numbers import INT32, INT64, number
 from kafkawire.logdir.entries import CheckpointLine, EpochLine, Property
 from kafkawire.records import Damage
 
 _LINE = re.compile(rb"[^\n]*\n?")
-_NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
-
-INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
 
 
 def offset_checkpoint(data: bytes) -> Iterator[CheckpointLine | Damage]:
@@ -26,7 +24,7 @@ def offset_checkpoint(data: bytes) -> Iterator[CheckpointLine | Damage]:
             yield words
             continue
         try:
-            yield CheckpointLine(position, words[0], _number(words[1], INT32), _number(words[2], INT64))
+            yield CheckpointLine(position, words[0], number(words[1], INT32), number(words[2], INT64))
         except ValueError:
             yield _bad_line(position, " ".join(words))
 
@@ -40,7 +38,7 @@ def leader_epochs(data: bytes) -> Iterator[EpochLine | Damage]:
             yield words
             continue
         try:
-            line = EpochLine(position, _number(words[0], INT32), _number(words[1], INT64))
+            line = EpochLine(position, number(words[0], INT32), number(words[1], INT64))
         except ValueError:
             yield _bad_line(position, " ".join(words))
             continue
@@ -94,7 +92,7 @@ def _checkpoint(data: bytes, words: int) -> Iterator[tuple[int, list[str] | Dama
         return
     position, expected = next(lines, (len(data), ""))
     try:
-        count = _number(expected, INT32)
+        count = number(expected, INT32)
     except ValueError:
         count = None
         yield position, Damage(position, "bad_count", f"{expected[:50]!r} where the number of lines should stand")
@@ -107,28 +105,6 @@ def _checkpoint(data: bytes, words: int) -> Iterator[tuple[int, list[str] | Dama
         yield position, split if len(split) == words else _bad_line(position, line)
     if count is not None and count != found:
         yield len(data), Damage(len(data), "truncated", f"{found} of {count} lines")
-
-
-def whole_number(text: str, highest: int) -> int | None:
-    """The number from 0 to `highest` that a text file's value is; None for any other text, however long."""
-    try:
-        found = _number(text, highest)
-    except ValueError:
-        return None
-    return found if found >= 0 else None
-
-
-def _number(word: str, highest: int) -> int:
-    """A number as Java's parseInt and parseLong read it; `int` reads more, and refuses thousands of digits.
-
-    Args:
-        highest: the greatest one of the type; the least is below -`highest` by one.
-    """
-    digits = _NUMBER.fullmatch(word)
-    found = int(digits[1] + digits[2]) if digits else highest + 1
-    if not -highest - 1 <= found <= highest:
-        raise ValueError(word[:50])
-    return found
 
 
 def _bad_line(position: int, line: str) -> Damage:

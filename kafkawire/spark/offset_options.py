@@ -22,10 +22,10 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from kafkawire._java_numbers import INT32, INT64, whole_number
 from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import offset_of_time
 from kafkawire.logdir.splits import written
-from kafkawire.logdir.text_files import INT32, INT64, whole_number
 from kafkawire.records import Damage
 from kafkawire.spark.sources import SourceOptions, shown
 

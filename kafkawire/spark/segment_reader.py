@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
+from kafkawire._java_numbers import INT64
 from kafkawire.errors import RecordError
 from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View, remote
 from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.splits import pieces, ranges
-from kafkawire.logdir.text_files import INT64
 from kafkawire.logdir.transaction_states import NONE, STATES, Outcomes
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.array_types import Int64

@@ -16,9 +16,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.remote import matching
-from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.spark.column_projection import projection, table_schema
 from kafkawire.spark.errors import without_trace
 from kafkawire.spark.task_sizing import split_into_tasks

@@ -10,6 +10,10 @@ from kafkawire.transactions.formatting import named
 
 #: The broker setting that decides between causes.
 VERIFICATION = "transaction.partition.verification.enable"
+#: Broker settings of how long transactions and ids last.
+MAX_TIMEOUT = "transaction.max.timeout.ms"
+PRODUCER_EXPIRATION = "producer.id.expiration.ms"
+ID_EXPIRATION = "transactional.id.expiration.ms"
 
 Release = tuple[int, int]
 

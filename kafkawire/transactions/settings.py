@@ -7,15 +7,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kafkawire import rows
-from kafkawire.logdir.text_files import INT64, whole_number
+from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS, newest_of
+from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 from kafkawire.transactions.facts import ClusterMetadata
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-
-MAX_TIMEOUT = "transaction.max.timeout.ms"
-PRODUCER_EXPIRATION = "producer.id.expiration.ms"
-ID_EXPIRATION = "transactional.id.expiration.ms"
 
 #: Broker default of transaction.state.log.num.partitions.
 TRANSACTION_STATE_PARTITIONS = 50

@@ -8,7 +8,7 @@ import pytest
 from logged import all_rows, write
 
 from kafkawire import logdir
-from kafkawire.logdir.text_files import INT32, INT64, whole_number
+from kafkawire._java_numbers import INT32, INT64, whole_number
 from kafkawire.records import Record, build
 
 #: Python refuses to read more than 4,300 digits.

@@ -102,8 +102,6 @@ def soak(
 ) -> SoakResults:
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
-    folder: is made, and left to the caller. say: is called with messages on the progress.
-
     Args:
         folder: is made, and left to the caller. `command`: the command line, for the report.
         say: called with messages on the progress.

@@ -10,15 +10,14 @@ from typing import NamedTuple
 import msgspec
 
 from kafkawire import rows
+from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.client.rpc.cluster_state import Features, Quorum
 from kafkawire.client.rpc.configs import Configs, ConfigValue
 from kafkawire.client.rpc.log_dirs import LogDirs
-from kafkawire.logdir.text_files import INT64, whole_number
-from kafkawire.transactions.cluster_traits import VERIFICATION
+from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, VERIFICATION
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import count, duration, named
-from kafkawire.transactions.settings import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 
 OFFSETS = "__consumer_offsets"
 FEATURE, WANTED_LEVEL = "transaction.version", 2

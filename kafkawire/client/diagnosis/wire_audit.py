@@ -33,9 +33,10 @@ from kafkawire.transactions.answers import (
 )
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts
+from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, ClusterMetadata, Place
 from kafkawire.transactions.replica_facts import ReplicaFacts
-from kafkawire.transactions.settings import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION, Settings, resolve
+from kafkawire.transactions.settings import Settings, resolve
 
 #: What no client can read, by the rule that needs it.
 BLIND = {

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafkawire import versions
+from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import every
 from kafkawire.client.errors import BrokerError
 from kafkawire.client.rpc.configs import Configs, broker_configs
 from kafkawire.client.transport.api_versions import VERSIONS_REQUEST
-from kafkawire.logdir.text_files import INT64, whole_number
 from kafkawire.messages import ApiVersionsResponse
-from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits, span, verification
-from kafkawire.transactions.settings import ID_EXPIRATION
+from kafkawire.transactions.cluster_traits import ID_EXPIRATION, VERIFICATION, ClusterTraits, span, verification
 
 _NONE = range(0)
 

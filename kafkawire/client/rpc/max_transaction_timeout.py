@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kafkawire import rows
+from kafkawire._java_numbers import INT32, whole_number
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Results
 from kafkawire.client.rpc.configs import broker_configs
-from kafkawire.logdir.text_files import INT32, whole_number
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.cluster_traits import MAX_TIMEOUT
 from kafkawire.transactions.formatting import numbers
-from kafkawire.transactions.settings import MAX_TIMEOUT
 
 
 async def max_timeouts(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> Results[int, int]:

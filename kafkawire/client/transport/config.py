@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from kafkawire._java_numbers import INT32, whole_number
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.transport.java_properties import Jaas, parse_jaas, parse_properties
 from kafkawire.client.transport.property_names import check
 from kafkawire.client.transport.sasl import MECHANISMS, OAUTHBEARER, PLAIN, SCRAM, Credentials, MskLogin, TokenSource
 from kafkawire.client.transport.tls import Tls
-from kafkawire.logdir.text_files import INT32, whole_number
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
