@@ -36,6 +36,7 @@ test: $(VENV)/.dev
 	@$(BIN)/python -c 'import kafkawire; print("backend:", kafkawire.backend)'
 	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
 	$(if $(CARGO),@ls kafkawire/_native.*.so >/dev/null 2>&1 || echo "no engine: $(BIN)/pip install -v -e . says why")
+	@$(BIN)/python -m tests.spark.class_archive
 	$(BIN)/pytest -n $(WORKERS) -q
 
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 os.environ.pop("COLUMNS", None)  # how wide tables are is up to each test
 
-#: What runs where; fixtures of a real Kafka cluster.
-pytest_plugins = ["tests.distribution", "tests.broker_fixture"]
+#: What runs where; fixtures of a real Kafka cluster; a quick start for Spark.
+pytest_plugins = ["tests.distribution", "tests.broker_fixture", "tests.spark.class_archive"]
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -21,6 +21,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from kafkawire.spark.session import QUICK_START
+from tests.spark import class_archive
+
 ROOT = Path(__file__).parents[2]
 
 #: What may take long on a busy machine: a Java process that starts, a job.
@@ -28,12 +31,14 @@ PATIENCE_S = 120
 JOB_PATIENCE_S = 3600 if os.environ.get("SPARK_FULL") else 600
 
 #: Little memory, and a quick start instead of fast code.
+_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {class_archive.options()}"
 _SMALL = {
     "SPARK_DAEMON_MEMORY": "512m",
-    "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    **dict.fromkeys(class_archive.VARIABLES, _JAVA),
     "SPARK_LOCAL_IP": "127.0.0.1",
 }
+#: `QUICK_START`, with the archive of classes for executors, too.
+QUICK = {name: f"{options} {class_archive.options()}" for name, options in QUICK_START.items()}
 
 _CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _DEPLOY = "org.apache.spark.deploy"

@@ -44,7 +44,7 @@ from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.own_schemas import ORDER, write
 from tests.random_logs import PRODUCERS, damage, fill, register
-from tests.spark.clusters import Cluster, call
+from tests.spark.clusters import QUICK, Cluster, call
 from tools.recordings.archive import ARCHIVES, SUFFIX, unpacked
 
 if TYPE_CHECKING:
@@ -77,9 +77,8 @@ def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> 
     """Tables and audits, these while executors are killed; all of them without, too, if `full`."""
     from kafkawire import spark as room
     from kafkawire.spark import replica_parts
-    from kafkawire.spark.session import QUICK_START
 
-    with room.session_on(url, {**QUICK_START, "spark.sql.shuffle.partitions": "2"}) as session:
+    with room.session_on(url, {**QUICK, "spark.sql.shuffle.partitions": "2"}) as session:
         results: dict[str, Any] = {"tables": tables(session), "audits": []}
         if full:
             results["undisturbed"] = [audited(session, *one) for one in audits]
@@ -331,11 +330,9 @@ def test_workers_run_the_environment_that_is_submitted(cluster: Cluster, tmp_pat
         pytest.skip("the native engine is not built")
     import pyspark
 
-    from kafkawire.spark.session import QUICK_START
-
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = {
-        **QUICK_START,
+        **QUICK,
         "spark.driver.host": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
