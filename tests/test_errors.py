@@ -50,6 +50,7 @@ def version_error() -> UnsupportedVersionError:
     return caught.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [decode_error, encode_error, version_error])
 def test_raised_errors_survive_pickling_into_another_process(make: Any) -> None:
     error = make()

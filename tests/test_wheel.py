@@ -21,7 +21,7 @@ from packaging.metadata import Metadata
 from tools.wheels import building, cross, pyz, sbom, sizes
 from tools.wheels.__main__ import SMOKE
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.deployment]
 
 PROGRAM = """
 import sys, kafkawire

@@ -54,6 +54,7 @@ def alike(data: bytes, **options: Any) -> Any:
     return table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"body": True}, {"body": True, "records": True}], ids=str)
 @pytest.mark.parametrize("packets", [talkative(), CLIENTS], ids=["talkative", "clients"])
 def test_columns_are_the_rows(packets: list[bytes], options: dict[str, Any]) -> None:

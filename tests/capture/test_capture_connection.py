@@ -80,6 +80,7 @@ def test_sequence_numbers_may_wrap(before: int) -> None:
     assert brief(exchanges(talk)) == asked(*range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", range(3, len(WHOLE.packets)))
 def test_a_lost_packet_is_reported_and_costs_three_exchanges_at_most(lost: int) -> None:
     found = exchanges([*WHOLE.packets[:lost], *WHOLE.packets[lost + 1 :]])

@@ -115,6 +115,7 @@ def test_ignores_a_forged_reset(shift: int) -> None:
     assert mine == [(number, None) for number in range(1, 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [1, 70_000])
 @pytest.mark.parametrize("side", [0, 1])
 def test_accepts_a_reset_after_a_hole_when_both_ends_are_idle_for_long(side: int, shift: int) -> None:
@@ -124,6 +125,7 @@ def test_accepts_a_reset_after_a_hole_when_both_ends_are_idle_for_long(side: int
     assert found[1] == (2, NO_RESPONSE, len(packets) + LONG_WHILE)
 
 
+@pytest.mark.slow
 def test_a_segment_after_a_doubted_reset_restarts_the_wait() -> None:
     """The receiver of a doubtful RST continues, and gets a response later."""
     talk = reset(asked_once(), 1, shift=1)

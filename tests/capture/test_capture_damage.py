@@ -49,6 +49,7 @@ def test_a_damaged_byte_costs_two_packets_at_most(name: str) -> None:
         assert not lost or unread or len(packets) == len(few), place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 @given(data=st.data())
 def test_every_byte_is_in_a_packet_or_in_an_unread_part(name: str, data: st.DataObject) -> None:

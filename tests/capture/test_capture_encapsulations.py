@@ -83,6 +83,7 @@ def test_packets_captured_plain_and_in_tunnels_count_once(packets: list[Packet],
     assert contents(found) == contents(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["IP in IP", "VXLAN", "GENEVE, IP", "NVGRE", "ERSPAN III", "GTP", "MPLS over UDP"])
 @pytest.mark.parametrize("place", [tunnels.with_fragments_inside, tunnels.with_fragments_outside])
 def test_reassembles_fragments_inside_and_outside_of_tunnels(
@@ -112,6 +113,7 @@ def test_fragments_captured_plain_and_in_tunnels_count_once(packets: list[Packet
     assert not found.summary.skipped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TUNNELS)
 def test_packet_truncated_at_any_length_is_skipped_or_has_missing_bytes(name: str) -> None:
     whole = TUNNELS[name](FRAME)

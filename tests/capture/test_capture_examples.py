@@ -142,6 +142,7 @@ def test_duplicated_packets_change_no_exchange(whole: list[Exchange], packets: l
     assert len(found) == len(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_swapped_packets_change_no_exchange(whole: list[Exchange], packets: list[Packet], seed: int) -> None:
     choose = random.Random(seed)
@@ -152,6 +153,7 @@ def test_swapped_packets_change_no_exchange(whole: list[Exchange], packets: list
     assert contents(again(swapped)) == contents(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_lost_packets_are_reported_and_cost_adjacent_exchanges_only(
     whole: list[Exchange], packets: list[Packet], seed: int

@@ -66,6 +66,7 @@ def content(found: Exchange) -> tuple[object, ...]:
     return (found.api, found.correlation_id, found.packet, found.response_packet, found.client, found.broker)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("link", LINKS)
@@ -216,6 +217,7 @@ def test_accepts_short_reads_of_a_decompressor() -> None:
 # Files that become shorter -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compression", "torn"), [*((name, 0) for name in COMPRESSIONS), ("none", 5)])
 @pytest.mark.parametrize("form", FORMATS)
 def test_reports_a_capture_that_ended_before_its_size(form: str, compression: str, torn: int) -> None:

@@ -62,6 +62,7 @@ def odd() -> bytes:
     return pcap(map(ethernet, talk.packets))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", OPTIONS, ids=str)
 @pytest.mark.parametrize("data", [PCAP.read_bytes(), odd()], ids=["clients", "odd"])
 def test_text_rows_equal_those_of_decoded_messages(data: bytes, given: dict[str, Any]) -> None:

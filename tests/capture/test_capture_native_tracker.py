@@ -107,6 +107,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packets", [talkative(), CLIENTS], ids=["talkative", "clients"])
 def test_plain_packets_are_not_parsed_in_python(packets: list[bytes], parsed: list[int]) -> None:
     assert len(alike(packets)) > 30
@@ -121,6 +122,7 @@ def test_plain_exchanges_are_lines() -> None:
     assert all(row.problem is not None for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [1, 2, 3, 10, 33])
 def test_reads_a_connection_from_before_the_capture(start: int) -> None:
     assert len(alike(talkative()[start:])) > 20
@@ -139,6 +141,7 @@ def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch
     alike([ethernet(packet) for packet in packets + late])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", [100, RECENT_BYTES - 100, RECENT_BYTES + 100, 2 * RECENT_BYTES])
 def test_compares_retransmissions_as_far_back_as_streams(back: int) -> None:
     talk = Talk(mss=700)
@@ -222,6 +225,7 @@ def blocks(packets: list[bytes], order: str, resolution: int = 9, offset_s: int 
     return b"".join(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", "<>")
 @pytest.mark.parametrize(("resolution", "offset_s"), [(9, 0), (9, -5), (6, 3), (0x80 | 30, 0), (100, 0)])
 def test_packets_of_a_pcapng_are_read_in_runs(order: str, resolution: int, offset_s: int, single: list[int]) -> None:
@@ -229,6 +233,7 @@ def test_packets_of_a_pcapng_are_read_in_runs(order: str, resolution: int, offse
     assert resolution == 100 or len(single) < 10
 
 
+@pytest.mark.slow
 def test_other_blocks_between_packets_are_left_to_python() -> None:
     assert len(alike_file(pcapng(CLIENTS))) > 30
     assert len(alike_file(blocks(CLIENTS, "<") + pcapng(talkative(), order=">") + blocks(CLIENTS[:50], ">"))) > 60

@@ -77,6 +77,7 @@ def produce(topic_id: UUID) -> ProduceRequest:
     return ProduceRequest(acks=1, topic_data=(TopicProduceData(topic_id=topic_id, partition_data=(partition,)),))
 
 
+@pytest.mark.slow
 def test_every_line_is_a_message_of_otlp_and_has_a_span_for_each_exchange() -> None:
     found = exports(PCAP)
     rows = list(capture.read(PCAP))
@@ -91,6 +92,7 @@ def test_every_line_is_a_message_of_otlp_and_has_a_span_for_each_exchange() -> N
     assert len({span.trace_id for span in listed}) == len({span.span_id for span in listed}) == len(rows)
 
 
+@pytest.mark.slow
 def test_two_runs_and_two_names_of_a_file_give_the_same_ids(tmp_path: Path) -> None:
     copy = tmp_path / "copy.pcap"
     copy.write_bytes(PCAP.read_bytes())
@@ -172,6 +174,7 @@ def test_hostile_text_stays_a_value(text: str) -> None:
     assert values["messaging.consumer.group.name"] == values["messaging.client.id"] == text
 
 
+@pytest.mark.slow
 def test_messages_are_bounded_in_spans_and_in_bytes() -> None:
     many = Talk()
     for number in range(1100):

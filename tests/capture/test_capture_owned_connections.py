@@ -43,6 +43,7 @@ def alike(data: bytes, shares: int) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shares", [1, 2, 3, 7])
 def test_readers_of_a_real_capture_yield_together_what_one_yields(shares: int) -> None:
     counts = alike(PCAP.read_bytes(), shares)

@@ -168,6 +168,7 @@ def test_other_protocols_inside_tls_are_no_kafka(ends: Endpoints) -> None:
     assert found.summary.connections == {"other": 1}
 
 
+@pytest.mark.slow
 def test_follow_waits_for_secrets_that_are_written_later(ends: Endpoints, tmp_path: Path) -> None:
     sent = ends.connect(MESSAGES).sent
     late = tmp_path / "late.log"

@@ -77,6 +77,7 @@ def assert_whole(found: Decrypted) -> None:
     assert (found.data, found.lost) == (SAID, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "cipher"), SUITES)
 def test_decrypts_suites_of_tls_1_2(tmp_path: Path, key: str, cipher: str) -> None:
     ends = Endpoints(tmp_path, TLS_1_2, ciphers=f"{cipher}:@SECLEVEL=0", key=key)
@@ -110,6 +111,7 @@ def dh_parameters(folder: Path) -> str:
     return str(path)
 
 
+@pytest.mark.slow
 def test_decrypts_tls_1_3_with_certificates_of_both_sides(tmp_path: Path) -> None:
     ends = Endpoints(tmp_path, TLS_1_3, mutual=True)
     ends.client.set_alpn_protocols(["kafka"])
@@ -292,6 +294,7 @@ def long_connection(
     return ends.connect(messages), ends.key_log.read_bytes(), plain_streams
 
 
+@pytest.mark.slow
 @given(side=st.integers(0, 1), start=st.integers(3000, 60_000), size=st.integers(1, 40_000))
 def test_hole_costs_the_records_in_it_only(
     long_connection: tuple[Traffic, bytes, list[bytes]], side: int, start: int, size: int

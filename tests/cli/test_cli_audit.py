@@ -53,6 +53,7 @@ def test_exits_with_0_when_nothing_is_open(run: Run, logs: LogDirectory) -> None
     assert run(*arguments(logs)).code == 0
 
 
+@pytest.mark.slow
 def test_exits_with_0_for_a_live_transaction(run: Run, logs: LogDirectory) -> None:
     logs.partition("orders").data(7, at=OLD)
     logs.id("pay", "Ongoing", 7, 0, ("orders", 0), at=NOON)
@@ -260,6 +261,7 @@ def test_settings_are_printed_with_their_source(run: Run, logs: LogDirectory) ->
     }
 
 
+@pytest.mark.slow
 def test_hostile_names_are_escaped(run: Run, logs: LogDirectory) -> None:
     topic = os.fsdecode(b"\x1b[2J\xffred")
     logs.partition(topic).data(7, at=OLD)
@@ -342,6 +344,7 @@ def test_exits_with_4_for_a_log_truncated_while_read(
     assert [one["detail"] for one in found["damage"]] == [f"ended at {cut}, was {size} when opened"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 500, "9" * 30, str(1 << 63)])
 @pytest.mark.parametrize(
     "option",

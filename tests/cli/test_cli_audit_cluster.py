@@ -38,6 +38,7 @@ def test_an_empty_cluster_is_clear(run: Run) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -12,6 +12,7 @@ from tests.cli.runner import Run
 EXAMPLE = "examples/capture/transactions.pcap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

@@ -104,6 +104,7 @@ def test_every_format_is_harmless(run: Run, logs: Path, format: str) -> None:
     assert r"k\x1b[31m" in result.text or r"k\u001b[31m" in result.text
 
 
+@pytest.mark.slow
 def test_csv_has_the_columns_of_the_options(run: Run, logs: Path) -> None:
     def columns(*flags: str) -> set[str]:
         lines = list(csv.DictReader(io.StringIO(run("dump", logs, "--format", "csv", *flags).text)))
@@ -223,6 +224,7 @@ def test_rejects_a_message_size_out_of_range(run: Run, logs: Path) -> None:
 CONSUMED = json.loads((unpacked("read-committed") / "consumed.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 @pytest.mark.parametrize("name", sorted(CONSUMED))
 def test_committed_records_are_those_that_a_consumer_got(run: Run, tmp_path: Path, name: str, format: str) -> None:
@@ -245,6 +247,7 @@ def test_committed_records_are_those_that_a_consumer_got(run: Run, tmp_path: Pat
     assert found == CONSUMED[name]["records"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("replicas", [one for one in REPLICAS if one.node == 1], ids=str)
@@ -318,6 +321,7 @@ def test_rejects_isolation_levels_for_rows_that_are_not_of_segments(run: Run, lo
     assert "--isolation-level and --transaction are for the rows of segments" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("node", ["node-1", "node-2"])
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_a_replica_and_its_tier_have_the_records_that_a_consumer_got(run: Run, node: str, level: str) -> None:
@@ -329,6 +333,7 @@ def test_a_replica_and_its_tier_have_the_records_that_a_consumer_got(run: Run, n
     assert [(row["offset"], row["key"], row["value"]) for row in of_orders] == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_a_replica_and_its_encrypted_tier_have_the_records_that_a_consumer_got(run: Run, level: str) -> None:
     folder, objects = unpacked("tiered-storage"), unpacked("tier-objects")
@@ -341,6 +346,7 @@ def test_a_replica_and_its_encrypted_tier_have_the_records_that_a_consumer_got(r
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_isolation_levels_have_the_damage_of_the_files_that_they_rest_on(run: Run, tmp_path: Path, level: str) -> None:
     """Once, whatever the number of segments."""

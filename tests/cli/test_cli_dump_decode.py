@@ -107,6 +107,7 @@ def test_a_message_with_the_name_of_kafkas_is_not_taken_for_it(run: Run, logs: P
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

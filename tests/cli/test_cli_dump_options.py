@@ -109,6 +109,7 @@ def test_rows_without_the_filtered_field_are_left_out(run: Run, broker: Path) ->
     assert kinds(lines(run, "logs", "--control")) == {"batch"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -51,6 +51,7 @@ def test_frame_writes_a_whole_request(run: Run) -> None:
     assert bytes.fromhex(result.text) == frames.encode_response(message, version=0, correlation_id=9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [

@@ -36,6 +36,7 @@ def test_writes_values_as_json(value: object, shown: bytes) -> None:
     assert json_bytes(value) == shown
 
 
+@pytest.mark.slow
 @given(values, st.sampled_from([None, 2]), st.booleans())
 def test_json_escapes_control_characters_without_loss(value: object, indent: int | None, ascii_only: bool) -> None:
     encoded = json_bytes(value, indent=indent, ascii_only=ascii_only)

@@ -40,6 +40,7 @@ def test_help_examples_are_valid_commands(run: Run, words: tuple[str, ...]) -> N
         parse(example)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_parquet_is_offered_where_a_file_can_be_named(run: Run, words: tuple[str, ...]) -> None:
     options = run(*words, "--help").text.partition("\nOptions:\n")[2]

@@ -96,6 +96,7 @@ def test_list_rejects_unknown_filters(run: Run, arguments: list[str], error: str
 # show ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -44,6 +44,7 @@ def test_prints_changes_in_every_format(run: Run, sides: tuple[Path, Path]) -> N
     assert list(rows[0]) == ["message", "change", "versions", "field", "old", "new", "compatible", "why"]
 
 
+@pytest.mark.slow
 def test_a_narrow_table_shows_which_changes_are_compatible(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = run("schema", "diff", "kafka", "kip-664-draft", "--format", "table").text
@@ -55,6 +56,7 @@ def test_incompatible_prints_incompatible_changes_alone(run: Run, sides: tuple[P
     assert [(row["message"], row["change"]) for row in rows] == [("A", "nullable"), ("Gone", "message removed")]
 
 
+@pytest.mark.slow
 def test_counts_messages_of_one_side_and_compares_them_with_all(run: Run, sides: tuple[Path, Path]) -> None:
     result = run("schema", "diff", *sides)
     assert {json.loads(line)["message"] for line in result.out.splitlines()} == {"A"}

@@ -67,6 +67,7 @@ def test_emits_a_folder_of_files(run: Run, tmp_path: Path, target: str, file: st
     assert not any("Marker" in name or "marker" in name for name in names), "no control records"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["kaitai", "jsonschema"])
 def test_rejects_folders_that_would_lose_files(run: Run, tmp_path: Path, target: str) -> None:
     (tmp_path / "PingRequest.json").write_text(json.dumps(PING | {"fields": []}))
@@ -86,6 +87,7 @@ def test_rejects_invalid_options(run: Run, tmp_path: Path) -> None:
     assert run("schema", "emit", "wireshark", "--schemas", str(tmp_path)).code == 1
 
 
+@pytest.mark.slow
 def test_emits_pages_of_schemas_of_a_folder(run: Run, tmp_path: Path) -> None:
     schemas, pages = tmp_path / "my", tmp_path / "pages"
     (schemas / "rpc").mkdir(parents=True)

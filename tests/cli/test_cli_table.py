@@ -47,6 +47,7 @@ def test_view_selects_the_columns() -> None:
     assert text.split("\n")[0].split() == ["count", "kind"]
 
 
+@pytest.mark.slow
 def test_prints_a_long_table_in_pieces() -> None:
     def rows() -> Any:
         for i in range(1200):

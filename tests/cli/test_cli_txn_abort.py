@@ -26,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("state_home")
 NOWHERE = "127.0.0.1:1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -176,6 +177,7 @@ def test_a_signal_after_sending_is_recorded_as_not_verified(
     assert after["result"]["problem"] == f"interrupted ({name}): whether it was carried out is not known"
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_where_only_a_part_of_the_line_can_be_written(
     partition: PartitionBroker, tmp_path: Path
 ) -> None:
@@ -187,6 +189,7 @@ def test_nothing_is_sent_where_only_a_part_of_the_line_can_be_written(
     done = subprocess.run(
         [*COMMAND, *line],
         capture_output=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # the limit would cut it, too
         timeout=60,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
     )

@@ -64,6 +64,7 @@ async def test_abort_takes_a_start_offset_or_a_coordinator_epoch(named: dict[str
     assert not broker.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silence", [None, ...])
 @scenario
 async def test_abort_is_sent_once(silence: Any) -> None:

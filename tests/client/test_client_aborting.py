@@ -242,6 +242,7 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
 # The outcome ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "text"),
     [
@@ -264,6 +265,7 @@ def test_error_of_the_broker_is_not_written(code: int, text: str) -> None:
     assert not broker.count(FetchRequest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [None, ...])
 def test_without_an_answer_a_marker_in_the_log_is_aborted(answer: Any) -> None:
     """The log is the truth."""
@@ -279,6 +281,7 @@ def test_without_an_answer_a_marker_in_the_log_is_aborted(answer: Any) -> None:
     assert len(sent(broker)) == 1
 
 
+@pytest.mark.slow
 def test_without_answer_and_marker_it_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.on[WriteTxnMarkersRequest] = lambda _: None
@@ -317,6 +320,7 @@ def test_records_an_interruption() -> None:
     assert after[2].problem == "interrupted (CancelledError): whether it was carried out is not known"
 
 
+@pytest.mark.slow
 def test_success_without_a_marker_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.marks = False
@@ -328,6 +332,7 @@ def test_success_without_a_marker_is_not_verified() -> None:
     )
 
 
+@pytest.mark.slow
 def test_last_stable_offset_that_does_not_move_is_not_verified() -> None:
     broker = PartitionBroker()
     broker.log.stable = START

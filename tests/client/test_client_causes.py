@@ -235,6 +235,7 @@ def test_reads_the_release_and_features_of_a_real_broker(broker: RunningCluster)
 # Scripted -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_release_is_recognized_by_its_versions() -> None:
     for release in versions.releases():
         assert release in releases_like(versions.to_response(versions.of(release)))
@@ -245,6 +246,7 @@ def test_each_release_is_recognized_by_its_versions() -> None:
     assert releases_like(versions.to_response(odd)) == ()
 
 
+@pytest.mark.slow
 @scenario
 async def test_a_broker_that_refuses_its_settings_leaves_them_unknown() -> None:
     made = ScriptedBroker({"orders": {0: 1}})

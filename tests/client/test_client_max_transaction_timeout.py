@@ -110,6 +110,7 @@ async def test_settings_are_asked_for_when_no_other_request_is_in_flight() -> No
     assert kinds[settings_at + 1 :].count(DescribeProducersRequest) == 1
 
 
+@pytest.mark.slow
 @scenario
 async def test_brokers_that_were_asked_are_expected_and_those_that_answered_are_known() -> None:
     made = asked(broker(), configured("60000"))

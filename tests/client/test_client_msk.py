@@ -66,6 +66,7 @@ def test_reads_profile_and_role() -> None:
     )
 
 
+@pytest.mark.slow
 @scenario
 async def test_logs_in_with_a_token_of_the_signer() -> None:
     pytest.importorskip("aws_msk_iam_sasl_signer")

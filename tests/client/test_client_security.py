@@ -105,6 +105,7 @@ async def test_a_redirect_does_not_take_the_secret_elsewhere(status: str) -> Non
     assert elsewhere == []
 
 
+@pytest.mark.slow
 @scenario
 async def test_a_token_endpoint_that_never_ends_its_answer_is_left() -> None:
     """Each byte comes in time for the socket; the call has a deadline."""
@@ -112,10 +113,12 @@ async def test_a_token_endpoint_that_never_ends_its_answer_is_left() -> None:
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nX: ")
-        for _ in range(100):
-            writer.write(b"x")
-            await asyncio.sleep(0.02)
-        writer.close()
+        try:
+            for _ in range(100):
+                writer.write(b"x")
+                await asyncio.sleep(0.02)
+        finally:
+            writer.close()
 
     async with served(drip) as port:
         properties = FAST | {

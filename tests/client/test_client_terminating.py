@@ -179,6 +179,7 @@ def test_busy_coordinator_is_not_verified() -> None:
     assert "whether its transaction was ended is not known" in str(done.problem)
 
 
+@pytest.mark.slow
 def test_partition_that_keeps_the_transaction_is_not_verified() -> None:
     broker = Coordinator()
     broker.ends = False

@@ -43,6 +43,7 @@ def test_host_names_are_checked_by_default() -> None:
         Config.of("a:1", properties(ssl_endpoint_identification_algorithm="none"))
 
 
+@pytest.mark.slow
 def test_reads_pem(identity: Identity, tmp_path: Path) -> None:
     store = tmp_path / "trust.pem"
     store.write_text(identity.certificate)

@@ -111,6 +111,7 @@ def test_equals_the_audit_of_the_disks(name: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_small_pieces_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_reading, "_LEAST", 300)
     path, disks = recorded("hanging-transactions")
@@ -132,6 +133,7 @@ def in_no_time(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.slow
 def test_reads_from_the_oldest_open_transactions_by_default() -> None:
     path, disks = recorded("hanging-transactions")
     broker = serving(path)
@@ -158,6 +160,7 @@ def test_reads_from_the_oldest_open_transactions_by_default() -> None:
     assert "4 side by side, at most 10.0 MB a second" in str(plans[0])
 
 
+@pytest.mark.slow
 def test_without_the_coordinators_log_findings_are_proven_and_rules_of_ids_are_not_checkable() -> None:
     path, disks = recorded("hanging-transactions")
     wire = over_the_wire(serving(path, hidden=TRANSACTION_STATE), LATER)
@@ -206,6 +209,7 @@ class Interrupted(Exception):
 HEADER = f'{{"format":2,"cluster":"kafkawire-mock","since":0,"kafkawire":"{kafkawire.__version__}"}}'
 
 
+@pytest.mark.slow
 def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, disks = recorded("hanging-transactions")
     journal = tmp_path / "journal"
@@ -249,6 +253,7 @@ def test_refuses_a_file_that_is_no_journal_of_this_reading(tmp_path: Path, text:
     assert journal.read_text() == text
 
 
+@pytest.mark.slow
 def test_goes_on_where_retention_has_deleted_the_log_meanwhile() -> None:
     path, _ = recorded("hanging-transactions")
     broker = serving(path)
@@ -273,6 +278,7 @@ def test_goes_on_where_retention_has_deleted_the_log_meanwhile() -> None:
     assert wire.read.complete
 
 
+@pytest.mark.slow
 def test_a_damaged_batch_is_reported_and_what_follows_is_read() -> None:
     path, disks = recorded("hanging-transactions")
     broker = serving(path)
@@ -288,6 +294,7 @@ def test_a_damaged_batch_is_reported_and_what_follows_is_read() -> None:
     assert {one.check for one in wire.violations} >= {one.check for one in disks.violations} - BLIND.keys()
 
 
+@pytest.mark.slow
 def test_a_partition_that_may_not_be_fetched_is_a_gap() -> None:
     path, disks = recorded("hanging-transactions")
     broker = serving(path)

@@ -63,6 +63,7 @@ def paths_of(value: Any, path: str = "") -> dict[str, Any]:
     return out
 
 
+@pytest.mark.slow
 @given(value=st.dictionaries(st.from_regex(r"[A-Za-z]\w*", fullmatch=True), JSON), indent=st.sampled_from([None, 0, 2]))
 def test_every_value_begins_at_its_position(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)

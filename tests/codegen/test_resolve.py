@@ -423,6 +423,7 @@ def check(resolved: MessageModel) -> None:
         known.add(struct.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path.name for path in SCHEMAS.iterdir() if path.is_dir()))
 def test_real_schemas_resolve(folder: str) -> None:
     resolved = resolve(load_folder(SCHEMAS / folder), drafts=folder != "kafka")

@@ -313,6 +313,7 @@ def test_mistakes_of_messages(schema: Schema, expected: tuple[str, ...]) -> None
     assert found == list(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("keys", "expected"), FIELDS, ids=name_of)
 def test_mistakes_of_fields(keys: Schema, expected: str) -> None:
     key, colon, reason = expected.partition(": ")

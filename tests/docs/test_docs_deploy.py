@@ -62,6 +62,7 @@ def test_each_alert_has_its_section_in_the_guide() -> None:
             assert anchor in {heading.lower() for heading in re.findall(r"^#### (\w+)$", WATCH, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_rules_do_as_their_tests_say() -> None:
     promtool = program("promtool")
     for command in (["check", "rules", RULES.name], ["test", "rules", "prometheus-rules-test.yml"]):

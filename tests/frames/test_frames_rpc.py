@@ -49,6 +49,7 @@ def test_encodes_a_request_to_exact_bytes() -> None:
     assert request.body == ApiVersionsRequest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "entry", [e for e in REGISTRY if e.family == "rpc" and e.kind == "request"], ids=lambda e: e.name
 )

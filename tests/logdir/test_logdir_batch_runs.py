@@ -49,6 +49,7 @@ def seen(file: Any, write: Writer, options: logdir.Options) -> list[tuple[str, i
     return out
 
 
+@pytest.mark.slow
 @given(segments() | mutated_segments(), st.integers(1, 3), st.lists(st.booleans(), max_size=5), st.booleans())
 def test_yields_every_batch_and_all_damage_in_order(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, most: int, refused: list[bool], check_crc: bool

@@ -35,6 +35,7 @@ def test_read_of_a_truncated_file_returns_fewer_bytes(tmp_path: Path) -> None:
     assert rest[-1].reason == "truncated"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [1, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("cut", [0, 1, 17, 100])
 def test_reports_the_end_of_a_file_truncated_between_windows(tmp_path: Path, window: int, cut: int) -> None:

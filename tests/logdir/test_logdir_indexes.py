@@ -132,6 +132,7 @@ ALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ALL)
 @given(data=st.binary(max_size=200) | st.text("0123 \n-=:x#\\", max_size=80).map(str.encode))
 def test_any_bytes_give_entries_or_damage(reader: Callable[[bytes], Iterator[Any]], data: bytes) -> None:

@@ -71,6 +71,7 @@ def by_columns(partition: Partition, view: View) -> Iterator[list[Any]]:
                             yield [row["offset"], *(text and text.decode() for text in (row["key"], row["value"]))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("replicas", REPLICAS, ids=str)
 def test_records_and_ends_are_those_of_a_java_consumer(replicas: Replicas, level: Any) -> None:
@@ -187,6 +188,7 @@ def write(root: Path, schedule: Schedule, *, snapshots: bool, indexes: bool) -> 
     return directory
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(schedules(), st.data())
 def test_no_subset_of_segments_gives_a_wrong_outcome(tmp_path: Path, schedule: Schedule, data: st.DataObject) -> None:

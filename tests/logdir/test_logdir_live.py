@@ -37,6 +37,7 @@ def large(path: Path, batches: int, value: bytes = b"v" * 200, **options: Any) -
     return path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [Options(), Options(deep=True, payloads=True)])
 def test_reports_a_log_truncated_while_it_is_read(partition: Path, options: Options) -> None:
     path = partition / f"{NAME}.log"

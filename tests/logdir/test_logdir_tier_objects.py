@@ -45,6 +45,7 @@ def contents(directory: logdir.LogDirectory) -> dict[tuple[str, str], bytes]:
     return {place: data for place, data in found.items() if data or place[1] != "txnindex"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TIERS)
 def test_every_file_of_a_segment_has_the_bytes_of_the_broker(name: str) -> None:
     expected = contents(logdir.open(local() / "tier"))
@@ -56,6 +57,7 @@ def test_every_file_of_a_segment_has_the_bytes_of_the_broker(name: str) -> None:
             assert (file.size, file.modified) == (len(file.read_bytes()), 0.0)  # the archive has no times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TIERS)
 @pytest.mark.parametrize("node", ["node-1", "node-2"])
 def test_log_and_objects_have_the_records_that_a_consumer_read(name: str, node: str) -> None:
@@ -238,6 +240,7 @@ HOSTILE: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "error"), HOSTILE)
 def test_refuses_manifests_that_cannot_be(tmp_path: Path, change: dict[str, Any], error: str) -> None:
     manifest = copied("zstd", tmp_path)
@@ -319,6 +322,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TIERS)
 def test_any_value_in_a_manifest_is_read_or_refused(tmp_path: Path, name: str) -> None:
     manifest = copied(name, tmp_path)

@@ -62,6 +62,7 @@ def test_log_and_tier_of_a_broker_have_the_records_that_a_consumer_read(node: st
     assert rows_of(committed, start) == consumed()["read_committed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["tiered-storage/tier", "tier-objects/encrypted-zstd"])
 @pytest.mark.parametrize("files", ["node-1/orders-0/*83.log tier", "node-1/orders-0 **/*.log", "node-1 **/*30-*.log",
                                    "node-1/orders-0/*81.log **/*71-*.log"])  # fmt: skip
@@ -101,6 +102,7 @@ def test_segments_of_the_side_that_lost_an_unclean_election_are_left_out() -> No
     assert [file.offset for file in alone.segments] == [0, 10, 20, 30, 40, 50, 51, 61, 71]
 
 
+@pytest.mark.slow
 def test_audit_of_log_and_tier_holds_every_rule_that_the_local_log_alone_cannot_show() -> None:
     def audited(*names: str) -> dict[str, tuple[str, int]]:
         found = transactions.audit(logdir.open(*(folder() / name for name in names)))

@@ -98,6 +98,7 @@ def test_parts_that_are_scanned_alone_give_the_states_of_the_whole(schedule: Sch
     assert found.problems == expected.problems
 
 
+@pytest.mark.slow
 @given(schedules(), st.data())
 def test_a_log_with_holes_never_has_a_wrong_outcome(schedule: Schedule, data: st.DataObject) -> None:
     kept = [one for one in schedule.batches if data.draw(st.integers(0, 4))]

@@ -26,6 +26,7 @@ def view_of(file: Any, level: Any, *, shown: bool = True, start: int | None = No
     return View(outcomes=outcomes, isolation_level=level, shown=shown)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(native is None, reason="the native engine is not installed")
 @given(
     segments() | mutated_segments(),

@@ -37,6 +37,7 @@ def broken_file(root: Path, which: str) -> Path:
     return sorted((root / "tier").rglob("*.leader_epoch_checkpoint"))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["own", "copied"])
 def test_damage_of_the_leader_epochs_that_join_a_tier(tiered: Path, which: str) -> None:
     roots = tiered / "node-1", tiered / "tier"

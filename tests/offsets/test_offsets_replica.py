@@ -82,6 +82,7 @@ def test_ranges_of_random_logs_are_what_the_outcomes_say(tmp_path: Path, seed: i
         assert part == {offset: everything[offset] for offset in range(first, until)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_offsets_before_an_empty_last_segment_are_missing(tmp_path: Path, checkpoints: bool) -> None:
     """Not truncated: the name of the last segment shows that the log reaches to it."""

@@ -117,6 +117,7 @@ def test_rejects_damaged_xerial_blocks(tail: bytes, message: str) -> None:
         decompress("snappy", compress("snappy", b"data") + tail)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", COMPRESSING)
 @given(data=st.data())
 def test_rejects_cut_or_changed_blocks(codec: str, data: st.DataObject) -> None:

@@ -84,6 +84,7 @@ def test_the_first_batch_that_is_proven() -> None:
     assert find_batch(FIRST, max_batch_bytes=SIZE - LOG_OVERHEAD - 1) is None
 
 
+@pytest.mark.slow
 def test_find_batch_over_windows() -> None:
     data = bytes(3_000_000) + FIRST
     assert find_batch(data) == 3_000_000

@@ -86,6 +86,7 @@ def test_columns_of_a_buffer_that_is_written_to(
             look_into(item)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check_crc", [True, False])
 def test_batches_of_a_buffer_that_is_written_to(written: bytearray, check_crc: bool) -> None:
     for _ in range(_READS):

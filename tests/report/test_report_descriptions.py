@@ -11,6 +11,7 @@ from kafkawire.transactions import answers, verdicts
 from tests.report.audits import NOON, READ, finding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("audit", "text", "severity"),
     [

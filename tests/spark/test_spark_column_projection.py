@@ -68,6 +68,7 @@ def test_times_are_those_of_the_record(tmp_path: Path) -> None:
     assert read(SegmentReader, path, ntz) == [{"timestamp": AT_NOON.replace(tzinfo=None)}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reader", "options", "name", "unit"), [
     (IndexReader, {"kinds": "timeindex"}, "timestamp", 1000),
     (CaptureReader, {}, "time_ns", 10**9),

@@ -40,6 +40,7 @@ def opened(*paths: str) -> list[tuple[str, str, int, str, list[str], int | None]
     return [shown(partition) for partition in replicas(logdir.open(*paths))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "paths",
     [
@@ -80,6 +81,7 @@ def test_folders_that_cannot_be_listed_are_rows(tmp_path: Path) -> None:
         _folders(0, str(tmp_path / "gone"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas_of_broker", [20, 400])
 def test_the_driver_looks_at_few_folders(
     tmp_path: Path, replicas_of_broker: int, monkeypatch: pytest.MonkeyPatch

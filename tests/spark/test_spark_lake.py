@@ -101,6 +101,7 @@ def check_repeated_and_concurrent(none: dict[str, Any], conflict: list[Any]) -> 
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.deployment
 @pytest.mark.parametrize(("name", "table", "remote"), GROWING)
 def test_tables_grow_to_what_a_consumer_got(
     needed: tuple[Path, Path], tmp_path: Path, name: str, table: str, remote: bool
@@ -145,6 +146,7 @@ def test_tables_grow_to_what_a_consumer_got(
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.deployment
 @pytest.mark.parametrize(("name", "moment"), KILLS)
 def test_a_killed_run_repeats_and_loses_nothing(
     needed: tuple[Path, Path], tmp_path: Path, name: str, moment: str
@@ -166,6 +168,7 @@ def test_a_killed_run_repeats_and_loses_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.deployment
 def test_rows_are_built_on_the_oldest_pyspark(needed: tuple[Path, Path]) -> None:
     tests = [
         f"tests/spark/test_spark_{name}.py" for name in ("column_projection", "offset_options", "errors", "schema")

@@ -81,6 +81,7 @@ def test_committed_records_are_those_that_a_consumer_got(name: str, size: int) -
     assert got == truth["records"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", REPLICAS, ids=str)
 def test_committed_records_are_those_of_a_java_consumer(replicas: Replicas) -> None:
     truth = replicas.consumed("read_committed")
@@ -93,6 +94,7 @@ def test_committed_records_are_those_of_a_java_consumer(replicas: Replicas) -> N
         assert committed(one, found, start) == expected["records"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("topic", sorted(CONSUMED["stopped"]["records"]))
 def test_runs_that_follow_one_another_give_each_record_once(topic: str) -> None:
     partition = partitions("stopped")[topic]
@@ -179,6 +181,7 @@ def written(folder: Path, events: list[tuple[str, int, int]]) -> list[int]:
     return ends
 
 
+@pytest.mark.slow
 @given(EVENTS, st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_parts_and_runs_give_what_a_broker_computes(

@@ -391,6 +391,7 @@ def parts_beyond(found: Any, tasks: Iterable[Any], size: int) -> int:
     return sum((part.start if part.end is None else part.end) > size for part in listed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CONSUMED))
 @pytest.mark.parametrize("size", ["300", "32m"])
 def test_committed_rows_are_what_a_consumer_got(name: str, size: str) -> None:
@@ -403,6 +404,7 @@ def test_committed_rows_are_what_a_consumer_got(name: str, size: str) -> None:
     assert {topic: sorted(listed) for topic, listed in found.items()} == CONSUMED[name]["records"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("replicas", REPLICAS, ids=str)
 def test_rows_are_those_of_a_java_consumer(replicas: Replicas, level: str) -> None:

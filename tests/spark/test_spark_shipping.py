@@ -69,6 +69,7 @@ class Taking:
         assert (path, pyfile) == ((shipping._archive(),), True)
 
 
+@pytest.mark.slow
 def test_shipping_warns_that_workers_run_pure_python() -> None:
     with pytest.warns(RuntimeWarning, match=r"^Spark's workers run kafkawire in pure Python, .* slower: install it"):
         shipping.ship(Taking())  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, split_into_tasks
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 4 * TASK_BYTES), max_size=50))
 def test_every_item_is_in_one_task_and_no_task_is_empty(sizes: list[int]) -> None:
     shares = split_into_tasks(range(len(sizes)), sizes.__getitem__)

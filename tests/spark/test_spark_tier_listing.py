@@ -42,6 +42,7 @@ def joined(*paths: str) -> list[tuple[dict[str, object], Partition]]:
     return sorted(found, key=lambda one: (one[1].broker.root, one[1].topic, one[1].partition))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(
     "node", ["tiered-storage/node-1", "tiered-storage/node-2", "tiered-storage/node-2/orders-0", ""]

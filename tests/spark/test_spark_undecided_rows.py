@@ -110,6 +110,7 @@ def answers(tallies: dict[int, Tallies]) -> list[tuple[object, ...]]:
     )
 
 
+@pytest.mark.slow
 @given(task_rows(), st.integers(1, 9), st.integers(1, 9))
 def test_tallies_do_not_depend_on_where_rows_are_cut(rows: list[Row], together: int, batch: int) -> None:
     expected: dict[int, Tallies] = defaultdict(Tallies)

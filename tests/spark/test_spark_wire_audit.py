@@ -133,6 +133,7 @@ def test_the_command_prints_what_one_process_prints(spark: SparkSession, capsysb
     assert "3 side by side, at most 10.0 MB a second" in expected[2]
 
 
+@pytest.mark.slow
 def test_the_command_starts_no_spark_for_a_cluster_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

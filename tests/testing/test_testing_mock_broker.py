@@ -345,6 +345,7 @@ def test_two_brokers_and_threads_are_independent() -> None:
         assert other.records("a") == []
 
 
+@pytest.mark.slow
 def test_client_of_this_package_finds_a_hanging_transaction() -> None:
     """Without verification a late batch opens a transaction that no coordinator knows."""
 

@@ -41,6 +41,7 @@ def test_each_fault_is_named_by_one_rule_or_harmless(tmp_path: Path) -> None:
     assert "| **all** | **200** |" in markdown(found)
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_leader_epochs_of_a_tiered_log_is_named_or_changes_no_segment(tmp_path: Path) -> None:
     root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
     path = f"node-2/orders-0/{EPOCHS}"
@@ -72,6 +73,7 @@ def test_audit_reports_damaged_leader_epochs_along_which_a_tier_is_joined(tmp_pa
     assert {(one.file, one.reason) for one in audit.damage} == {(str(own), "bad_version"), (str(copied), "bad_line")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_sound_directories_violate_no_rule(tmp_path: Path, seed: int) -> None:
     write(tmp_path, sound(seed))
@@ -80,6 +82,7 @@ def test_sound_directories_violate_no_rule(tmp_path: Path, seed: int) -> None:
     assert [finding.reason for finding in audit.findings] == ["two_phase_commit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("structure", LAYOUTS)
 def test_layouts_write_what_they_read(structure: str) -> None:
     """A fault changes nothing but what it names."""

@@ -27,6 +27,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_children_end_with_their_parent(how: signal.Signals) -> None:
     (watched, end), (forgotten, other) = os.pipe(), os.pipe()

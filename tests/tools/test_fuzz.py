@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 SOME = 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_corpus_passes(name: str) -> None:
     target = TARGETS[name]
@@ -40,6 +41,7 @@ def test_seeds_pass(name: str) -> None:
         target.check(data[: target.longest])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_bytes_round_trip_through_their_line(name: str) -> None:
     target = TARGETS[name]

@@ -21,6 +21,7 @@ def test_refuses_a_name_of_no_room(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_measures_with_branches_and_replaces_the_row_of_the_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

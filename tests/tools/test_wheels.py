@@ -131,6 +131,7 @@ def test_failing_command_reports_its_output() -> None:
     assert not isinstance(caught.value, building.Unreachable)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -236,6 +237,7 @@ def crate(folder: Path, licence: str, **texts: str) -> crates.Crate:
     return crates.Crate("c", "1", licence, "00", folder, ())
 
 
+@pytest.mark.slow
 def test_licence_texts_are_those_that_are_needed(tmp_path: Path) -> None:
     mit = crate(tmp_path / "mit", "MIT", LICENSE="Copyright A\n")
     either = crate(tmp_path / "either", "MIT OR Apache-2.0", LICENSE="not copied")

@@ -38,6 +38,7 @@ def test_clusters_that_share_topics_and_producer_ids_are_judged_apart() -> None:
     assert together.as_of == max(audit.as_of or 0 for audit in alone)
 
 
+@pytest.mark.slow
 def test_a_given_clock_counts_for_all() -> None:
     as_of = 1_800_000_000_000
     audit = transactions.audit(logdir.open(str(LOGS)), Settings(as_of=as_of))

@@ -62,6 +62,7 @@ def found(partition: logdir.Partition, part_bytes: int) -> tuple[list[Row], list
     return sorted(row for chunk in merge.endings.drain() for row in chunk.tolist()), sorted(still)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part_bytes", [1 << 20, 700])
 @pytest.mark.parametrize("seed", range(6))
 def test_transactions_have_their_batches_and_times_in_parts_of_any_size(

@@ -43,6 +43,7 @@ def cut(log: PartitionLog, draw: random.Random, *, kept: int = 0) -> None:
         log.end = end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_uncopied_files_cause_no_violation(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
@@ -55,6 +56,7 @@ def test_uncopied_files_cause_no_violation(tmp_path: Path, seed: int) -> None:
     assert audit(world).violations == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_copies_of_different_times_cause_no_violation(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
@@ -70,6 +72,7 @@ def test_copies_of_different_times_cause_no_violation(tmp_path: Path, seed: int)
     assert audit(world).violations == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compacted_coordinator_records_cause_no_violation(tmp_path: Path, seed: int) -> None:
     """Of `__transaction_state` any record may be gone but the newest of an id."""

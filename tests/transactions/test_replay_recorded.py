@@ -83,6 +83,7 @@ def test_compaction_left_emptied_batches() -> None:
     assert any(after.base_offset > b.last_offset + 1 for b, after in itertools.pairwise(batches))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_replay_may_stop_anywhere_and_go_on_from_its_snapshot(directory: Path) -> None:
     for partition in partitions(directory):
@@ -101,6 +102,7 @@ def test_a_replay_may_stop_anywhere_and_go_on_from_its_snapshot(directory: Path)
                 assert rest.first_unstable_offset == full.first_unstable_offset
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("directory", [d for d in DIRECTORIES if d.name != "recovered"], ids=lambda path: path.name)
 def test_no_check_raises_a_false_alarm(directory: Path) -> None:
     held = dict.fromkeys(LOG_CHECKS, 0)

@@ -55,6 +55,7 @@ def blind(found: dict[str, ReplicaDigests]) -> dict[str, ReplicaDigests]:
     return blinded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_digests_give_the_answer_of_all_batches(tmp_path: Path, seed: int) -> None:
     one = write(tmp_path / "one", seed, 10_000)

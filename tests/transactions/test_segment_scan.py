@@ -130,6 +130,7 @@ def _placed(fact: object) -> object:
     return fact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_columns_equal_batch_by_batch_on_logs_of_every_kind(tmp_path: Path, seed: int) -> None:
     random_ = random.Random(seed)

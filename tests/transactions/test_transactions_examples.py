@@ -41,6 +41,7 @@ def test_every_open_transaction_gets_its_verdict(name: str) -> None:
     assert audit.damage == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_offsets_are_those_that_the_brokers_named(name: str) -> None:
     audit = transactions.audit(logdir.open(str(EXAMPLES / "kafka-logs" / name)))

@@ -60,6 +60,7 @@ def test_every_open_transaction_gets_its_verdict_and_nothing_else_does(clock: st
     assert audit(clock).damage == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_the_rules_that_were_broken_are_named_and_no_other(clock: str) -> None:
     broken = TRUTH["broken"] + (TRUTH["broken_later"] if clock == "later" else [])

@@ -311,6 +311,7 @@ def finding_of(case: Callable[[LogDirectory], None], path: Path, **settings: int
     return finding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "verdict", "reason"), CASES, ids=[case[0].__name__ for case in CASES])
 def test_judges_each_scenario(case: Callable[[LogDirectory], None], verdict: str, reason: str, tmp_path: Path) -> None:
     finding = finding_of(case, tmp_path)

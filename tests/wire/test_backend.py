@@ -148,6 +148,7 @@ def test_python_decodes_where_no_engine_is() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "python EndTxnMarker()\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("use", ["kafkawire.backend", DECODE])
 def test_whoever_uses_the_package_is_told_first(use: str) -> None:
     done = python(f"import kafkawire; print({use})", "rust")

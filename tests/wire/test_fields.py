@@ -62,6 +62,7 @@ def test_field_may_be_classic_in_flexible_versions() -> None:
     assert RequestHeader.spec.field("CorrelationId").flexible_versions is None
 
 
+@pytest.mark.slow
 def test_every_type_of_the_schema_language(tmp_path: Path) -> None:
     kinds = [
         "bool",

@@ -109,6 +109,7 @@ def test_zero_and_minus_zero_are_equal_and_other_bytes() -> None:
     assert "-0.0" in repr(quota(-0.0))
 
 
+@pytest.mark.slow
 def test_threads_share_classes_and_values_from_their_first_use_on() -> None:
     """In a fresh process, where the first uses of a class meet."""
     program = """
@@ -163,6 +164,7 @@ interpreters.destroy(other)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["legacy", "isolated"])
 def test_subinterpreters_decode_or_refuse_the_import(config: str) -> None:
     """Those with a lock of their own (Python 3.12 and later) cannot import msgspec."""

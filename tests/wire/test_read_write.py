@@ -127,6 +127,7 @@ def test_values_are_written_and_read_as_the_interpreter_does(name: str) -> None:
             assert read_by(name, data[:cut]) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CODES)
 def test_odd_bytes_are_read_as_the_interpreter_reads_them(name: str) -> None:
     for data in ODD:

@@ -201,6 +201,7 @@ def test_a_version_that_is_not_flexible_carries_no_tags() -> None:
 # Versions -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_value_is_not_lost_in_a_version_without_its_field() -> None:
     for name in kafkawire.messages.__all__:
         writes_or_refuses_absent_fields(getattr(kafkawire.messages, name))

@@ -70,6 +70,7 @@ def test_refuses_versions_that_the_message_does_not_have() -> None:
             use(99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", [FetchResponse, ListTransactionsRequest, MetadataRequest, TransactionLogValue])
 def test_a_fitted_message_round_trips_in_each_version(cls: Any) -> None:
     newest = cls.spec.valid_versions[-1]

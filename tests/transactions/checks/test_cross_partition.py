@@ -74,6 +74,7 @@ def copies(tmp_path: Path, *, marker: bool, checkpoint: bool, producer_id: int) 
     return tmp_path / "broker-now", tmp_path / "broker-later"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [False, True])
 @pytest.mark.parametrize("marker", [False, True])
 @pytest.mark.parametrize("producer_id", [50_000, 5_000_000])

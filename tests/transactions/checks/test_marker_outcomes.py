@@ -60,6 +60,7 @@ LESS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LESS)
 def test_outcomes_are_judged_by_complete_records_alone(tmp_path: Path, name: str) -> None:
     world = broken(tmp_path, name)
@@ -290,6 +291,7 @@ def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[
     assert found == expected
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_transactions_of_an_epoch() -> None:
     """One id that ends fifty transactions a second below version 2, in two partitions of which one is never read."""
 

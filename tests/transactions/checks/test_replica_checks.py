@@ -95,6 +95,7 @@ BREAKS: list[tuple[Callable[[PartitionLog], object], str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spoil", "check", "what"), BREAKS, ids=lambda case: case if isinstance(case, str) else "")
 def test_names_the_broken_rule_only(
     log: PartitionLog, spoil: Callable[[PartitionLog], object], check: str, what: str

@@ -59,6 +59,7 @@ def segment(directory: LogDirectory, offset: int) -> LogFile:
     return next(file for file in partition.segments if file.offset == offset and file.state == "tiered")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("node", ["node-1", "node-2"])
 def test_a_sound_tier_holds_every_rule(layout: str, node: str) -> None:
@@ -77,6 +78,7 @@ def test_a_tier_alone_is_judged_by_its_own_lineage() -> None:
     assert violations == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("offset", "state", "check", "what"), [
     (30, tiers.COPY_STARTED, TIER_COPY_FINISHED, "offsets 30 to 39, was started and never finished; it has objects"),
     (30, tiers.DELETE_FINISHED, TIER_OBJECT_KNOWN, "is there after its deletion"),
@@ -119,6 +121,7 @@ def every(_: Path) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("layout", "change", "offset", "what"), [
     (LAYOUTS[0], lose(every, 30), 30, "was finished, and it has no object"),
     (LAYOUTS[1], lose(every, 30), 30, "was finished, and it has no object"),
@@ -151,6 +154,7 @@ def test_names_offsets_that_no_copy_has(tmp_path: Path) -> None:
     assert violations == [(TIER_COVERS_LOG, 30, "no copy in the tier has offsets 30 to 39")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("offsets", "metadata", "expected"), [
     ((0, 10), False, {TIER_OBJECT_KNOWN: "not_checkable"}),  # deleted by retention, perhaps
     ((61, 71), True, {}),  # a tier that was copied before the log
