@@ -83,7 +83,7 @@ class Tracker:
 
 @final
 class ColumnPlan:
-    """A plan of `kafkawire.wire.columns`, ready to be executed."""
+    """A plan of `kafkawire.wire.columns` (`plan.LayoutPlan`), ready to be executed."""
 
     def __init__(self, plan: LayoutPlan) -> None: ...
     def walk(

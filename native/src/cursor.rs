@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
 
     /// An unsigned varint as Kafka's `ByteUtils.readUnsignedVarint` reads it: at most 5 bytes, bits above 32 dropped,
     /// 2^31 and more negative.
-    #[inline]
+    #[inline(always)]
     pub fn uvarint(&mut self) -> Read<i32> {
         let first = self.byte()?;
         if first < 128 {
@@ -77,13 +77,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Whether a nullable struct is there: an int8, but inside a tagged field (`compact`) an unsigned varint.
-    #[inline]
+    #[inline(always)]
     pub fn present(&mut self, compact: bool) -> Read<bool> {
         Ok(if compact { self.uvarint()? > 0 } else { (self.byte()? as i8) >= 0 })
     }
 
     /// A length, `None` for null (any negative number, as Kafka reads it).
-    #[inline]
+    #[inline(always)]
     pub fn length(&mut self, compact: bool, narrow: bool) -> Read<Option<usize>> {
         let number = if compact {
             i64::from(self.uvarint()?) - 1

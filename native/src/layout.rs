@@ -4,7 +4,9 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::cursor::{Cursor, Read, Refused};
 use crate::limits::MAX_DEPTH;
+use crate::walk::What;
 
 /// What an op reads: `Kind` with flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,31 @@ impl Kind {
             Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => None,
         }
     }
+
+    /// The value of a fixed size that comes next.
+    #[inline(always)]
+    pub fn read(self, cursor: &mut Cursor<'_>) -> Read<Fixed> {
+        Ok(match self {
+            Kind::Bool => Fixed::Bool(cursor.byte()? != 0),
+            Kind::Int8 => Fixed::Integer(i64::from(cursor.byte()? as i8)),
+            Kind::Int16 => Fixed::Integer(i64::from(i16::from_be_bytes(cursor.array()?))),
+            Kind::Int32 => Fixed::Integer(i64::from(i32::from_be_bytes(cursor.array()?))),
+            Kind::Int64 => Fixed::Integer(i64::from_be_bytes(cursor.array()?)),
+            Kind::Uint16 => Fixed::Integer(i64::from(u16::from_be_bytes(cursor.array()?))),
+            Kind::Uint32 => Fixed::Integer(i64::from(u32::from_be_bytes(cursor.array()?))),
+            Kind::Float64 => Fixed::Float(f64::from_be_bytes(cursor.array()?)),
+            Kind::Uuid => Fixed::Uuid(cursor.array()?),
+            Kind::String | Kind::Bytes | Kind::Records | Kind::Struct => return Err(Refused),
+        })
+    }
+}
+
+/// A value of a fixed size.
+pub enum Fixed {
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Uuid([u8; 16]),
 }
 
 /// One field: what it is, the slot of the class it lives in, and a struct's layout (its index in the table).
@@ -97,6 +124,20 @@ impl Op {
             }),
         };
         Some(Op { kind, compact, nullable: code & NULLABLE != 0, array: code & ARRAY != 0, slot, arg, item_size })
+    }
+
+    /// How it is read.
+    pub fn what(&self) -> What {
+        let Op { kind, compact, nullable, array, arg: walk, item_size, .. } = *self;
+        let string = kind == Kind::String;
+        match (kind, kind.fixed_size(), array) {
+            (_, Some(size), false) => What::Fixed { size },
+            (_, Some(size), true) => What::Numbers { size, compact, nullable },
+            (Kind::Struct, _, false) => What::Nested { compact, nullable, walk },
+            (Kind::Struct, _, true) => What::List { size: item_size, compact, nullable, walk },
+            (_, _, false) => What::Blob { string, compact, nullable },
+            (_, _, true) => What::Blobs { string, size: item_size, compact, nullable },
+        }
     }
 
     /// The op of this array's elements.

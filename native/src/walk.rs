@@ -1,213 +1,310 @@
-//! One walk over the bytes of a message, along its layouts. What is made of the values is a `Sink`'s: Python objects
-//! (`codec::decode`), JSON text (`json::sink`).
+//! One walk over the bytes of a value, along the steps of its structs. What is made of the values is a `Sink`'s: Python
+//! objects (`codec::decode`), JSON text (`json::sink`), columns (`columns::walk`).
 //!
 //! - Limits, budget, tags and order are the walk's. A sink may refuse what the walk accepts, never the reverse.
 //! - A sink sees values in the order of their bytes; after a refusal it gets none.
-//! - Layouts nest at most `MAX_DEPTH` deep (`layout::layouts_of`), which bounds the stack.
-//!
-//! Columns have a walk of their own (`columns::walk`) with the same limits. As a sink of this one they took 1.2 to 1.5
-//! times as long, and 1.6 times for a few fields of many.
+//! - Structs nest at most `MAX_DEPTH` deep (`layout::layouts_of`), which bounds the stack.
 
 use crate::cursor::{Cursor, Refused};
-use crate::layout::{Kind, Layout, Op};
+use crate::layout::{Layout, Op};
 use crate::limits::{ALLOCATION_BASE, ALLOCATION_FACTOR, MAX_STRING, MAX_TAGS};
 
-/// What is made of the values of a message, which come in the order of its bytes.
-pub trait Sink<'a>: Sized {
-    /// A value of a field or an element, a struct or an array among them.
-    type Value;
+/// What a step reads. Lengths are `compact` (a varint, one more than the length) or not.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// Values of fixed size that stand together: `size` bytes.
+    Fixed { size: usize },
+    /// A string, bytes or records.
+    Blob { string: bool, compact: bool, nullable: bool },
+    /// An array of values of `size` bytes each.
+    Numbers { size: usize, compact: bool, nullable: bool },
+    /// An array of strings, bytes or records, `size` bytes each at least.
+    Blobs { string: bool, size: usize, compact: bool, nullable: bool },
+    /// An array of structs, `size` bytes each at least.
+    List { size: usize, compact: bool, nullable: bool, walk: usize },
+    /// A struct.
+    Nested { compact: bool, nullable: bool, walk: usize },
+}
+
+/// A field: what it is, and where a sink puts it.
+#[derive(Debug)]
+pub struct Step<F> {
+    pub what: What,
+    pub field: F,
+}
+
+/// How a struct is read.
+#[derive(Debug)]
+pub struct Steps<F, O> {
+    pub flexible: bool,
+    /// Bytes in memory of what is made of it.
+    pub cost: i64,
+    pub steps: Vec<Step<F>>,
+    pub tags: Vec<(i32, Step<F>)>,
+    /// Tags of other versions, which are refused.
+    pub foreign_tags: Vec<i32>,
+    /// What a sink keeps of it.
+    pub own: O,
+}
+
+/// The steps of layouts.
+///
+/// Args: `field` of an op, and of which tag of the layout it is; `own` of a layout.
+pub fn steps_of<F, O>(
+    layouts: &[Layout],
+    mut field: impl FnMut(&Layout, &Op, Option<usize>) -> F,
+    own: impl Fn(&Layout) -> O,
+) -> Vec<Steps<F, O>> {
+    let mut step = |layout: &Layout, op: &Op, tag| Step { what: op.what(), field: field(layout, op, tag) };
+    let steps = |layout: &Layout| Steps {
+        flexible: layout.flexible,
+        cost: layout.cost,
+        steps: layout.ops.iter().map(|op| step(layout, op, None)).collect(),
+        tags: (layout.tags.iter().enumerate())
+            .map(|(place, (tag, op))| (*tag, step(layout, op, Some(place))))
+            .collect(),
+        foreign_tags: layout.foreign_tags.clone(),
+        own: own(layout),
+    };
+    layouts.iter().map(steps).collect()
+}
+
+/// What is made of the values, which come in the order of their bytes.
+pub trait Sink: Sized {
+    /// What it keeps of a field, and of a struct.
+    type Field;
+    type Own;
+    /// Which of many structs a value belongs to.
+    type Place: Copy;
     /// A struct whose fields are being read.
     type Struct;
+    /// A value of a field or an element, a struct or an array among them.
+    type Value;
     /// Why there is no value.
     type Stop: From<Refused>;
 
-    fn layouts(&self) -> &'a [Layout];
+    /// Whether the memory of what it makes is bounded by the walk.
+    const BUDGET: bool;
+    /// Whether tags that do not ascend are refused. Kafka accepts them in any order, and twice: the last one counts.
+    const ASCENDING: bool;
 
-    fn begin(&mut self, index: usize) -> Result<Self::Struct, Self::Stop>;
+    fn begin(&mut self, own: &Self::Own) -> Result<Self::Struct, Self::Stop>;
     /// The value of this field comes next.
-    fn field(&mut self, made: &mut Self::Struct, layout: &Layout, op: &Op);
-    fn put(&mut self, made: &mut Self::Struct, op: &Op, value: Self::Value);
-    /// As `put`, of the tagged field `layout.tags[place]`.
-    fn put_tagged(&mut self, made: &mut Self::Struct, place: usize, value: Self::Value) -> Result<(), Self::Stop>;
-    fn put_unknown(&mut self, made: &mut Self::Struct, tag: i32, data: &[u8]) -> Result<(), Self::Stop>;
-    fn end(&mut self, made: Self::Struct) -> Result<Self::Value, Self::Stop>;
+    #[inline(always)]
+    fn field(&mut self, _: &mut Self::Struct, _: &Self::Field) {}
+    fn put(&mut self, made: &mut Self::Struct, field: &Self::Field, value: Self::Value);
+    /// As `put`, of a tagged field.
+    #[inline(always)]
+    fn put_tagged(&mut self, made: &mut Self::Struct, field: &Self::Field, value: Self::Value) {
+        self.put(made, field, value);
+    }
+    fn put_unknown(
+        &mut self,
+        made: &mut Self::Struct,
+        own: &Self::Own,
+        place: Self::Place,
+        tag: i32,
+        data: &[u8],
+    ) -> Result<(), Self::Stop>;
+    fn end(&mut self, made: Self::Struct, own: &Self::Own) -> Made<Self>;
 
+    /// Values of fixed size: the next `size` bytes, which it takes.
+    fn fixed(&mut self, place: Self::Place, field: &Self::Field, size: usize, cursor: &mut Cursor<'_>) -> Made<Self>;
+    /// An array of `count` values of fixed size.
+    fn numbers(&mut self, place: Self::Place, field: &Self::Field, count: usize, data: &[u8]) -> Made<Self>;
+    /// A string, bytes or records: `data`, which the cursor begins with.
+    fn blob(&mut self, place: Self::Place, field: &Self::Field, start: Cursor<'_>, data: &[u8]) -> Made<Self>;
     /// An array of `count` values, each read by `item` in its turn.
-    fn array(
-        walk: &mut Walk<'_, Self>,
+    fn list<'a>(
+        walk: &mut Walk<'a, Self>,
+        place: Self::Place,
+        field: &Self::Field,
         count: usize,
-        item: impl FnMut(&mut Walk<'_, Self>) -> Result<Self::Value, Self::Stop>,
-    ) -> Result<Self::Value, Self::Stop>;
-    fn null(&mut self) -> Self::Value;
-    fn boolean(&mut self, value: bool) -> Self::Value;
-    fn integer(&mut self, value: i64) -> Result<Self::Value, Self::Stop>;
-    fn float(&mut self, value: f64) -> Result<Self::Value, Self::Stop>;
-    fn uuid(&mut self, value: [u8; 16]) -> Result<Self::Value, Self::Stop>;
-    fn string(&mut self, data: &[u8]) -> Result<Self::Value, Self::Stop>;
-    /// Bytes or records, which begin at `start` of the input.
-    fn octets(&mut self, kind: Kind, start: usize, data: &[u8]) -> Result<Self::Value, Self::Stop>;
+        item: impl FnMut(&mut Walk<'a, Self>, Self::Place) -> Made<Self>,
+    ) -> Made<Self>;
+    /// A nullable struct that is there comes next.
+    #[inline(always)]
+    fn present(&mut self, _: Self::Place, _: &Self::Field) {}
+    fn null(&mut self, place: Self::Place, field: &Self::Field, what: What) -> Self::Value;
 }
 
-/// A message that is being read.
-pub struct Walk<'d, S> {
-    cursor: Cursor<'d>,
+type StepsOf<S> = Steps<<S as Sink>::Field, <S as Sink>::Own>;
+type Made<S> = Result<<S as Sink>::Value, <S as Sink>::Stop>;
+
+/// A value that is being read.
+pub struct Walk<'a, S: Sink> {
+    walks: &'a [StepsOf<S>],
     budget: i64,
     pub sink: S,
 }
 
-impl<'d, 'a, S: Sink<'a>> Walk<'d, S> {
-    pub fn new(cursor: Cursor<'d>, sink: S) -> Self {
-        Walk { budget: ALLOCATION_BASE + ALLOCATION_FACTOR * cursor.left() as i64, cursor, sink }
+impl<'a, S: Sink> Walk<'a, S> {
+    /// `size`: how many bytes there are to be read.
+    pub fn new(walks: &'a [StepsOf<S>], size: usize, sink: S) -> Self {
+        Walk { walks, budget: ALLOCATION_BASE + ALLOCATION_FACTOR * size as i64, sink }
     }
 
-    pub fn position(&self) -> usize {
-        self.cursor.position()
-    }
-
-    pub fn left(&self) -> usize {
-        self.cursor.left()
-    }
-
-    /// The struct of a layout.
-    pub fn structure(&mut self, index: usize) -> Result<S::Value, S::Stop> {
-        let layout = &self.sink.layouts()[index];
-        self.budget -= layout.cost;
-        if self.budget < 0 {
+    /// Values of `cost` bytes each would be made.
+    #[inline(always)]
+    fn afford(&self, count: usize, cost: i64) -> Result<(), S::Stop> {
+        if S::BUDGET && count as i64 * cost > self.budget {
             return Err(Refused.into());
-        }
-        let mut made = self.sink.begin(index)?;
-        for op in &layout.ops {
-            self.sink.field(&mut made, layout, op);
-            let value = if op.kind.is_integer() && !op.array { self.number(op.kind) } else { self.value(op) };
-            self.sink.put(&mut made, op, value?);
-        }
-        if layout.flexible {
-            let count = self.cursor.uvarint()?;
-            if count != 0 {
-                self.tagged(layout, count, &mut made)?;
-            }
-        }
-        self.sink.end(made)
-    }
-
-    fn tagged(&mut self, layout: &Layout, count: i32, made: &mut S::Struct) -> Result<(), S::Stop> {
-        let count = usize::try_from(count).map_err(|_| Refused)?;
-        if count > self.cursor.left().min(MAX_TAGS) {
-            return Err(Refused.into());
-        }
-        for _ in 0..count {
-            let tag = self.cursor.uvarint()?;
-            let size = self.cursor.uvarint()?;
-            if let Some(place) = layout.tags.iter().position(|(known, _)| *known == tag) {
-                // Kafka does not look at the size of a field that it knows.
-                let op = &layout.tags[place].1;
-                self.sink.field(made, layout, op);
-                let value = self.value(op)?;
-                self.sink.put_tagged(made, place, value)?;
-                continue;
-            }
-            if layout.foreign_tags.contains(&tag) {
-                return Err(Refused.into());
-            }
-            let data = self.cursor.take(usize::try_from(size).map_err(|_| Refused)?)?;
-            self.sink.put_unknown(made, tag, data)?;
         }
         Ok(())
     }
 
+    /// They are made.
     #[inline(always)]
-    fn number(&mut self, kind: Kind) -> Result<S::Value, S::Stop> {
-        let cursor = &mut self.cursor;
-        let number = match kind {
-            Kind::Int8 => i64::from(cursor.byte()? as i8),
-            Kind::Int16 => i64::from(i16::from_be_bytes(cursor.array()?)),
-            Kind::Int32 => i64::from(i32::from_be_bytes(cursor.array()?)),
-            Kind::Uint16 => i64::from(u16::from_be_bytes(cursor.array()?)),
-            Kind::Uint32 => i64::from(u32::from_be_bytes(cursor.array()?)),
-            _ => i64::from_be_bytes(cursor.array()?),
-        };
-        self.sink.integer(number)
-    }
-
-    #[inline]
-    fn value(&mut self, op: &Op) -> Result<S::Value, S::Stop> {
-        if op.array {
-            self.array(op)
-        } else {
-            self.item(op)
+    fn spend(&mut self, count: usize, cost: i64) -> Result<(), S::Stop> {
+        self.afford(count, cost)?;
+        if S::BUDGET {
+            self.budget -= count as i64 * cost;
         }
+        Ok(())
     }
 
-    fn null(&mut self, op: &Op) -> Result<S::Value, S::Stop> {
-        if op.nullable {
-            Ok(self.sink.null())
+    /// The struct at a cursor.
+    pub fn structure(&mut self, steps: &'a StepsOf<S>, place: S::Place, cursor: &mut Cursor<'_>) -> Made<S> {
+        self.spend(1, steps.cost)?;
+        // A cursor of its own stays in registers.
+        let mut own = *cursor;
+        let mut made = self.sink.begin(&steps.own)?;
+        for step in &steps.steps {
+            self.sink.field(&mut made, &step.field);
+            // Most fields are of fixed size: a comparison is faster than the jump of `step`.
+            let value = match step.what {
+                What::Fixed { size } => self.sink.fixed(place, &step.field, size, &mut own)?,
+                _ => self.step(step, place, &mut own)?,
+            };
+            self.sink.put(&mut made, &step.field, value);
+        }
+        if steps.flexible {
+            let count = own.uvarint()?;
+            if count != 0 {
+                let mut inside = own;
+                self.tagged(steps, count, &mut made, place, &mut inside)?;
+                own = inside;
+            }
+        }
+        *cursor = own;
+        self.sink.end(made, &steps.own)
+    }
+
+    #[inline(always)]
+    fn step(&mut self, step: &'a Step<S::Field>, place: S::Place, cursor: &mut Cursor<'_>) -> Made<S> {
+        let (what, field) = (step.what, &step.field);
+        let nullable = match what {
+            What::Fixed { size } => return self.sink.fixed(place, field, size, cursor),
+            What::Blob { string, compact, nullable } => match self.blob(string, compact, field, place, cursor)? {
+                Some(value) => return Ok(value),
+                None => nullable,
+            },
+            What::Blobs { string, size, compact, nullable } => match cursor.length(compact, false)? {
+                Some(count) if count.saturating_mul(size) <= cursor.left() => {
+                    self.spend(count, 8)?;
+                    let mut inside = *cursor;
+                    let value = S::list(self, place, field, count, |walk, place| {
+                        walk.blob(string, compact, field, place, &mut inside)?.ok_or(Refused.into())
+                    });
+                    *cursor = inside;
+                    return value;
+                }
+                Some(_) => false,
+                None => nullable,
+            },
+            What::Numbers { size, compact, nullable } => match cursor.length(compact, false)? {
+                Some(count) => {
+                    let data = cursor.take(count.checked_mul(size).ok_or(Refused)?)?;
+                    self.spend(count, 8)?;
+                    return self.sink.numbers(place, field, count, data);
+                }
+                None => nullable,
+            },
+            What::List { size, compact, nullable, walk } => match cursor.length(compact, false)? {
+                Some(count) if count.saturating_mul(size) <= cursor.left() => {
+                    let steps = &self.walks[walk];
+                    self.afford(count, steps.cost)?;
+                    let mut inside = *cursor;
+                    let value =
+                        S::list(self, place, field, count, |walk, place| walk.structure(steps, place, &mut inside));
+                    *cursor = inside;
+                    return value;
+                }
+                Some(_) => false,
+                None => nullable,
+            },
+            What::Nested { compact, nullable, walk } => {
+                if !nullable || cursor.present(compact)? {
+                    if nullable {
+                        self.sink.present(place, field);
+                    }
+                    let mut inside = *cursor;
+                    let value = self.structure(&self.walks[walk], place, &mut inside);
+                    *cursor = inside;
+                    return value;
+                }
+                true
+            }
+        };
+        if nullable {
+            Ok(self.sink.null(place, field, what))
         } else {
             Err(Refused.into())
         }
     }
 
-    fn array(&mut self, op: &Op) -> Result<S::Value, S::Stop> {
-        let Some(count) = self.cursor.length(op.compact, false)? else {
-            return self.null(op);
-        };
-        if count.saturating_mul(op.item_size) > self.cursor.left() {
+    /// A string, bytes or records; None for null.
+    #[inline(always)]
+    fn blob(
+        &mut self,
+        string: bool,
+        compact: bool,
+        field: &S::Field,
+        place: S::Place,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<Option<S::Value>, S::Stop> {
+        let Some(size) = cursor.length(compact, string)? else { return Ok(None) };
+        if string && size > MAX_STRING {
             return Err(Refused.into());
         }
-        let whole = count as i64 * if op.kind == Kind::Struct { self.sink.layouts()[op.arg].cost } else { 8 };
-        if whole > self.budget {
-            return Err(Refused.into());
-        }
-        if op.kind == Kind::Struct {
-            return S::array(self, count, |walk| walk.structure(op.arg));
-        }
-        self.budget -= whole;
-        if op.kind.is_integer() {
-            return S::array(self, count, |walk| walk.number(op.kind));
-        }
-        let item = op.item();
-        S::array(self, count, |walk| walk.item(&item))
+        let start = *cursor;
+        let data = cursor.take(size)?;
+        self.sink.blob(place, field, start, data).map(Some)
     }
 
-    /// A value that is no array.
-    #[inline]
-    fn item(&mut self, op: &Op) -> Result<S::Value, S::Stop> {
-        let cursor = &mut self.cursor;
-        match op.kind {
-            Kind::Bool => {
-                let value = cursor.byte()? != 0;
-                Ok(self.sink.boolean(value))
-            }
-            Kind::Float64 => {
-                let value = f64::from_be_bytes(cursor.array()?);
-                self.sink.float(value)
-            }
-            Kind::Uuid => {
-                let value = cursor.array()?;
-                self.sink.uuid(value)
-            }
-            Kind::String => match cursor.length(op.compact, true)? {
-                None => self.null(op),
-                Some(length) if length > MAX_STRING => Err(Refused.into()),
-                Some(length) => {
-                    let data = cursor.take(length)?;
-                    self.sink.string(data)
-                }
-            },
-            Kind::Bytes | Kind::Records => match cursor.length(op.compact, false)? {
-                None => self.null(op),
-                Some(length) => {
-                    let start = cursor.position();
-                    let data = cursor.take(length)?;
-                    self.sink.octets(op.kind, start, data)
-                }
-            },
-            Kind::Struct => {
-                if op.nullable && !cursor.present(op.compact)? {
-                    return self.null(op);
-                }
-                self.structure(op.arg)
-            }
-            kind => self.number(kind),
+    fn tagged(
+        &mut self,
+        steps: &'a StepsOf<S>,
+        count: i32,
+        made: &mut S::Struct,
+        place: S::Place,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<(), S::Stop> {
+        let count = usize::try_from(count).map_err(|_| Refused)?;
+        if count > cursor.left().min(MAX_TAGS) {
+            return Err(Refused.into());
         }
+        let mut last = -1;
+        for _ in 0..count {
+            let tag = cursor.uvarint()?;
+            let size = cursor.uvarint()?;
+            if S::ASCENDING && tag <= last {
+                return Err(Refused.into());
+            }
+            last = tag;
+            if let Some((_, step)) = steps.tags.iter().find(|(known, _)| *known == tag) {
+                // Kafka does not look at the size of a field that it knows.
+                self.sink.field(made, &step.field);
+                let value = self.step(step, place, cursor)?;
+                self.sink.put_tagged(made, &step.field, value);
+                continue;
+            }
+            if steps.foreign_tags.contains(&tag) {
+                return Err(Refused.into());
+            }
+            let data = cursor.take(usize::try_from(size).map_err(|_| Refused)?)?;
+            self.sink.put_unknown(made, &steps.own, place, tag, data)?;
+        }
+        Ok(())
     }
 }

@@ -40,9 +40,9 @@ from kafkawire.wire.lowering import smallest
 T = TypeVar("T")
 
 #: What a step reads.
-RUN, BLOB, NUMBERS, LIST, NESTED = range(5)
+RUN, BLOB, NUMBERS, BLOBS, LIST, NESTED = range(6)
 
-#: Column, walk or space of what is walked past.
+#: Column or walk of what is walked past.
 NONE = -1
 
 
@@ -50,11 +50,12 @@ class WalkStep(NamedTuple):
     """One step of a walk.
 
     Attributes:
-        what: RUN, BLOB (strings, bytes), NUMBERS (an array of fixed-size values), LIST, NESTED (a struct).
-        column: the run, or the column of its kind, that it fills, or NONE.
+        what: RUN, BLOB (strings, bytes), NUMBERS (an array of fixed-size values), BLOBS (an array of strings or bytes),
+            LIST (of structs), NESTED (a struct).
+        column: the run, or the column of its kind (of BLOBS, the list), that it fills, or NONE.
         size: bytes of a run or of a number; of a list's element at least (1 or more).
         string, compact, nullable: how a length, or the mark of a nullable struct, is written.
-        walk, space: of a list's elements or a struct.
+        inner: the walk of a struct or of a list's elements; of BLOBS, the column of the elements, or NONE.
     """
 
     what: int
@@ -63,8 +64,7 @@ class WalkStep(NamedTuple):
     string: bool = False
     compact: bool = False
     nullable: bool = False
-    walk: int = NONE
-    space: int = NONE
+    inner: int = NONE
 
 
 class Walk(NamedTuple):
@@ -299,19 +299,21 @@ class _ColumnPlanner:
                 column = _new(self.lists, List(space, own, null))
             item: Node
             if kind == STRUCT:
-                walk, item = self.struct(op.arg, _inner(part), own, NONE)
+                what, string = LIST, False
                 size = max(1, self.table.layouts[op.arg].min_size)
+                inner, item = self.struct(op.arg, _inner(part), own, NONE)
             else:
-                step, item = self.blob(kind, compact, False, own, b"")
-                walk = self.add(Walk(False, (step,)))
+                what, string = BLOBS, kind == STRING
                 size = smallest(op.code & ~ARRAY, 0)
+                step, item = self.blob(kind, compact, False, own, b"")
+                inner = step.column
             nodes[op.slot] = ListNode(column, own, item)
-            return WalkStep(LIST, column, size, compact=compact, nullable=nullable, walk=walk, space=own)
+            return WalkStep(what, column, size, string, compact, nullable, inner)
         if kind == STRUCT:
             mark = NONE if part is None or not nullable else _new(self.marks, Mark(space, null))
             walk, node = self.struct(op.arg, _inner(part), space, mark)
             nodes[op.slot] = node
-            return WalkStep(NESTED, mark, compact=compact, nullable=nullable, walk=walk)
+            return WalkStep(NESTED, mark, compact=compact, nullable=nullable, inner=walk)
         default = None if part is None else part.field.default
         octets = default.encode() if isinstance(default, str) else default
         step, nodes[op.slot] = self.blob(kind, compact, nullable, NONE if part is None else space, octets)

@@ -5,8 +5,9 @@ use pyo3::types::PyBool;
 
 use super::objects::{self, Instance, Made, Object, Stop};
 use super::Program;
-use crate::layout::{Kind, Layout, Op};
-use crate::walk::{Sink, Walk};
+use crate::cursor::Cursor;
+use crate::layout::{Fixed, Kind};
+use crate::walk::{Sink, Walk, What};
 
 /// The sink that makes Python objects.
 pub struct Objects<'a, 'py> {
@@ -16,99 +17,41 @@ pub struct Objects<'a, 'py> {
     pub view: Option<Object<'py>>,
 }
 
+/// What a field is, and the slot it lives in.
+#[derive(Debug)]
+pub struct Slot {
+    pub kind: Kind,
+    pub slot: usize,
+}
+
+/// The class of a struct, and the slots that its ops do not fill.
+#[derive(Debug)]
+pub struct Filled {
+    pub class: usize,
+    pub unread: Vec<usize>,
+}
+
 /// An instance, and the unknown tagged fields that it gets at the end.
 pub struct Making<'a, 'py> {
-    index: usize,
     fields: Instance<'a, 'py>,
     unknown: Vec<Object<'py>>,
 }
 
-impl<'a, 'py> Sink<'a> for Objects<'a, 'py> {
-    type Value = Object<'py>;
-    type Struct = Making<'a, 'py>;
-    type Stop = Stop;
-
-    #[inline]
-    fn layouts(&self) -> &'a [Layout] {
-        &self.program.layouts
-    }
-
-    #[inline]
-    fn begin(&mut self, index: usize) -> Result<Making<'a, 'py>, Stop> {
-        let class = self.program.layouts[index].class;
-        Ok(Making { index, fields: Instance::new(self.py, &self.program.classes[class])?, unknown: Vec::new() })
-    }
-
-    #[inline]
-    fn field(&mut self, _: &mut Making<'a, 'py>, _: &Layout, _: &Op) {}
-
-    #[inline]
-    fn put(&mut self, made: &mut Making<'a, 'py>, op: &Op, value: Object<'py>) {
-        made.fields.set(op.slot, value);
-    }
-
-    fn put_tagged(&mut self, made: &mut Making<'a, 'py>, place: usize, value: Object<'py>) -> Result<(), Stop> {
-        made.fields.set(self.program.layouts[made.index].tags[place].1.slot, value);
-        Ok(())
-    }
-
-    fn put_unknown(&mut self, made: &mut Making<'a, 'py>, tag: i32, data: &[u8]) -> Result<(), Stop> {
-        let mut field = Instance::new(self.py, &self.program.shared.tagged_field)?;
-        field.set(0, objects::integer(self.py, i64::from(tag))?);
-        field.set(1, objects::bytes(self.py, data)?);
-        made.unknown.push(field.finish());
-        Ok(())
-    }
-
-    #[inline]
-    fn end(&mut self, made: Making<'a, 'py>) -> Made<'py> {
-        let Making { index, mut fields, unknown } = made;
-        if !unknown.is_empty() {
-            let class = &self.program.classes[self.program.layouts[index].class];
-            let mut items = unknown.into_iter();
-            let tuple = objects::tuple(self.py, items.len(), || items.next().ok_or(Stop))?;
-            fields.set(class.slots() - 1, tuple);
-        }
-        for slot in &self.program.plans[index].unread {
-            fields.set_default(*slot);
-        }
-        Ok(fields.finish())
-    }
-
-    #[inline]
-    fn array(
-        walk: &mut Walk<'_, Self>,
-        count: usize,
-        mut item: impl FnMut(&mut Walk<'_, Self>) -> Made<'py>,
-    ) -> Made<'py> {
-        let py = walk.sink.py;
-        objects::tuple(py, count, || item(walk))
-    }
-
-    #[inline]
-    fn null(&mut self) -> Object<'py> {
-        self.py.None().into_bound(self.py)
-    }
-
-    #[inline]
-    fn boolean(&mut self, value: bool) -> Object<'py> {
-        PyBool::new(self.py, value).to_owned().into_any()
-    }
-
+impl<'py> Objects<'_, 'py> {
     #[inline(always)]
-    fn integer(&mut self, value: i64) -> Made<'py> {
-        match self.program.shared.small_integer(value) {
-            Some(known) => Ok(known.bind(self.py).clone()),
-            None => objects::integer(self.py, value),
+    fn value(&self, kind: Kind, cursor: &mut Cursor<'_>) -> Made<'py> {
+        match kind.read(cursor)? {
+            Fixed::Bool(value) => Ok(PyBool::new(self.py, value).to_owned().into_any()),
+            Fixed::Integer(value) => match self.program.shared.small_integer(value) {
+                Some(known) => Ok(known.bind(self.py).clone()),
+                None => objects::integer(self.py, value),
+            },
+            Fixed::Float(value) => objects::float(self.py, value),
+            Fixed::Uuid(value) => self.uuid(value),
         }
     }
 
-    #[inline]
-    fn float(&mut self, value: f64) -> Made<'py> {
-        objects::float(self.py, value)
-    }
-
-    fn uuid(&mut self, value: [u8; 16]) -> Made<'py> {
+    fn uuid(&self, value: [u8; 16]) -> Made<'py> {
         let shared = self.program.shared;
         if value == [0; 16] {
             return Ok(shared.zero_uuid.bind(self.py).clone());
@@ -118,17 +61,92 @@ impl<'a, 'py> Sink<'a> for Objects<'a, 'py> {
         uuid.set_default(1);
         Ok(uuid.finish())
     }
+}
+
+impl<'a, 'py> Sink for Objects<'a, 'py> {
+    type Field = Slot;
+    type Own = Filled;
+    type Place = ();
+    type Struct = Making<'a, 'py>;
+    type Value = Object<'py>;
+    type Stop = Stop;
+
+    const BUDGET: bool = true;
+    const ASCENDING: bool = false;
 
     #[inline]
-    fn string(&mut self, data: &[u8]) -> Made<'py> {
-        objects::text(self.py, data)
+    fn begin(&mut self, own: &Filled) -> Result<Making<'a, 'py>, Stop> {
+        Ok(Making { fields: Instance::new(self.py, &self.program.classes[own.class])?, unknown: Vec::new() })
     }
 
     #[inline]
-    fn octets(&mut self, _: Kind, start: usize, data: &[u8]) -> Made<'py> {
-        match &self.view {
-            None => objects::bytes(self.py, data),
-            Some(view) => objects::slice(view, start, start + data.len()),
+    fn put(&mut self, made: &mut Making<'a, 'py>, field: &Slot, value: Object<'py>) {
+        made.fields.set(field.slot, value);
+    }
+
+    fn put_unknown(
+        &mut self,
+        made: &mut Making<'a, 'py>,
+        _: &Filled,
+        (): (),
+        tag: i32,
+        data: &[u8],
+    ) -> Result<(), Stop> {
+        let mut field = Instance::new(self.py, &self.program.shared.tagged_field)?;
+        field.set(0, objects::integer(self.py, i64::from(tag))?);
+        field.set(1, objects::bytes(self.py, data)?);
+        made.unknown.push(field.finish());
+        Ok(())
+    }
+
+    #[inline]
+    fn end(&mut self, made: Making<'a, 'py>, own: &Filled) -> Made<'py> {
+        let Making { mut fields, unknown } = made;
+        if !unknown.is_empty() {
+            let mut items = unknown.into_iter();
+            let tuple = objects::tuple(self.py, items.len(), || items.next().ok_or(Stop))?;
+            fields.set(self.program.classes[own.class].slots() - 1, tuple);
         }
+        for slot in &own.unread {
+            fields.set_default(*slot);
+        }
+        Ok(fields.finish())
+    }
+
+    #[inline(always)]
+    fn fixed(&mut self, (): (), field: &Slot, _: usize, cursor: &mut Cursor<'_>) -> Made<'py> {
+        self.value(field.kind, cursor)
+    }
+
+    #[inline]
+    fn numbers(&mut self, (): (), field: &Slot, count: usize, data: &[u8]) -> Made<'py> {
+        let mut cursor = Cursor::new(data, 0);
+        objects::tuple(self.py, count, || self.value(field.kind, &mut cursor))
+    }
+
+    #[inline]
+    fn blob(&mut self, (): (), field: &Slot, start: Cursor<'_>, data: &[u8]) -> Made<'py> {
+        match &self.view {
+            _ if field.kind == Kind::String => objects::text(self.py, data),
+            None => objects::bytes(self.py, data),
+            Some(view) => objects::slice(view, start.position(), start.position() + data.len()),
+        }
+    }
+
+    #[inline]
+    fn list<'w>(
+        walk: &mut Walk<'w, Self>,
+        (): (),
+        _: &Slot,
+        count: usize,
+        mut item: impl FnMut(&mut Walk<'w, Self>, ()) -> Made<'py>,
+    ) -> Made<'py> {
+        let py = walk.sink.py;
+        objects::tuple(py, count, || item(walk, ()))
+    }
+
+    #[inline]
+    fn null(&mut self, (): (), _: &Slot, _: What) -> Object<'py> {
+        self.py.None().into_bound(self.py)
     }
 }

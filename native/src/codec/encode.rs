@@ -46,7 +46,7 @@ impl<'a, 'py> Encoder<'a, 'py> {
         let layout = &self.program.layouts[index];
         let Some(fields) = self.program.classes[layout.class].fields(value) else { return 0 };
         let mut sum = 0_usize;
-        for op in &self.program.plans[index].octets {
+        for op in &self.program.octets[index] {
             let Some(value) = fields.get(op.slot) else { continue };
             sum = sum.saturating_add(match (op.kind, value.cast::<PyTuple>()) {
                 (Kind::Struct, Ok(values)) => {

@@ -14,18 +14,10 @@ use pyo3::types::{PyMemoryView, PyTuple, PyType};
 
 use crate::cursor::Cursor;
 use crate::layout::{layouts_of, Kind, Layout, Op};
-use crate::walk::Walk;
-use decode::Objects;
+use crate::walk::{steps_of, Steps, Walk};
+use decode::{Filled, Objects, Slot};
 use encode::Encoder;
 use objects::{Class, Input, Small, Stop};
-
-/// What a layout needs beyond itself to be executed.
-struct Plan {
-    /// The slots that its ops do not fill.
-    unread: Vec<usize>,
-    /// The ops of bytes and records, and of structs that hold some.
-    octets: Vec<Op>,
-}
 
 /// The Python objects that all messages share.
 struct Shared {
@@ -86,7 +78,9 @@ impl Shared {
 /// A table of layouts, ready to be executed.
 struct Program {
     layouts: Vec<Layout>,
-    plans: Vec<Plan>,
+    walks: Vec<Steps<Slot, Filled>>,
+    /// Of each layout, the ops of bytes and records, and of structs that hold some.
+    octets: Vec<Vec<Op>>,
     classes: Vec<Class>,
     first_version: i64,
     roots: Vec<usize>,
@@ -98,13 +92,21 @@ impl Program {
         let classes = classes.iter().map(|class| struct_class(class.cast()?)).collect::<PyResult<Vec<_>>>()?;
         let slots: Vec<usize> = classes.iter().map(Class::slots).collect();
         let layouts = layouts_of(table, &slots)?;
-        let plans = plans(&layouts, &slots);
+        let walks = steps_of(
+            &layouts,
+            |_, op, _| Slot { kind: op.kind, slot: op.slot },
+            |layout| {
+                let unread = |slot: &usize| layout.ops.iter().all(|op| op.slot != *slot);
+                Filled { class: layout.class, unread: (0..slots[layout.class]).filter(unread).collect() }
+            },
+        );
+        let octets = octets_of(&layouts);
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         if roots.iter().any(|root| *root >= layouts.len()) {
             return Err(PyValueError::new_err("not a table of layouts"));
         }
         let first_version = table.getattr("first_version")?.extract()?;
-        Ok(Program { layouts, plans, classes, first_version, roots, shared: Shared::get(table.py())? })
+        Ok(Program { layouts, walks, octets, classes, first_version, roots, shared: Shared::get(table.py())? })
     }
 
     /// The layout of the whole message in a version; none where the message does not have it.
@@ -120,18 +122,17 @@ fn struct_class(class: &Bound<'_, PyType>) -> PyResult<Class> {
     Class::new(class, &fields, &defaults)
 }
 
-fn plans(layouts: &[Layout], slots: &[usize]) -> Vec<Plan> {
-    let mut plans: Vec<Plan> = Vec::with_capacity(layouts.len());
+fn octets_of(layouts: &[Layout]) -> Vec<Vec<Op>> {
+    let mut found: Vec<Vec<Op>> = Vec::with_capacity(layouts.len());
     for layout in layouts {
         let octets = layout.all_ops().filter(|op| match op.kind {
-            Kind::Struct => !plans[op.arg].octets.is_empty(),
+            Kind::Struct => !found[op.arg].is_empty(),
             kind => !op.array && matches!(kind, Kind::Bytes | Kind::Records),
         });
         let octets = octets.copied().collect();
-        let unread = |slot: &usize| layout.ops.iter().all(|op| op.slot != *slot);
-        plans.push(Plan { unread: (0..slots[layout.class]).filter(unread).collect(), octets });
+        found.push(octets);
     }
-    plans
+    found
 }
 
 /// The codec of one message. Made with its layouts and classes; they are looked at when it is first used.
@@ -177,9 +178,10 @@ impl Codec {
         let Some(offset) = offset.extract().ok().filter(|offset| *offset <= bytes.len()) else { return Ok(None) };
         let view = if copy.is_truthy()? { None } else { Some(objects::view(octets)) };
         let Ok(view) = view.transpose() else { return stopped(py) };
-        let mut walk = Walk::new(Cursor::new(bytes, offset), Objects { py, program, view });
-        let Ok(message) = walk.structure(root) else { return stopped(py) };
-        let end = walk.position();
+        let mut cursor = Cursor::new(bytes, offset);
+        let mut walk = Walk::new(&program.walks, cursor.left(), Objects { py, program, view });
+        let Ok(message) = walk.structure(&program.walks[root], (), &mut cursor) else { return stopped(py) };
+        let end = cursor.position();
         if whole && end != bytes.len() {
             return Ok(None);
         }

@@ -134,7 +134,7 @@ impl Blobs {
     }
 
     /// The first `size` bytes of `rest`, which has as many.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, row: usize, rest: &[u8], size: usize) {
         if self.ends.rows() < row {
             self.fill(row);

@@ -5,34 +5,21 @@ use pyo3::prelude::*;
 
 use super::column::{Arrays, Blobs, Ends, Marks, Unknown};
 use super::numbers::{Numbers, Run};
+use crate::walk::{Step, Steps, What};
 
 /// A column, or `None` for what is walked past.
 pub type Column = Option<usize>;
 
-/// One step of a walk. Lengths are `compact` (a varint, one more than the length) or not.
+/// The column of a field; of a list, the list's, that of the strings in it, and the space of its elements.
 #[derive(Debug, Clone, Copy)]
-pub enum Step {
-    /// Fixed-size fields that stand together: `size` bytes.
-    Run { size: usize, column: Column },
-    /// A string or bytes.
-    Blob { string: bool, compact: bool, nullable: bool, column: Column },
-    /// An array of values of `size` bytes each.
-    Numbers { size: usize, compact: bool, nullable: bool, column: Column },
-    /// An array of what `walk` reads, `size` bytes each at least. A column has a space: that of the elements.
-    List { size: usize, compact: bool, nullable: bool, column: Option<(usize, usize)>, walk: usize },
-    /// A struct.
-    Nested { compact: bool, nullable: bool, column: Column, walk: usize },
+pub struct Field {
+    pub column: Column,
+    pub list: Column,
+    pub space: usize,
 }
 
-/// How one struct is read.
-#[derive(Debug)]
-pub struct Walk {
-    pub flexible: bool,
-    pub steps: Vec<Step>,
-    pub tags: Vec<(i32, Step)>,
-    pub foreign_tags: Vec<i32>,
-    pub unknown: Column,
-}
+/// How one struct is read: with the column of its unknown tagged fields.
+pub type Walk = Steps<Field, Column>;
 
 /// The columns of one space, by kind.
 #[derive(Debug, Default, Clone)]
@@ -69,14 +56,15 @@ pub struct Plan {
     pub empty: Columns,
 }
 
-type RawStep = (u8, i64, usize, bool, bool, bool, i64, i64);
+type RawStep = (u8, i64, usize, bool, bool, bool, i64);
 type RawWalk = (bool, Vec<RawStep>, Vec<(i32, RawStep)>, Vec<i32>, i64);
 
 const RUN: u8 = 0;
 const BLOB: u8 = 1;
 const NUMBERS: u8 = 2;
-const LIST: u8 = 3;
-const NESTED: u8 = 4;
+const BLOBS: u8 = 3;
+const LIST: u8 = 4;
+const NESTED: u8 = 5;
 const NONE: i64 = -1;
 
 fn wrong() -> PyErr {
@@ -174,44 +162,40 @@ impl Layout {
         let (flexible, steps, tags, foreign_tags, unknown) = raw;
         Some(Walk {
             flexible,
+            cost: 0,
             steps: steps.into_iter().map(|step| self.step(step, at)).collect::<Option<_>>()?,
             tags: tags.into_iter().map(|(tag, step)| Some((tag, self.step(step, at)?))).collect::<Option<_>>()?,
             foreign_tags,
-            unknown: column(unknown, self.empty.unknown.len())?,
+            own: column(unknown, self.empty.unknown.len())?,
         })
     }
 
-    fn step(&self, raw: RawStep, at: usize) -> Option<Step> {
-        let (what, number, size, string, compact, nullable, walk, _) = raw;
-        let nested = || usize::try_from(walk).ok().filter(|&walk| walk < at);
-        Some(match what {
-            RUN => {
-                let column = column(number, self.runs.len())?;
-                if column.is_some_and(|column| self.runs[column] != size) {
-                    return None;
-                }
-                Step::Run { size, column }
-            }
-            BLOB => Step::Blob { string, compact, nullable, column: column(number, self.empty.blobs.len())? },
-            NUMBERS => {
-                let column = column(number, self.empty.arrays.len())?;
-                if size == 0 || column.is_some_and(|column| self.empty.arrays[column].items.size() != size) {
-                    return None;
-                }
-                Step::Numbers { size, compact, nullable, column }
-            }
-            LIST if size > 0 => Step::List {
-                size,
-                compact,
-                nullable,
-                column: column(number, self.lists.len())?.map(|number| (number, self.lists[number].1)),
-                walk: nested()?,
-            },
-            NESTED => {
-                Step::Nested { compact, nullable, column: column(number, self.empty.marks.len())?, walk: nested()? }
-            }
+    fn step(&self, raw: RawStep, at: usize) -> Option<Step<Field>> {
+        let (what, number, size, string, compact, nullable, inner) = raw;
+        let nested = || usize::try_from(inner).ok().filter(|&walk| walk < at);
+        let (what, columns) = match what {
+            RUN => (What::Fixed { size }, self.runs.len()),
+            BLOB => (What::Blob { string, compact, nullable }, self.empty.blobs.len()),
+            NUMBERS if size > 0 => (What::Numbers { size, compact, nullable }, self.empty.arrays.len()),
+            BLOBS if size > 0 => (What::Blobs { string, size, compact, nullable }, self.lists.len()),
+            LIST if size > 0 => (What::List { size, compact, nullable, walk: nested()? }, self.lists.len()),
+            NESTED => (What::Nested { compact, nullable, walk: nested()? }, self.empty.marks.len()),
             _ => return None,
-        })
+        };
+        let number = column(number, columns)?;
+        let mut field = Field { column: number, list: None, space: 0 };
+        match (what, number) {
+            (What::Fixed { .. }, Some(number)) if self.runs[number] != size => return None,
+            (What::Numbers { .. }, Some(number)) if self.empty.arrays[number].items.size() != size => return None,
+            (What::Blobs { .. } | What::List { .. }, list) => {
+                let strings =
+                    if matches!(what, What::Blobs { .. }) { column(inner, self.empty.blobs.len())? } else { None };
+                let space = list.map_or(0, |list| self.lists[list].1);
+                field = Field { column: strings, list, space };
+            }
+            _ => (),
+        }
+        Some(Step { what, field })
     }
 }
 

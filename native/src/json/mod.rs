@@ -13,52 +13,52 @@ use pyo3::types::PyBytes;
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
-use crate::walk::Walk;
+use crate::walk::{steps_of, Steps, Walk};
 pub use sink::Counts;
-use sink::JsonText;
-
-/// A field of a class.
-struct Field {
-    /// `,"name":`
-    name: Vec<u8>,
-    counted: bool,
-}
-
-/// What a layout needs beyond itself to be written.
-struct Shape {
-    /// The JSON of each tagged field's default, at which the field is left out.
-    defaults: Vec<Vec<u8>>,
-    /// Whether its fields may be on the wire in another order than the schema's.
-    in_pieces: bool,
-}
+use sink::{JsonText, Named};
 
 struct Plan {
-    layouts: Vec<Layout>,
-    shapes: Vec<Shape>,
-    fields: Vec<Vec<Field>>,
+    walks: Vec<Steps<Named, bool>>,
+    /// `,"name":` of the fields of all classes.
+    names: Vec<Vec<u8>>,
 }
 
 impl Plan {
-    /// None where a field that is counted is no int16, or tables do not fit together.
-    fn new(layouts: Vec<Layout>, fields: Vec<Vec<Field>>, given: Vec<Vec<Vec<u8>>>) -> Option<Self> {
-        let mut shapes = Vec::with_capacity(layouts.len());
-        if given.len() != layouts.len() {
+    /// `fields`: of each class, names and whether they are counted; `defaults`: of each layout, the JSON of its tagged
+    /// fields' defaults. None where a field that is counted is no int16, or tables do not fit together.
+    fn new(layouts: &[Layout], fields: &[Vec<(String, bool)>], defaults: Vec<Vec<Vec<u8>>>) -> Option<Self> {
+        let mut firsts = vec![0];
+        firsts.extend(fields.iter().scan(0, |sum, class| {
+            *sum += class.len();
+            Some(*sum)
+        }));
+        if defaults.len() != layouts.len() {
             return None;
         }
-        for (layout, defaults) in layouts.iter().zip(given) {
+        for (layout, defaults) in layouts.iter().zip(&defaults) {
             let fits = layout.all_ops().all(|op| {
                 let field = fields[layout.class].get(op.slot);
-                field.is_some_and(|field| !field.counted || (op.kind == Kind::Int16 && !op.array))
+                field.is_some_and(|(_, counted)| !counted || (op.kind == Kind::Int16 && !op.array))
             });
             // How a float equals its default is not to be seen in its digits.
             let floats = layout.tags.iter().any(|(_, op)| op.kind == Kind::Float64);
             if !fits || floats || defaults.len() != layout.tags.len() {
                 return None;
             }
-            let in_pieces = !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot);
-            shapes.push(Shape { defaults, in_pieces });
         }
-        Some(Plan { layouts, shapes, fields })
+        let mut defaults = defaults.into_iter().flatten();
+        let walks = steps_of(
+            layouts,
+            |layout, op, tag| Named {
+                kind: op.kind,
+                name: firsts[layout.class] + op.slot,
+                counted: fields[layout.class][op.slot].1,
+                default: tag.and_then(|_| defaults.next()).unwrap_or_default(),
+            },
+            |layout| !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot),
+        );
+        let names = fields.iter().flatten().map(|(name, _)| format!(",\"{name}\":").into_bytes()).collect();
+        Some(Plan { walks, names })
     }
 
     fn written(&self, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body> {
@@ -70,10 +70,16 @@ impl Plan {
     }
 
     /// The message of a layout, which must end where the data ends.
-    fn walked<const TEXT: bool>(&self, cursor: Cursor<'_>, root: usize, payloads: bool) -> Read<JsonText<'_, TEXT>> {
-        let mut walk = Walk::new(cursor, JsonText::new(self, cursor.left(), payloads));
-        walk.structure(root)?;
-        if walk.left() == 0 {
+    fn walked<const TEXT: bool>(
+        &self,
+        mut cursor: Cursor<'_>,
+        root: usize,
+        payloads: bool,
+    ) -> Read<JsonText<'_, TEXT>> {
+        let size = cursor.left();
+        let mut walk = Walk::new(&self.walks, size, JsonText::new(self, size, payloads));
+        walk.structure(&self.walks[root], (), &mut cursor)?;
+        if cursor.left() == 0 {
             Ok(walk.sink)
         } else {
             Err(Refused)
@@ -150,9 +156,7 @@ impl MessageText {
         let layouts = layouts_of(table, &slots)?;
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         let known = roots.iter().all(|root| *root < layouts.len()) && headers.len() == roots.len();
-        let named = |(name, counted)| Field { name: format!(",\"{name}\":").into_bytes(), counted };
-        let fields = fields.into_iter().map(|class| class.into_iter().map(named).collect()).collect();
-        let plan = if known { Plan::new(layouts, fields, defaults) } else { None };
+        let plan = if known { Plan::new(&layouts, &fields, defaults) } else { None };
         let plan = plan.ok_or_else(|| PyValueError::new_err("a message that is not written as text"))?;
         Ok(MessageText { plan, first_version: table.getattr("first_version")?.extract()?, roots, headers })
     }

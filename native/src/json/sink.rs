@@ -2,10 +2,10 @@
 
 use super::text;
 use super::Plan;
-use crate::cursor::{Read, Refused};
-use crate::layout::{Kind, Layout, Op};
+use crate::cursor::{Cursor, Read, Refused};
+use crate::layout::{Fixed, Kind};
 use crate::rows::json::{boolean, integer};
-use crate::walk::{Sink, Walk};
+use crate::walk::{Sink, Walk, What};
 
 const UNKNOWN_TAGS: &[u8] = b",\"_unknownTaggedFields\":[";
 
@@ -17,17 +17,25 @@ pub struct JsonText<'a, const TEXT: bool> {
     plan: &'a Plan,
     /// Whether record batches are shown; they are null where not.
     payloads: bool,
-    /// Whether the integer that comes next is counted.
-    counted: bool,
     pub out: Vec<u8>,
     pub counts: Counts,
-    /// Slot and place in `out` of the fields of structs whose fields must be put in order.
+    /// Name and place in `out` of the fields of structs whose fields must be put in order.
     pieces: Vec<(usize, usize)>,
+}
+
+/// A field.
+#[derive(Debug)]
+pub struct Named {
+    pub kind: Kind,
+    /// Its number among those of all classes.
+    pub name: usize,
+    pub counted: bool,
+    /// The JSON of a tagged field's default, at which the field is left out.
+    pub default: Vec<u8>,
 }
 
 /// A struct whose fields are being written.
 pub struct Writing {
-    index: usize,
     /// Where it begins in `out`, and its fields in `pieces`.
     start: usize,
     mark: usize,
@@ -36,8 +44,6 @@ pub struct Writing {
     value: usize,
     /// Whether its fields may have to be put in order.
     in_pieces: bool,
-    /// The tagged fields that were there: bits of their places.
-    seen: u64,
     /// JSON of the unknown tagged fields.
     unknown: Vec<u8>,
 }
@@ -48,10 +54,36 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
         JsonText {
             plan,
             payloads,
-            counted: false,
             out: Vec::with_capacity(if TEXT { 256 + 2 * size } else { 0 }),
             counts: Counts::new(),
             pieces: Vec::new(),
+        }
+    }
+
+    #[inline(always)]
+    fn value(&mut self, kind: Kind, cursor: &mut Cursor<'_>, counted: bool) -> Read<()> {
+        match kind.read(cursor)? {
+            Fixed::Integer(value) => {
+                if counted {
+                    self.count(value);
+                }
+                if TEXT {
+                    integer(&mut self.out, value);
+                }
+            }
+            Fixed::Bool(value) if TEXT => boolean(&mut self.out, value),
+            Fixed::Float(value) if TEXT => text::float(&mut self.out, value)?,
+            Fixed::Uuid(value) if TEXT => text::uuid(&mut self.out, &value),
+            _ => (),
+        }
+        Ok(())
+    }
+
+    /// What stands between the values of an array.
+    #[inline(always)]
+    fn mark(&mut self, mark: u8) {
+        if TEXT {
+            self.out.push(mark);
         }
     }
 
@@ -70,7 +102,7 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
             let pieces = &self.pieces[mark..];
             if !pieces.is_sorted() {
                 let ends = pieces.iter().skip(1).map(|&(_, at)| at).chain([self.out.len()]);
-                let mut spans: Vec<_> = pieces.iter().zip(ends).map(|(&(slot, at), end)| (slot, at, end)).collect();
+                let mut spans: Vec<_> = pieces.iter().zip(ends).map(|(&(name, at), end)| (name, at, end)).collect();
                 spans.sort_unstable();
                 let mut ordered = Vec::with_capacity(self.out.len() - start);
                 for (_, at, end) in spans {
@@ -84,69 +116,58 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
     }
 }
 
-impl<'a, const TEXT: bool> Sink<'a> for JsonText<'a, TEXT> {
-    type Value = ();
+impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
+    type Field = Named;
+    /// Whether its fields may be on the wire in another order than the schema's.
+    type Own = bool;
+    type Place = ();
     type Struct = Writing;
+    type Value = ();
     type Stop = Refused;
 
-    #[inline]
-    fn layouts(&self) -> &'a [Layout] {
-        &self.plan.layouts
-    }
+    const BUDGET: bool = true;
+    /// Which of two values counts is left to the objects.
+    const ASCENDING: bool = true;
 
     #[inline]
-    fn begin(&mut self, index: usize) -> Read<Writing> {
+    fn begin(&mut self, in_pieces: &bool) -> Read<Writing> {
         let start = self.out.len();
         Ok(Writing {
-            index,
             start,
             mark: self.pieces.len(),
             field: start,
             value: start,
-            in_pieces: TEXT && self.plan.shapes[index].in_pieces,
-            seen: 0,
+            in_pieces: TEXT && *in_pieces,
             unknown: Vec::new(),
         })
     }
 
     /// `,"name":`
     #[inline]
-    fn field(&mut self, made: &mut Writing, layout: &Layout, op: &Op) {
-        let field = &self.plan.fields[layout.class][op.slot];
-        self.counted = field.counted;
+    fn field(&mut self, made: &mut Writing, field: &Named) {
         if TEXT {
             made.field = self.out.len();
-            self.out.extend_from_slice(&field.name);
+            self.out.extend_from_slice(&self.plan.names[field.name]);
             made.value = self.out.len();
         }
     }
 
     #[inline]
-    fn put(&mut self, made: &mut Writing, op: &Op, (): ()) {
+    fn put(&mut self, made: &mut Writing, field: &Named, (): ()) {
         if TEXT && made.in_pieces {
-            self.pieces.push((op.slot, made.field));
+            self.pieces.push((field.name, made.field));
         }
     }
 
-    /// Refused: a field that comes twice. The last one counts, which is left to the objects.
-    fn put_tagged(&mut self, made: &mut Writing, place: usize, (): ()) -> Read<()> {
-        let bit = 1u64.checked_shl(place as u32).ok_or(Refused)?;
-        if made.seen & bit != 0 {
-            return Err(Refused);
+    fn put_tagged(&mut self, made: &mut Writing, field: &Named, (): ()) {
+        if TEXT && self.out[made.value..] == field.default {
+            self.out.truncate(made.field);
+        } else {
+            self.put(made, field, ());
         }
-        made.seen |= bit;
-        if TEXT {
-            let plan = self.plan;
-            if self.out[made.value..] == plan.shapes[made.index].defaults[place] {
-                self.out.truncate(made.field);
-            } else {
-                self.pieces.push((plan.layouts[made.index].tags[place].1.slot, made.field));
-            }
-        }
-        Ok(())
     }
 
-    fn put_unknown(&mut self, made: &mut Writing, tag: i32, data: &[u8]) -> Read<()> {
+    fn put_unknown(&mut self, made: &mut Writing, _: &bool, (): (), tag: i32, data: &[u8]) -> Read<()> {
         if TEXT {
             let unknown = &mut made.unknown;
             if unknown.is_empty() {
@@ -165,7 +186,7 @@ impl<'a, const TEXT: bool> Sink<'a> for JsonText<'a, TEXT> {
     }
 
     #[inline]
-    fn end(&mut self, made: Writing) -> Read<()> {
+    fn end(&mut self, made: Writing, _: &bool) -> Read<()> {
         if TEXT {
             self.in_order(made.start, made.mark);
             self.out.extend_from_slice(&made.unknown);
@@ -179,78 +200,58 @@ impl<'a, const TEXT: bool> Sink<'a> for JsonText<'a, TEXT> {
         Ok(())
     }
 
-    fn array(
-        walk: &mut Walk<'_, Self>,
-        count: usize,
-        mut item: impl FnMut(&mut Walk<'_, Self>) -> Read<()>,
-    ) -> Read<()> {
-        if TEXT {
-            walk.sink.out.push(b'[');
-        }
+    #[inline(always)]
+    fn fixed(&mut self, (): (), field: &Named, _: usize, cursor: &mut Cursor<'_>) -> Read<()> {
+        self.value(field.kind, cursor, field.counted)
+    }
+
+    #[inline]
+    fn numbers(&mut self, (): (), field: &Named, count: usize, data: &[u8]) -> Read<()> {
+        let mut cursor = Cursor::new(data, 0);
+        self.mark(b'[');
         for index in 0..count {
-            if TEXT && index > 0 {
-                walk.sink.out.push(b',');
+            if index > 0 {
+                self.mark(b',');
             }
-            item(walk)?;
+            self.value(field.kind, &mut cursor, false)?;
         }
-        if TEXT {
-            walk.sink.out.push(b']');
+        self.mark(b']');
+        Ok(())
+    }
+
+    #[inline]
+    fn blob(&mut self, (): (), field: &Named, _: Cursor<'_>, data: &[u8]) -> Read<()> {
+        match field.kind {
+            _ if !TEXT => (),
+            Kind::String => text::string(&mut self.out, data)?,
+            Kind::Records if !self.payloads => self.out.extend_from_slice(b"null"),
+            _ => text::base64(&mut self.out, data),
         }
         Ok(())
     }
 
-    fn null(&mut self) {
+    #[inline]
+    fn list<'w>(
+        walk: &mut Walk<'w, Self>,
+        (): (),
+        _: &Named,
+        count: usize,
+        mut item: impl FnMut(&mut Walk<'w, Self>, ()) -> Read<()>,
+    ) -> Read<()> {
+        walk.sink.mark(b'[');
+        for index in 0..count {
+            if index > 0 {
+                walk.sink.mark(b',');
+            }
+            item(walk, ())?;
+        }
+        walk.sink.mark(b']');
+        Ok(())
+    }
+
+    fn null(&mut self, (): (), _: &Named, _: What) {
         if TEXT {
             self.out.extend_from_slice(b"null");
         }
-    }
-
-    #[inline]
-    fn boolean(&mut self, value: bool) {
-        if TEXT {
-            boolean(&mut self.out, value);
-        }
-    }
-
-    #[inline]
-    fn integer(&mut self, value: i64) -> Read<()> {
-        if self.counted {
-            self.count(value);
-        }
-        if TEXT {
-            integer(&mut self.out, value);
-        }
-        Ok(())
-    }
-
-    fn float(&mut self, value: f64) -> Read<()> {
-        if TEXT {
-            text::float(&mut self.out, value)?;
-        }
-        Ok(())
-    }
-
-    fn uuid(&mut self, value: [u8; 16]) -> Read<()> {
-        if TEXT {
-            text::uuid(&mut self.out, &value);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn string(&mut self, data: &[u8]) -> Read<()> {
-        if TEXT {
-            text::string(&mut self.out, data)?;
-        }
-        Ok(())
-    }
-
-    fn octets(&mut self, kind: Kind, _: usize, data: &[u8]) -> Read<()> {
-        if TEXT && kind == Kind::Records && !self.payloads {
-            self.out.extend_from_slice(b"null");
-        } else if TEXT {
-            text::base64(&mut self.out, data);
-        }
-        Ok(())
     }
 }
