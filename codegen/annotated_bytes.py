@@ -51,7 +51,7 @@ def parts(message: MessageModel, version: int, data: bytes) -> list[Part]:
         version: one of its versions.
         data: bytes that its codec accepts.
     """
-    return list(_Walk(message, data).parts(version))
+    return list(_ByteWalk(message, data).parts(version))
 
 
 def lines(found: list[Part], most: int = 60) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _shown(part: Part) -> tuple[str, str, str, str]:
     return f"{part.offset}", octets, part.field, value
 
 
-class _Walk:
+class _ByteWalk:
     def __init__(self, message: MessageModel, data: bytes) -> None:
         self.table = lower(message)
         self.structs = (*message.structs, message.root)

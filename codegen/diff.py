@@ -96,7 +96,7 @@ def _message(old: MessageModel, new: MessageModel) -> Iterator[SchemaChange]:
         yield from _attributes(old, new)
         changes += list(_versions(old, new))
     same = list(same_versions(new, old))
-    walk = _Walk(old, new, same)
+    walk = _DiffWalk(old, new, same)
     changes += walk.structs(old.root, new.root, "", frozenset(after for after, _ in same))
     yield from changes
     yield from _unexplained(old, new, same, changes)
@@ -148,7 +148,7 @@ def _added_version(new: MessageModel, version: int) -> Iterator[SchemaChange]:
         yield SchemaChange(new.name, "version added", str(version))
         return
     flexible = version in new.flexible and version - 1 not in new.flexible
-    changes = _Walk(new, new, [(version, version - 1)]).structs(new.root, new.root, "", frozenset([version]))
+    changes = _DiffWalk(new, new, [(version, version - 1)]).structs(new.root, new.root, "", frozenset([version]))
     same = not flexible and not changes
     says = f"the bytes of {version - 1}" if same else "the first flexible one" if flexible else ""
     yield SchemaChange(new.name, "version added", str(version), new=says)
@@ -170,7 +170,7 @@ def _unexplained(
 # Fields --------------------------------------------------------------------------------------------------------------
 
 
-class _Walk:
+class _DiffWalk:
     """Compares the fields of a message, struct by struct, in the versions that both have.
 
     Versions are those of the new message; `was` has the old one's number for each (they differ for coordinator keys).

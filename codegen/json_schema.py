@@ -51,7 +51,7 @@ def render_json_schemas(messages: Iterable[MessageModel]) -> dict[str, str]:
     """The files for those messages: name -> text."""
     files = {LANGUAGE: render_language()}
     for message in messages:
-        schemas = _Message(message)
+        schemas = _SchemaMessage(message)
         for version in message.valid:
             files[file_name(message.name, version)] = _text(schemas.version(version))
     return files
@@ -79,7 +79,7 @@ def render_language() -> str:
     )
 
 
-class _Message:
+class _SchemaMessage:
     """The schemas of a message's versions."""
 
     def __init__(self, message: MessageModel) -> None:

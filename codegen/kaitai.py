@@ -71,7 +71,7 @@ def render_kaitai(messages: Iterable[MessageModel]) -> dict[str, str]:
         sent = [message for message in ordered if (message.family, message.kind) == ("rpc", kind)]
         if sent := [message for message in sent if message.api_key is not None]:
             files[f"kafka_{kind}.ksy"] = _frames(kind, sent)
-    return files | {f"{file_id(message)}.ksy": _Message(message).render() for message in ordered}
+    return files | {f"{file_id(message)}.ksy": _KaitaiMessage(message).render() for message in ordered}
 
 
 # Frames --------------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def _header_version(message: MessageModel) -> str:
 # Messages ------------------------------------------------------------------------------------------------------------
 
 
-class _Message:
+class _KaitaiMessage:
     """A message on its way to a file."""
 
     def __init__(self, message: MessageModel) -> None:

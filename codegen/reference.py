@@ -49,7 +49,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReferenceFacts:
     """What the pages state beyond the schemas.
 
     Attributes:
@@ -66,16 +66,18 @@ class Facts:
     first_release: str = ""
 
 
-def load_facts(schemas: Path) -> Facts:
+def load_facts(schemas: Path) -> ReferenceFacts:
     """The facts of the folder that has the package's schemas."""
     advice, versions = (
         json.loads((schemas / f"{name}.json").read_bytes()) for name in ("error_advice", "release_versions")
     )
     errors, keys = (tables.load(schemas / file, key) for file, key, _ in tables.TABLES.values())
-    return Facts(errors, advice, keys, versions["messages"], versions["releases"][0])
+    return ReferenceFacts(errors, advice, keys, versions["messages"], versions["releases"][0])
 
 
-def render_reference(messages: Iterable[MessageModel], facts: Facts, examples: Mapping[str, Example]) -> dict[str, str]:
+def render_reference(
+    messages: Iterable[MessageModel], facts: ReferenceFacts, examples: Mapping[str, Example]
+) -> dict[str, str]:
     """The pages, name -> text: one a message, and `index.md`, `api-keys.md`, `error-codes.md`, `internal-topics.md`.
 
     Args:
@@ -143,7 +145,7 @@ def _is_error_code(one: FieldModel) -> bool:
 
 
 class _Pages:
-    def __init__(self, messages: list[MessageModel], facts: Facts) -> None:
+    def __init__(self, messages: list[MessageModel], facts: ReferenceFacts) -> None:
         self.messages = messages
         self.facts = facts
         self.errors = {entry["code"]: entry for entry in facts.errors}

@@ -11,7 +11,7 @@ from itertools import islice
 
 from kafkawire.capture import recognition
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, Frame, FrameStream
+from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, FrameStream, StreamFrame
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
 from kafkawire.capture.recognition import Recognition, SearchResult
@@ -342,7 +342,7 @@ class TcpConnection:
             return self._decoder.recognizer.request(head) is Recognition.YES
         return len(head) >= 8 and int.from_bytes(head[4:8], "big", signed=True) in self._matcher.outstanding
 
-    def _advance(self, index: int, frames: Iterator[Frame] | None) -> None:
+    def _advance(self, index: int, frames: Iterator[StreamFrame] | None) -> None:
         """Passes the frames of one direction to the matcher, also those after a frame boundary that is found again."""
         while frames is not None:
             try:
@@ -360,7 +360,7 @@ class TcpConnection:
         if self.verdict == KAFKA and index == self._client and not self._directions[other].synchronized:
             self._advance(other, self._found(other))
 
-    def _found(self, index: int) -> Iterator[Frame] | None:
+    def _found(self, index: int) -> Iterator[StreamFrame] | None:
         """Searches one direction for a frame; returns the frames from there, None where none is found."""
         direction = self._directions[index]
         if direction.synchronized or self.verdict in (TLS, OTHER):

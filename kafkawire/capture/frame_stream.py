@@ -19,7 +19,7 @@ SIZE = 4
 MAX_LOOSE_BYTES = 256 << 10
 
 
-class Frame(msgspec.Struct, frozen=True, gc=False):
+class StreamFrame(msgspec.Struct, frozen=True, gc=False):
     """A frame without its size prefix, with number and time of the packet of its first byte.
 
     Attributes:
@@ -110,7 +110,7 @@ class FrameStream:
             return None
         return self._packet_at(self._position - self.unframed)
 
-    def take(self, chunk: Chunk) -> Iterator[Frame]:
+    def take(self, chunk: Chunk) -> Iterator[StreamFrame]:
         """Takes bytes in order; yields the frames that they complete.
 
         Raises:
@@ -125,7 +125,7 @@ class FrameStream:
         self.loose += chunk.data
         return iter(())
 
-    def begin(self, offset: int) -> Iterator[Frame]:
+    def begin(self, offset: int) -> Iterator[StreamFrame]:
         """Sets a frame's beginning at `offset` of the loose bytes; yields the frames from there. Raises like `take`."""
         self.skipped = 0
         self._reader = FrameReader()
@@ -143,7 +143,7 @@ class FrameStream:
             return False
         return len(head) + missing <= SIZE + int.from_bytes(head[:SIZE], "big")
 
-    def bridge(self, missing: int) -> Iterator[Frame]:
+    def bridge(self, missing: int) -> Iterator[StreamFrame]:
         """Skips a hole that it `bridges`; yields the frame if it ends with the hole."""
         if self._holed is None:
             assert self._reader is not None
@@ -156,7 +156,7 @@ class FrameStream:
         self._holed.left -= missing
         return self._ended(self._holed) if not self._holed.left else iter(())
 
-    def _behind_hole(self, holed: _Holed, chunk: Chunk) -> Iterator[Frame]:
+    def _behind_hole(self, holed: _Holed, chunk: Chunk) -> Iterator[StreamFrame]:
         """Counts bytes up to the end of a frame with a hole; yields that frame and those after it."""
         passed = min(holed.left, len(chunk.data))
         holed.left -= passed
@@ -167,12 +167,12 @@ class FrameStream:
         rest = Chunk(chunk.data[passed:], chunk.packet, chunk.time_ns)
         return itertools.chain(self._ended(holed), self.take(rest) if rest.data else ())
 
-    def _ended(self, holed: _Holed) -> Iterator[Frame]:
+    def _ended(self, holed: _Holed) -> Iterator[StreamFrame]:
         self._holed = None
         self._reader = FrameReader()
         self._reader_start = self._position
         self._chunks.clear()
-        return iter([Frame(holed.data, holed.packet, holed.time_ns, holed.missing, holed.left_out)])
+        return iter([StreamFrame(holed.data, holed.packet, holed.time_ns, holed.missing, holed.left_out)])
 
     def lose(self) -> None:
         """Forgets the frame boundaries. The bytes of the current frame become loose; those of one with a hole are
@@ -234,11 +234,11 @@ class FrameStream:
         start = self._position - len(self.loose)
         return {position - start for position, _, _ in self._chunks if position >= start}
 
-    def _frames(self, reader: FrameReader, data: bytes) -> Iterator[Frame]:
+    def _frames(self, reader: FrameReader, data: bytes) -> Iterator[StreamFrame]:
         start = reader.position
         try:
             for frame in reader.feed(data):
-                yield Frame(frame, *self._packet_at(self._reader_start + start))
+                yield StreamFrame(frame, *self._packet_at(self._reader_start + start))
                 start = reader.position
         except DecodeError as error:
             raise DecodeError(

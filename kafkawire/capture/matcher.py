@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kafkawire.capture import recognition
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.frame_decoding import FrameDecoder
-from kafkawire.capture.frame_stream import Frame
+from kafkawire.capture.frame_stream import StreamFrame
 from kafkawire.capture.sequencer import Sequencer, Ticket
 from kafkawire.rows import Exchange
 
@@ -72,11 +72,11 @@ class Matcher:
         self._sequencer = sequencer
         self._options = decoder.options
         self._decoder = decoder
-        self._early: dict[int, tuple[Ticket, Frame]] = {}
+        self._early: dict[int, tuple[Ticket, StreamFrame]] = {}
         self._raw_tokens = False  # after SaslHandshake v0: frames are tokens without headers
         self._tokens: deque[PendingExchange] = deque()
 
-    def request(self, frame: Frame) -> None:
+    def request(self, frame: StreamFrame) -> None:
         """Takes a frame from the client."""
         ticket = self._sequencer.ticket(frame.packet)
         if self._raw_tokens and not self._is_request(frame):
@@ -108,7 +108,7 @@ class Matcher:
         expected = Expected(asked.api_key, asked.version, self._decoder)
         self._wait(asked.correlation_id, PendingRequest(ticket, exchange, expected))
 
-    def _request_row(self, frame: Frame, **fields: Any) -> Exchange:
+    def _request_row(self, frame: StreamFrame, **fields: Any) -> Exchange:
         """A row with the fields that packets give of a request, and `fields` of its content."""
         return replace(
             self._row,
@@ -119,7 +119,7 @@ class Matcher:
             **fields,
         )
 
-    def response(self, frame: Frame) -> None:
+    def response(self, frame: StreamFrame) -> None:
         """Takes a frame from the broker."""
         correlation_id = int.from_bytes(frame.data[:4], "big", signed=True)
         waiting = self.outstanding.get(correlation_id) if len(frame.data) >= 4 else None
@@ -177,7 +177,7 @@ class Matcher:
         self._tokens.clear()
         self._early.clear()
 
-    def _is_request(self, frame: Frame) -> bool:
+    def _is_request(self, frame: StreamFrame) -> bool:
         head = frame.size.to_bytes(4, "big") + frame.data[: recognition.HEAD]
         return self._decoder.recognizer.request(head) is recognition.Recognition.YES
 
@@ -194,7 +194,7 @@ class Matcher:
             self._unanswered(self.outstanding.popitem(last=False)[1])
         self.outstanding[correlation_id] = pending
 
-    def _answer(self, pending: PendingRequest, frame: Frame) -> None:
+    def _answer(self, pending: PendingRequest, frame: StreamFrame) -> None:
         asked = pending.exchange.row
         if frame.missing:
             found = self._decoder.cut_response(_cut(frame))
@@ -208,7 +208,7 @@ class Matcher:
             exchange = CapturedExchange(row=row, request=pending.exchange.request)
         self._close(pending.ticket, exchange)
 
-    def _response_row(self, row: Exchange, frame: Frame, **fields: Any) -> Exchange:
+    def _response_row(self, row: Exchange, frame: StreamFrame, **fields: Any) -> Exchange:
         """A row with the fields that packets give of a response, and `fields` of its content."""
         latency = None if row.time_ns is None else round((frame.time_ns - row.time_ns) / 1e6, 6)
         return replace(
@@ -225,7 +225,7 @@ class Matcher:
         row = replace(row, problem=joined(row.problem, problem))
         self._close(pending.ticket, replace(pending.exchange, row=row))
 
-    def _unmatched(self, early: tuple[Ticket, Frame] | None) -> None:
+    def _unmatched(self, early: tuple[Ticket, StreamFrame] | None) -> None:
         if early is not None:
             ticket, frame = early
             correlation_id = int.from_bytes(frame.data[:4], "big", signed=True) if len(frame.data) >= 4 else None
@@ -273,11 +273,11 @@ def _iso_second(seconds: int) -> str | None:
         return None
 
 
-def _cut(frame: Frame) -> str:
+def _cut(frame: StreamFrame) -> str:
     return f"{frame.missing} of its {frame.size} bytes are missing in the capture"
 
 
-def _whole(frame: Frame) -> bytes | None:
+def _whole(frame: StreamFrame) -> bytes | None:
     return None if frame.missing else frame.data
 
 

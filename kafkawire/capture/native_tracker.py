@@ -1,7 +1,8 @@
 """`NativeTracker`: the native engine's tracker, and what it asks of Python.
 
-The engine tracks connections, matches responses, and reads frames and writes rows that are plain. `_Handler` does the
-rest: it decodes frames that the engine refuses, searches frames where no boundary is known, decrypts TLS, makes rows.
+The engine tracks connections, matches responses, and reads frames and writes rows that are plain. `_ExchangeHandler`
+does the rest: it decodes frames that the engine refuses, searches frames where no boundary is known, decrypts TLS,
+makes rows.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class NativeTracker:
 
             batch = arrow.BATCH_ROWS, arrow.BATCH_BYTES // 4  # columns grow by doubling, and are copied once
         self.engine = native.Tracker(
-            _Handler(file, decoder, summary, secrets, owns),
+            _ExchangeHandler(file, decoder, summary, secrets, owns),
             _Options(
                 options.body,
                 options.keep or bool(options.keep_requests),  # counts their memory
@@ -147,7 +148,7 @@ class NativeTracker:
         return size
 
 
-class _Handler:
+class _ExchangeHandler:
     """What the native engine asks of Python. Attributes and methods are those that it names."""
 
     def __init__(

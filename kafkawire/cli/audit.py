@@ -29,7 +29,7 @@ from kafkawire.cli.findings import (
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
-from kafkawire.cli.table import View, Views
+from kafkawire.cli.table import TableView, Views
 from kafkawire.cli.txn_options import ConfigOption, ConfirmOption, ShowRecordsOption, TimeoutOption, TopicOption
 
 if TYPE_CHECKING:
@@ -72,19 +72,19 @@ class OpenTransaction(output.CommandRow, frozen=True, kw_only=True):
 
 
 _VIEWS: Views = {
-    OpenTransaction: View(
+    OpenTransaction: TableView(
         columns=OpenTransaction.__struct_encode_fields__,
         primary=(
             "cluster", "topic", "partition", "start_offset", "age", "transactional_id", "verdict", "reason",
         ),
         minor=("epoch", "last_timestamp", "blocks_readers", "coordinator_state"),
     ),
-    rows.Violation: View(
+    rows.Violation: TableView(
         columns=("check", "place", "what", "offset", "producer_id", "transactional_id"),
         primary=("check", "place", "what"),
         prose=("what",),
     ),
-    rows.DamageRow: View(
+    rows.DamageRow: TableView(
         columns=("topic", "partition", "position", "reason", "detail", "resumed_at"),
         primary=("topic", "partition", "position", "reason", "detail"),
         prose=("detail",),

@@ -17,7 +17,7 @@ from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
-from kafkawire.cli.table import View, Views
+from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
     from kafkawire.capture import CapturedExchange, Exchanges
@@ -29,7 +29,7 @@ _STEP = 1 << 20
 
 #: The table columns of each kind of row.
 _VIEWS: Views = {
-    rows.Exchange: View(
+    rows.Exchange: TableView(
         columns=(
             "time", "client", "broker", "api", "version", "client_id", "latency_ms", "request_bytes",
             "response_bytes", "errors", "problem", *_BODIES,
@@ -38,7 +38,7 @@ _VIEWS: Views = {
         minor=("version", "request_bytes", "response_bytes", "client", "broker", "client_id"),
         prose=("problem",),
     ),
-    rows.ExchangeStatistics: View(
+    rows.ExchangeStatistics: TableView(
         columns=(
             "api", "version", "client_id", "count", "unanswered", "request_bytes", "response_bytes",
             "latency_p50_ms", "latency_p99_ms", "latency_max_ms", "errors", "problems",
@@ -46,7 +46,7 @@ _VIEWS: Views = {
         primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
         minor=("request_bytes", "response_bytes", "latency_p50_ms"),
     ),
-    rows.TimelineStep: View(
+    rows.TimelineStep: TableView(
         columns=(
             "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
             "problem",

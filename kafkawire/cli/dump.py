@@ -17,7 +17,7 @@ from kafkawire.cli.formatting import json_bytes, printable_characters
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
-from kafkawire.cli.table import View, Views
+from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory, LogFile, Options, OutcomesByFile
@@ -34,15 +34,17 @@ if TYPE_CHECKING:
 _STEP = 512
 
 
-def _all_of(kind: type[rows.Row]) -> View:
+def _all_of(kind: type[rows.Row]) -> TableView:
     """All fields of a row except those that the table's title contains."""
-    return View(tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition")))
+    return TableView(
+        tuple(name for name in kind.__struct_fields__ if name not in ("kind", "file", "topic", "partition"))
+    )
 
 
 _OF_A_FILE = (rows.Epoch, rows.Index, rows.PropertyRow, rows.Snapshot, rows.TimeIndex, rows.TxnIndex)
 #: What a table shows of each kind.
 _VIEWS: Views = {
-    rows.BatchRow: View(
+    rows.BatchRow: TableView(
         columns=(
             "position", "base_offset", "last_offset", "records", "size", "codec", "timestamp", "producer_id",
             "producer_epoch", "sequence", "leader_epoch", "transactional", "control", "transaction",
@@ -50,7 +52,7 @@ _VIEWS: Views = {
         primary=("base_offset", "last_offset", "timestamp", "producer_id", "producer_epoch", "control"),
         minor=("leader_epoch", "size", "codec", "sequence", "position", "transactional"),
     ),
-    rows.RecordRow: View(
+    rows.RecordRow: TableView(
         columns=(
             "offset", "timestamp", "producer_id", "producer_epoch", "sequence", "control", "transaction",
             "key_size", "value_size", "key", "key_base64", "value", "value_base64", "headers", "decoded",
@@ -59,13 +61,13 @@ _VIEWS: Views = {
         minor=("key_size", "value_size", "sequence"),
     ),
     **{kind: _all_of(kind) for kind in _OF_A_FILE},
-    rows.Check: View(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
-    rows.DamageRow: View(
+    rows.Check: TableView(columns=("file", "check", "passed", "entries"), primary=("file", "passed")),
+    rows.DamageRow: TableView(
         columns=("position", "reason", "detail", "resumed_at", "harmless"),
         primary=("position", "reason", "detail"),
         prose=("detail",),
     ),
-    rows.Stats: View(
+    rows.Stats: TableView(
         columns=(
             "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
             "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",

@@ -15,7 +15,7 @@ from kafkawire.cli import output
 from kafkawire.cli.dump_options import TierKeys, all_paths
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_log_output, open_output
-from kafkawire.cli.table import View, Views
+from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
     from kafkawire.offsets import Replica
@@ -25,7 +25,7 @@ _MOST = 40  # `offsets.MOST_RANGES`
 _STATUS = ("status", "transaction", "control", "coordinator_epoch")
 #: What a table shows of each kind.
 _VIEWS: Views = {
-    rows.ReplicaSpan: View(
+    rows.ReplicaSpan: TableView(
         columns=(
             "broker", "state", "log_start_offset", "local_start_offset", "last_stable_offset", "high_watermark",
             "log_end_offset", "end_offset", "compacted", "diverges_at",
@@ -33,7 +33,7 @@ _VIEWS: Views = {
         primary=("log_start_offset", "last_stable_offset", "high_watermark", "log_end_offset"),
         minor=("state", "broker", "compacted"),
     ),
-    rows.StatusRange: View(
+    rows.StatusRange: TableView(
         columns=(
             "first_offset", "last_offset", "offsets", *_STATUS, "of", "reason", "detail", "segment", "position",
         ),
@@ -41,11 +41,11 @@ _VIEWS: Views = {
         minor=("segment", "position", "coordinator_epoch"),
         prose=("detail",),
     ),
-    rows.StatusTotal: View(
+    rows.StatusTotal: TableView(
         columns=(*_STATUS, "reason", "offsets", "ranges", "first_offset", "last_offset"),
         primary=("status", "transaction", "control", "offsets"),
     ),
-    rows.OffsetStanding: View(
+    rows.OffsetStanding: TableView(
         columns=(
             "broker", "offset", *_STATUS, "first_offset", "last_offset", "leader_epoch", "read_committed",
             "read_uncommitted", "reason", "detail", "segment", "position",
@@ -54,7 +54,7 @@ _VIEWS: Views = {
         minor=("segment", "position", "first_offset", "last_offset"),
         prose=("detail",),
     ),
-    rows.BatchRow: View(
+    rows.BatchRow: TableView(
         columns=(
             "position", "base_offset", "last_offset", "records", "timestamp", "producer_id", "producer_epoch",
             "sequence", "leader_epoch", "transactional", "control", "transaction",

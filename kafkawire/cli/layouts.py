@@ -12,7 +12,7 @@ import typer
 from kafkawire.cli.arguments import version_text
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.output import CommandRow
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 from kafkawire.wire.json_form import uuid_text
 from kafkawire.wire.layout import (
     ARRAY,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kafkawire.wire.spec import Field
 
 VIEW, VERSION_VIEW = (
-    View(
+    TableView(
         columns=("field", "type", of_versions, "nullable", "tag", "default", "about"),
         primary=("field", "type", of_versions, "about"),
         prose=("about",),

@@ -29,7 +29,7 @@ _REQUEST_S = 10.0
 _MOST_CONNECTIONS = 100
 
 
-class Endpoint:
+class MetricsEndpoint:
     """What a server answers with.
 
     Attributes:
@@ -70,7 +70,7 @@ class Endpoint:
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
-    endpoint: Endpoint
+    endpoint: MetricsEndpoint
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -113,7 +113,7 @@ class _Server6(_Server):
     address_family = socket.AF_INET6
 
 
-class _Handler(WSGIRequestHandler):
+class _MetricsHandler(WSGIRequestHandler):
     timeout = _REQUEST_S
 
     def log_message(self, *_: Any) -> None:
@@ -121,7 +121,7 @@ class _Handler(WSGIRequestHandler):
 
 
 @contextmanager
-def serving(endpoint: Endpoint, host: str, port: int) -> Iterator[int]:
+def serving(endpoint: MetricsEndpoint, host: str, port: int) -> Iterator[int]:
     """Serves during the body; gives the port.
 
     Args:
@@ -133,7 +133,7 @@ def serving(endpoint: Endpoint, host: str, port: int) -> Iterator[int]:
     """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _Handler)
+        server = (_Server6 if family == socket.AF_INET6 else _Server)(address[:2], _MetricsHandler)
     except OSError as error:
         raise OSError(f"--listen {host}:{port}: {error.strerror}") from None
     server.endpoint = endpoint

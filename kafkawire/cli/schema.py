@@ -24,7 +24,7 @@ from kafkawire.cli import (
 )
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import counted, printable
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import MessageModel
@@ -126,7 +126,7 @@ def list_messages(
         if family in (None, entry.family) and kind in (None, entry.kind) and api_key in (None, entry.api_key)
     )
     views = {
-        MessageRow: View(
+        MessageRow: TableView(
             columns=("name", "kind", "family", "api_key", "versions", "flexible"), primary=("name", "kind", "versions")
         )
     }

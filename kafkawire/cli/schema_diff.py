@@ -11,12 +11,12 @@ from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import FOUND
 from kafkawire.cli.formatting import counted, printable
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 
 if TYPE_CHECKING:
     from kafkawire.codegen.model import MessageModel
 
-VIEW = View(
+VIEW = TableView(
     columns=("message", "change", "versions", "field", "old", "new", "compatible", "why"),
     primary=("message", "change", "field", "compatible", "why"),
     minor=("versions",),

@@ -1,9 +1,9 @@
 """Rows as tables for reading: plain text, in which nothing of a row is markup or acts on a terminal.
 
-A row is one line, however narrow the terminal is. Where the columns of a `View` do not fit, room is made in this order:
-topic and partition become one column, headings take two lines, long text is shortened in the middle, columns that are
-not primary are left out; the last line of the output names them. `--wide` shows everything, except that values of more
-than `CELL` characters are cut and followed by their length, unless `--no-cut` is given.
+A row is one line, however narrow the terminal is. Where the columns of a `TableView` do not fit, room is made in this
+order: topic and partition become one column, headings take two lines, long text is shortened in the middle, columns
+that are not primary are left out; the last line of the output names them. `--wide` shows everything, except that values
+of more than `CELL` characters are cut and followed by their length, unless `--no-cut` is given.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from kafkawire.cli.formatting import brief, plain, printable
 
 
-class View(msgspec.Struct, frozen=True):
+class TableView(msgspec.Struct, frozen=True):
     """What a table shows of a kind of rows.
 
     Attributes:
@@ -40,7 +40,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 #: A class of rows -> what a table shows of it; by default all fields.
-Views = Mapping[Any, View]
+Views = Mapping[Any, TableView]
 
 #: Rows of one table: as many as a reader could want side by side, few enough to be held in memory.
 TABLE_ROWS = 500
@@ -110,7 +110,7 @@ def tables(
     left_out: dict[str, None] = {}
     shortened = False
     for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, views))):
-        view = views.get(kind) or View(
+        view = views.get(kind) or TableView(
             tuple(name for name in kind.__struct_encode_fields__ if name not in ("file", "kind"))
         )
         while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
@@ -169,7 +169,7 @@ class _Column(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, width=min(self.natural, width))
 
 
-def _columns(rows: list[dict[str, Any]], view: View, *, no_cut: bool) -> list[_Column]:
+def _columns(rows: list[dict[str, Any]], view: TableView, *, no_cut: bool) -> list[_Column]:
     """The columns of a view that are not empty."""
     return [
         _column(name, [row.get(name) for row in rows], prose=name in view.prose, no_cut=no_cut)
@@ -215,7 +215,7 @@ def _cell(value: Any, *, time: bool, no_cut: bool) -> str:
 # Fitting -------------------------------------------------------------------------------------------------------------
 
 
-def _fitted(columns: list[_Column], view: View, width: int) -> tuple[list[_Column], list[str]]:
+def _fitted(columns: list[_Column], view: TableView, width: int) -> tuple[list[_Column], list[str]]:
     """The columns so that they fit, and the names of those that are left out; see the module."""
     if _total(columns) <= width:
         return columns, []

@@ -9,7 +9,7 @@ import typer
 from kafkawire.cli import output, txn_producers
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
@@ -37,7 +37,7 @@ class Description(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
     topic_partitions: str
 
 
-VIEW = View(
+VIEW = TableView(
     columns=Description.__struct_encode_fields__,
     primary=("TransactionalId", "ProducerId", "TransactionState", "CurrentTransactionStartTimeMs", "TopicPartitions"),
     minor=("TransactionTimeoutMs", "TransactionDurationMs"),

@@ -14,7 +14,7 @@ from kafkawire.cli.exit_codes import end
 from kafkawire.cli.findings import chosen_format, say
 from kafkawire.cli.formatting import counted
 from kafkawire.cli.output import Format
-from kafkawire.cli.table import View, Views
+from kafkawire.cli.table import TableView, Views
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, with_admin
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class IdLine(output.CommandRow, frozen=True, kw_only=True):
 
 
 _VIEWS: Views = {
-    ProducerLine: View(columns=ProducerLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
-    IdLine: View(columns=IdLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
+    ProducerLine: TableView(columns=ProducerLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
+    IdLine: TableView(columns=IdLine.__struct_encode_fields__, minor=("first_expires", "last_expires")),
 }
 
 

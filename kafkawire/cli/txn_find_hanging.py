@@ -25,7 +25,7 @@ from kafkawire.cli.findings import (
     say,
 )
 from kafkawire.cli.output import Format
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
@@ -68,7 +68,7 @@ class Hanging(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     held_bytes: int | None
 
 
-VIEW = View(
+VIEW = TableView(
     columns=Hanging.__struct_encode_fields__,
     primary=("Topic", "Partition", "StartOffset", "Duration(min)", "TransactionalId", "Verdict", "Reason"),
     minor=(

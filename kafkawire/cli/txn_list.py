@@ -10,7 +10,7 @@ import typer
 from kafkawire.cli import output
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output_file import check_output
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import BootstrapOption, ConfigOption, TimeoutOption, TransactionToolRow, with_admin
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def state_names(given: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(known.get(name.lower(), name) for name in names if name))
 
 
-VIEW = View(
+VIEW = TableView(
     columns=("TransactionalId", "Coordinator", "ProducerId", "TransactionState"),
     primary=("TransactionalId", "TransactionState"),
 )

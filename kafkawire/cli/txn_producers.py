@@ -13,7 +13,7 @@ from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.findings import chosen_format, say
 from kafkawire.cli.output_file import check_output
-from kafkawire.cli.table import View
+from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
     BootstrapOption,
     ConfigOption,
@@ -43,7 +43,7 @@ class ProducerRow(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
     duration_min: int | None = msgspec.field(name="Duration(min)")
 
 
-VIEW = View(
+VIEW = TableView(
     columns=ProducerRow.__struct_encode_fields__,
     primary=(
         "Topic", "Partition", "BrokerId", "ProducerId", "ProducerEpoch", "CurrentTransactionStartOffset",

@@ -12,7 +12,7 @@ from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
-from kafkawire.cli.metrics_server import Endpoint, serving
+from kafkawire.cli.metrics_server import MetricsEndpoint, serving
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.txn_options import (
@@ -179,7 +179,7 @@ class _Metrics:
         self._web_config = web_config
         self._interval_ms = interval_ms
         self._web = self._read()
-        self._endpoint: Endpoint | None = None
+        self._endpoint: MetricsEndpoint | None = None
 
     def _read(self) -> WebConfig:
         return WebConfig() if self._web_config is None else read_web_config(self._web_config)
@@ -197,7 +197,7 @@ class _Metrics:
 
         since, limit_ms = clock_ms(), round(3 * (self._interval_ms + watching.poll_timeout_s * 1000))
         self._registry = Exporter(lambda: watching.state, clock_ms, interval_ms=self._interval_ms).registry()
-        self._endpoint = Endpoint(
+        self._endpoint = MetricsEndpoint(
             self._registry,
             healthy=lambda: polling(watching.state, clock_ms(), since, limit_ms),
             ready=lambda: watching.state.last is not None,

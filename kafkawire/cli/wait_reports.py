@@ -18,7 +18,7 @@ import typer
 from kafkawire.cli.formatting import and_more, counted, printable
 
 if TYPE_CHECKING:
-    from kafkawire.client.cluster.current_waits import CurrentWaits, Wait
+    from kafkawire.client.cluster.current_waits import CurrentWait, CurrentWaits
 
 #: A wait that lasts as long is reported.
 AFTER_S = 1.5
@@ -71,16 +71,16 @@ class Reporter:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
-    def _long(self) -> list[Wait]:
+    def _long(self) -> list[CurrentWait]:
         return [wait for wait in self._waits.now if wait.lasted_s >= AFTER_S]
 
-    def _ended(self, wait: Wait) -> None:
+    def _ended(self, wait: CurrentWait) -> None:
         if wait.lasted_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
             self._told.pop(wait.subject, None)
         if self._shown and not self._long():
             self.clear()
 
-    def _draw(self, long: list[Wait]) -> None:
+    def _draw(self, long: list[CurrentWait]) -> None:
         parts = []
         if self._counting.done < self._counting.total:
             parts.append(f"{self._counting.done:,} of {counted(self._counting.total, self._counting.noun)}")
@@ -96,7 +96,7 @@ class Reporter:
         self._shown = True
 
 
-def note_of(wait: Wait) -> str:
+def note_of(wait: CurrentWait) -> str:
     """A wait as a sentence for a log: since when, until when at most, and for what."""
     from kafkawire.transactions.formatting import when
 

@@ -34,14 +34,14 @@ class LogIndexCheck(ABC):
     def __init__(self, file: LocatedFile) -> None:
         self.file = file
         self.base = file.offset or 0
-        self.log: _Log | None = None
+        self.log: _SegmentHeaders | None = None
 
     def __enter__(self) -> Self:
         try:
             opened = self.file.beside("log").opened()
         except OSError:
             return self
-        self.log = _Log(opened, self.file)
+        self.log = _SegmentHeaders(opened, self.file)
         return self
 
     def __exit__(
@@ -163,7 +163,7 @@ def sanity(file: LocatedFile) -> Iterator[OffsetEntry | TimeEntry | Damage]:
             yield Damage(last.position, "not_ascending", detail)
 
 
-class _Log:
+class _SegmentHeaders:
     """A segment's headers: at positions, and by offsets that ascend. `source.ended`: where it ended before its size."""
 
     def __init__(self, file: Opened, index: LocatedFile) -> None:

@@ -1,4 +1,4 @@
-"""`Table`: stretches of producers' data, by which the offsets of many batches are looked up at once."""
+"""`StretchTable`: stretches of producers' data, by which the offsets of many batches are looked up at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Stretch(NamedTuple):
     end: int
 
 
-class Table(NamedTuple):
+class StretchTable(NamedTuple):
     """Stretches, by ends: an element of each array is one. `least`: the lowest `first` from that one on."""
 
     producer_id: Int64
@@ -27,10 +27,10 @@ class Table(NamedTuple):
     end: Int64
     least: Int64
 
-    def within(self, low: int, high: int) -> Table:
+    def within(self, low: int, high: int) -> StretchTable:
         """Those that have offsets from `low` up to `high`, and perhaps a few others."""
         chosen = slice(int(self.end.searchsorted(low, "right")), int(self.least.searchsorted(high)))
-        return Table(*(array[chosen] for array in self))
+        return StretchTable(*(array[chosen] for array in self))
 
     def cover(self, producer_id: Int64, offset: Int64) -> Bools:
         """Which of these producers' offsets are in one."""
@@ -65,9 +65,9 @@ def numbered(values: Int64) -> npt.NDArray[np.integer[Any]]:
     return np.unique(values, return_inverse=True)[1]
 
 
-def table_of(stretches: Iterable[Stretch]) -> Table:
+def table_of(stretches: Iterable[Stretch]) -> StretchTable:
     """The stretches as a table."""
     found = np.array(list(stretches), np.int64).reshape(-1, 3)
     producer_id, first, end = found[np.argsort(found[:, 2], kind="stable")].T
     least = np.minimum.accumulate(first[::-1])[::-1]
-    return Table(*map(np.ascontiguousarray, (producer_id, first, end, least)))
+    return StretchTable(*map(np.ascontiguousarray, (producer_id, first, end, least)))

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir.stretches import Stretch, Table, numbered, table_of
+from kafkawire.logdir.stretches import Stretch, StretchTable, numbered, table_of
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
@@ -40,7 +40,7 @@ _MOST_PROBLEMS = 100
 _MANY = 32
 
 
-class Problem(NamedTuple):
+class StateProblem(NamedTuple):
     """Why something is unknown of the log from an offset on. `gap`: offsets are missing, which compaction explains."""
 
     offset: int
@@ -89,7 +89,7 @@ class TransactionScan:
         self.gap = self.hole = -1
         self.thinned = False
         self.blurred: list[tuple[int, int]] = []
-        self.problems: list[Problem] = []
+        self.problems: list[StateProblem] = []
         self._heads: dict[int, _Head] = {}
         self._malformed: dict[int, int] = {}
         self._again: dict[int, int] = {}  # of open ones, the first data behind the last missing offsets
@@ -134,7 +134,7 @@ class TransactionScan:
         """Note that bytes at this place cannot be read; there may have been batches."""
         self._damaged = True
         self._begins_damaged = self._begins_damaged or self.first is None
-        self._problem(Problem(-1 if self.end is None else self.end, text))
+        self._problem(StateProblem(-1 if self.end is None else self.end, text))
 
     def resume(self, offset: int, ongoing: dict[int, int]) -> None:
         """Pass over missing offsets.
@@ -146,7 +146,7 @@ class TransactionScan:
         for producer_id, first in self.open.items():
             if not 0 <= ongoing.get(producer_id, -1) <= first:
                 self.unknown.append(Stretch(producer_id, first, offset))
-                self._problem(Problem(offset, f"offsets {self.end} to {offset - 1} are missing"))
+                self._problem(StateProblem(offset, f"offsets {self.end} to {offset - 1} are missing"))
         self.open = dict(ongoing)
         self._again = dict.fromkeys(ongoing, self._jumped)
         self.end = offset
@@ -155,7 +155,7 @@ class TransactionScan:
     def skip(self, offset: int) -> None:
         """Pass over missing offsets that compaction does not explain. `offset`: the one behind them."""
         if self.open:
-            self._problem(Problem(self.end or 0, f"offsets {self.end} to {offset - 1} are missing"))
+            self._problem(StateProblem(self.end or 0, f"offsets {self.end} to {offset - 1} are missing"))
         self.hole = self.end = offset
         self._damaged = False
 
@@ -163,13 +163,13 @@ class TransactionScan:
         """Offsets do not follow one another."""
         if base < reached:
             self.blurred.append((base, reached))
-            self._problem(Problem(base, f"offsets go back from {reached} to {base}"))
+            self._problem(StateProblem(base, f"offsets go back from {reached} to {base}"))
             self.hole = reached
         elif self._damaged:
             self.hole = base
         elif not self.thinned:
             self.gap = base
-            self._problem(Problem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
+            self._problem(StateProblem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
         self._damaged = False
 
     def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
@@ -260,7 +260,7 @@ class TransactionScan:
             self.unknown.append(Stretch(producer_id, begun, marker))
             self._problem(_strange(producer_id, begun, marker))
 
-    def _problem(self, problem: Problem) -> None:
+    def _problem(self, problem: StateProblem) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(problem)
 
@@ -345,7 +345,7 @@ class TransactionScan:
                 self.unknown.append(Stretch(producer_id, first, self._jumped))
         end = 0 if self.end is None else self.end
         if continues and self.open:
-            self._problem(Problem(end, f"the log from offset {end} on is not here"))
+            self._problem(StateProblem(end, f"the log from offset {end} on is not here"))
         return Outcomes(
             end=end,
             aborted=table_of(self.aborted),
@@ -357,9 +357,9 @@ class TransactionScan:
         )
 
 
-def _strange(producer_id: int, begun: int, marker: int) -> Problem:
+def _strange(producer_id: int, begun: int, marker: int) -> StateProblem:
     ended = f"how producer {producer_id}'s transaction from {begun} on ended"
-    return Problem(marker, f"the marker at offset {marker} does not show {ended}")
+    return StateProblem(marker, f"the marker at offset {marker} does not show {ended}")
 
 
 _NOTHING = table_of(())
@@ -384,11 +384,11 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     end: int
     last_stable_offset: int = NO_OFFSET
     high_watermark: int = NO_OFFSET
-    aborted: Table
-    unknown: Table = _NOTHING
-    ongoing: Table = _NOTHING
+    aborted: StretchTable
+    unknown: StretchTable = _NOTHING
+    ongoing: StretchTable = _NOTHING
     blurred: tuple[tuple[int, int], ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[StateProblem, ...] = ()
     compacted: bool = False
     damage: tuple[tuple[str, Damage], ...] = ()
 

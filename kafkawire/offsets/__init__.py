@@ -29,7 +29,7 @@ from kafkawire.offsets.partial_transactions import PartialTransactions
 from kafkawire.offsets.replica import Replica, replicas
 from kafkawire.offsets.statuses import Runs
 from kafkawire.offsets.story import story
-from kafkawire.offsets.summary import Summary, ranges
+from kafkawire.offsets.summary import OffsetSummary, ranges
 from kafkawire.records import Damage
 from kafkawire.rows import DamageRow, EqualRecords, Row, RowOrigin
 
@@ -70,7 +70,7 @@ def explain(
     span = replica.span
     place: RowOrigin = {"file": span.file, "topic": span.topic, "partition": span.partition}
     yield span
-    summary = Summary(most or 1)
+    summary = OffsetSummary(most or 1)
     parts = PartialTransactions(replica.outcomes, place, most)
     whole = first == 0 and end is None
 

@@ -18,7 +18,7 @@ from kafkawire.rows import PartialTransaction, PartialTransactionTotal, Row, Row
 _SEQUENCES = 1 << 31
 
 
-class _Begun(NamedTuple):
+class _PartialTransaction(NamedTuple):
     """What is left of a producer's transaction. `sequence`: the one that follows its last batch."""
 
     epoch: int
@@ -42,7 +42,7 @@ class PartialTransactions:
         self._outcomes = outcomes
         self._origin = origin
         self._most = most
-        self._begun: dict[int, _Begun] = {}
+        self._begun: dict[int, _PartialTransaction] = {}
         self._rows: list[PartialTransaction] = []
         self._count = self._left = self._removed = 0
 
@@ -65,7 +65,7 @@ class PartialTransactions:
             gone = delta + 1 - max(count, 0)
             begun = self._begun.get(producer)
             if begun is None:
-                begun = _Begun(epoch, base, last, state, sequence, 0, 0)
+                begun = _PartialTransaction(epoch, base, last, state, sequence, 0, 0)
             if begun.epoch == epoch and sequence >= 0 and begun.sequence >= 0:
                 gone += (sequence - begun.sequence) % _SEQUENCES
             self._begun[producer] = begun._replace(

@@ -1,4 +1,5 @@
-"""`Summary`: runs -> totals, and a number of ranges: neighbours are merged, settled and short ones first. Pure."""
+"""`OffsetSummary`: runs -> totals, and a number of ranges: neighbours are merged, settled and
+short ones first. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def ranges(runs: Iterator[Runs], origin: RowOrigin) -> Iterator[StatusRange]:
         yield _row(*pending, origin)
 
 
-class Summary:
+class OffsetSummary:
     """Takes runs in order. Memory is bounded by `most`, and by the number of coordinator epochs and reasons.
 
     Args:

@@ -33,7 +33,7 @@ _WINDOW = 1 << 20
 _ZEROS = bytes(_WINDOW)
 
 
-class Fault(msgspec.Struct, frozen=True):
+class BatchFault(msgspec.Struct, frozen=True):
     """Why there is no batch at a position (see `Damage`); `next` is where the next one begins by the length that is
     stored there, if all of its bytes are present. `shortened`: as of `Damage`."""
 
@@ -65,7 +65,7 @@ class BatchWalk:
         self.start = start
         self.proved = 0
 
-    def batch_at(self, position: int) -> Batch | Fault:
+    def batch_at(self, position: int) -> Batch | BatchFault:
         """The batch that begins there, or why there is none."""
         head = self.at(position, HEADER.size)
         magic = head[MAGIC_AT] if len(head) > MAGIC_AT else -1
@@ -80,16 +80,16 @@ class BatchWalk:
             return self._fault(position, head)
         size = length + LOG_OVERHEAD
         if size > self.size - position:
-            return Fault("truncated", f"{self.size - position} of a batch's {size} bytes")
+            return BatchFault("truncated", f"{self.size - position} of a batch's {size} bytes")
         data = self.at(position, size)
         if len(data) < size:
             return self._shortened(position + len(data))
         if data.obj is not head.obj and data[: len(head)] != head[: len(data)]:
-            return Fault("bad_header", "the bytes changed while they were read")
+            return BatchFault("bad_header", "the bytes changed while they were read")
         batch = Batch(position, data, self.max_batch_bytes, *fields)
         if self.check_crc and (computed := checksum(data)) != batch.crc:
             detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"
-            return Fault("crc_mismatch", detail, position + size)
+            return BatchFault("crc_mismatch", detail, position + size)
         if magic == MAGIC:
             if batch.record_count >= 0 and batch.last_offset_delta >= 0 and 0 <= batch.base_offset <= HIGHEST_OFFSET:
                 return batch
@@ -97,32 +97,32 @@ class BatchWalk:
                 f"base offset {batch.base_offset}, last offset delta {batch.last_offset_delta}, "
                 f"{batch.record_count} records"
             )
-            return Fault("bad_header", detail, position + size)
+            return BatchFault("bad_header", detail, position + size)
         if not 0 <= batch.base_offset <= HIGHEST_OFFSET:
-            return Fault("bad_header", f"offset {batch.base_offset}", position + size)
+            return BatchFault("bad_header", f"offset {batch.base_offset}", position + size)
         return batch.measured() if self.check_crc else batch
 
-    def _fault(self, position: int, head: memoryview) -> Fault:
+    def _fault(self, position: int, head: memoryview) -> BatchFault:
         """Why a header's first bytes are none."""
         if len(head) < min(HEADER.size, self.size - position):
             return self._shortened(position + len(head))
         if not any(head):
-            return Fault("zeros", "a batch header of zeros")
+            return BatchFault("zeros", "a batch header of zeros")
         if len(head) > MAGIC_AT:
             shortest, length = SHORTEST.get(head[MAGIC_AT]), length_of(head)
             if shortest is None:
                 magic = int.from_bytes(head[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
-                return Fault("unknown_magic", f"magic {magic}")
+                return BatchFault("unknown_magic", f"magic {magic}")
             if length > self.max_batch_bytes:
-                return Fault("too_large", f"a batch of {length} bytes, above the limit of {self.max_batch_bytes}")
+                return BatchFault("too_large", f"a batch of {length} bytes, above the limit of {self.max_batch_bytes}")
             if length < shortest:
-                return Fault("bad_length", f"a batch length of {length}, below {shortest}")
-        return Fault("truncated", f"{self.size - position} of a batch header's {HEADER.size} bytes")
+                return BatchFault("bad_length", f"a batch length of {length}, below {shortest}")
+        return BatchFault("truncated", f"{self.size - position} of a batch header's {HEADER.size} bytes")
 
-    def _shortened(self, reached: int) -> Fault:
-        return Fault("truncated", ended_at(self._watched.short(reached), self.size), shortened=True)
+    def _shortened(self, reached: int) -> BatchFault:
+        return BatchFault("truncated", ended_at(self._watched.short(reached), self.size), shortened=True)
 
-    def damage(self, position: int, fault: Fault, stop: int) -> Damage:
+    def damage(self, position: int, fault: BatchFault, stop: int) -> Damage:
         """The damage that begins at `position`, and how far it reaches.
 
         Args:

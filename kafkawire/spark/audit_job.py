@@ -22,7 +22,7 @@ from kafkawire import rows
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
-from kafkawire.spark.fleet_listing import Found, listing
+from kafkawire.spark.fleet_listing import FoundReplicas, listing
 from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
@@ -152,7 +152,7 @@ class _AuditJob(NamedTuple):
             omitted=more + undamaged,
         )
 
-    def _facts(self, found: Found, of_replicas: list[DriverFacts], sums: list[Placed]) -> Facts:
+    def _facts(self, found: FoundReplicas, of_replicas: list[DriverFacts], sums: list[Placed]) -> Facts:
         replicas = [one.facts for one in of_replicas]
         return Facts(
             paths=tuple(map(os.fspath, self.paths)),
@@ -193,7 +193,7 @@ class _AuditJob(NamedTuple):
 
     def _agreement(
         self,
-        found: Found,
+        found: FoundReplicas,
         facts: Facts,
         read: DataFrame,
         tasks: int,

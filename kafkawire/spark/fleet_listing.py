@@ -351,7 +351,7 @@ class Size(NamedTuple):
     size: int
 
 
-class Found(NamedTuple):
+class FoundReplicas(NamedTuple):
     """The part of a listing that the driver takes."""
 
     size: Size
@@ -365,7 +365,7 @@ class Found(NamedTuple):
         return {broker.root: broker.cluster_id for broker in self.brokers if broker.cluster_id is not None}
 
 
-def found_in(answers: pa.Table) -> Found:
+def found_in(answers: pa.Table) -> FoundReplicas:
     """The content of the rows `OF_DRIVER`."""
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
@@ -386,7 +386,7 @@ def found_in(answers: pa.Table) -> Found:
         else:
             unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
     ordered = sorted(metadata.values(), key=lambda pair: pair[0])
-    return Found(
+    return FoundReplicas(
         Size(*map(sum, zip(*sizes, strict=True))),
         list(brokers.values()),
         {root: found for _, one in ordered for root, found in one.items()},

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.errors import SparkError
-from kafkawire.spark.fleet_listing import OF_DRIVER, Found, found_in, listing, partition_key
+from kafkawire.spark.fleet_listing import OF_DRIVER, FoundReplicas, found_in, listing, partition_key
 from kafkawire.spark.jobs import job, kept
 from kafkawire.spark.lake_outcomes import BAD_RECORDS
 from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, records
@@ -204,7 +204,7 @@ class _Run(NamedTuple):
         return job(self.spark, f"kafkawire lake: {what}")
 
 
-def _cluster(found: Found, recorded: Progress, name: str) -> str | None:
+def _cluster(found: FoundReplicas, recorded: Progress, name: str) -> str | None:
     """The id of the cluster that the directories are of.
 
     Raises:

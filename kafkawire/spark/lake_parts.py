@@ -24,7 +24,7 @@ from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
-from kafkawire.spark.offset_options import OffsetRange, Subscription
+from kafkawire.spark.offset_options import OptionRange, Subscription
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import Rows, by_task
@@ -73,7 +73,7 @@ class Wanted(NamedTuple):
         )
 
 
-class _Begun(NamedTuple):
+class _PartitionStart(NamedTuple):
     """A partition before its parts are read. `held`: why none is."""
 
     start: int
@@ -93,12 +93,12 @@ class _SegmentPart(NamedTuple):
     file: LogFile
     number: int
     of: int
-    begun: _Begun
+    begun: _PartitionStart
     begin: int = 0
     end: int | None = None
 
 
-class _Read(NamedTuple):
+class _PartOptions(NamedTuple):
     part: _SegmentPart
     view: View
 
@@ -143,9 +143,9 @@ def records(parts: DataFrame) -> DataFrame:
         for row in listed:
             if row["end"] < row["until"]:
                 raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
-            found: _Read = pickle.loads(row["payload"])  # written by our own workers
+            found: _PartOptions = pickle.loads(row["payload"])  # written by our own workers
             part = found.part
-            offsets = OffsetRange(row["start"], row["until"])
+            offsets = OptionRange(row["start"], row["until"])
             item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
             yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
 
@@ -186,7 +186,7 @@ def _furthest(found: tuple[dict[str, Any], Partition]) -> tuple[int, int, int]:
     return (-1 if mark is None else mark), replica.segments[-1].offset or 0, -(replica.local_start_offset or 0)
 
 
-def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _Begun:
+def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _PartitionStart:
     limit = replica.high_watermark if wanted.high_watermark else None
     first = replica.local_start_offset or 0
     start = first if begin is None else begin
@@ -198,7 +198,7 @@ def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _Begun:
     elif limit is not None and limit < start:
         held = f"the high watermark is {limit}, before offset {start}, up to which records have been read"
     compacted = (replica.topic, replica.partition) in replica.broker.cleaned
-    return _Begun(start, limit, compacted, held)
+    return _PartitionStart(start, limit, compacted, held)
 
 
 # Read headers --------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         topic, partition = key.rsplit(b"\0", 1)
         place = topic.decode(errors="replace"), int(partition)
         first, *others = [pickle.loads(row["payload"]) for row in of_partition]  # written by our own workers
-        begun: _Begun = first
+        begun: _PartitionStart = first
         parts: list[tuple[_SegmentPart, Scanned]] = others
         found = decide((scanned for _, scanned in parts), begun.start, begun.limit, compacted=begun.compacted)
         held, size = begun.held or found.held, 0
@@ -252,7 +252,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
                 continue
             if scan.first < found.end and scan.end > begun.start:
                 # Behind the last batch may be damage, or what is being written.
-                payload = pickle.dumps(_Read(part._replace(end=stop), view.within(scan.first, scan.end)))
+                payload = pickle.dumps(_PartOptions(part._replace(end=stop), view.within(scan.first, scan.end)))
                 part_size = stop - part.begin
                 size += part_size
                 yield (PART, *place, begun.start, found.end, part_size, None, payload)

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import Partition
 from kafkawire.rows import DamageRow
-from kafkawire.spark.fleet_listing import OF_DRIVER, Found, as_batches, found_in
+from kafkawire.spark.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
 from kafkawire.spark.outcome_rows import (
     CELLS,
     REPLAYED,
@@ -48,7 +48,7 @@ from kafkawire.transactions.endings import kept_fields
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge, parts_of
+from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName, parts_of
 from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.span_split import split
@@ -62,7 +62,7 @@ _CELLS = 16
 #: Replicas whose parts a task plans.
 _PLANNED = 256
 
-#: `part` is a `_Part`: of the rows of a summary only the first of one whose ended transactions are apart has it.
+#: `part` is a `_PartReading`: of the rows of a summary only the first of one whose ended transactions are apart has it.
 PARTS = pa.schema(
     [
         ("real", pa.binary()),
@@ -91,7 +91,7 @@ SUMMARIES = pa.schema(
     ]
 )
 
-Roots = Mapping[str, tuple[int, Replica]]
+Roots = Mapping[str, tuple[int, ReplicaName]]
 
 
 class PartSizing(NamedTuple):
@@ -133,7 +133,7 @@ class Fleet(NamedTuple):
         tiered: where the tiers are.
     """
 
-    found: Found
+    found: FoundReplicas
     replicas: DataFrame
     sizing: PartSizing
     roots: Roots
@@ -205,13 +205,13 @@ class Fleet(NamedTuple):
         return of_partitions(*self.tiered, judge, FOUND_SPARK)
 
 
-def numbers(found: Found) -> dict[str | None, int]:
+def numbers(found: FoundReplicas) -> dict[str | None, int]:
     """Clusters as numbers. Directories without a cluster's id belong to the only cluster, where there is only one."""
     ids = sorted(set(found.clusters.values()))
     return {None: 0} if len(ids) <= 1 else {None: 0, **{cluster: 1 + number for number, cluster in enumerate(ids)}}
 
 
-def _of_roots(found: Found, settings: Settings) -> Roots:
+def _of_roots(found: FoundReplicas, settings: Settings) -> Roots:
     numbered, clusters = numbers(found), found.clusters
     paths = [broker.root for broker in found.brokers]
     placeholders = [SimpleNamespace(broker=SimpleNamespace(root=path)) for path in paths]
@@ -243,7 +243,7 @@ class DriverFacts(NamedTuple):
         return self.facts.partition.place, self.facts.path
 
 
-class _Part(NamedTuple):
+class _PartReading(NamedTuple):
     """What a part is read with; place and cluster of its replica. `apart`: what ends in it leaves its summary."""
 
     task: PartTask
@@ -263,12 +263,12 @@ def _parts(listed: Rows, part_bytes: int, roots: Roots, *, apart: bool) -> Itera
         for number, (segment, task) in enumerate(parts):
             folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
             # The high watermark is in the last part, or not far before it.
-            part = _Part(task, place, cluster, apart=apart and number < len(parts) - 1)
+            part = _PartReading(task, place, cluster, apart=apart and number < len(parts) - 1)
             yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(tuple(part)))
 
 
-def _part(row: dict[str, Any]) -> _Part:
-    return _Part(*pickle.loads(row["part"]))  # written by our own workers
+def _part(row: dict[str, Any]) -> _PartReading:
+    return _PartReading(*pickle.loads(row["part"]))  # written by our own workers
 
 
 def _cells(listed: Rows, part_bytes: int, whole: bool) -> Iterator[tuple[Any, ...]]:

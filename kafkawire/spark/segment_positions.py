@@ -34,7 +34,7 @@ class Position(NamedTuple):
     offset: int | None = None
 
 
-class Stretch(NamedTuple):
+class SegmentStretch(NamedTuple):
     """Bytes of a segment that are to be read, and their offsets: `first` and the one after the last."""
 
     file: LogFile
@@ -98,7 +98,7 @@ def beginning(replica: Partition) -> Position:
     return position_at(replica.segments[0], 0, replica.segments[0].offset)
 
 
-def stretches(replica: Partition, start: Position | None, end: Position) -> Iterator[Stretch]:
+def stretches(replica: Partition, start: Position | None, end: Position) -> Iterator[SegmentStretch]:
     """What is between two positions of a replica.
 
     Args:
@@ -115,10 +115,10 @@ def stretches(replica: Partition, start: Position | None, end: Position) -> Iter
         stop, after = (end.end, end.offset) if last else (known_size(file), following)
         if begin < stop:
             first = base if first is None else first
-            yield Stretch(file, begin, stop, first, first if after is None else after)
+            yield SegmentStretch(file, begin, stop, first, first if after is None else after)
 
 
-def advanced(found: list[Stretch], option: str, share: int) -> tuple[Position | None, int]:
+def advanced(found: list[SegmentStretch], option: str, share: int) -> tuple[Position | None, int]:
     """The position after about as much as a share of stretches, at least a batch; and how much that is.
 
     Args:
@@ -145,7 +145,7 @@ def advanced(found: list[Stretch], option: str, share: int) -> tuple[Position | 
     return position, taken
 
 
-def _one_batch(stretch: Stretch) -> tuple[int, int | None]:
+def _one_batch(stretch: SegmentStretch) -> tuple[int, int | None]:
     item = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)
     if isinstance(item, Batch):
         return item.position + item.size, item.last_offset + 1

@@ -35,11 +35,11 @@ from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import written
 from kafkawire.records import Batch
 from kafkawire.spark.admission import BYTES, FILES, OFFSETS, LimitedStream, limit_of
-from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, OffsetRange, bounds
+from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, OptionRange, bounds
 from kafkawire.spark.replica_listing import ReplicaListing
 from kafkawire.spark.segment_positions import (
     Position,
-    Stretch,
+    SegmentStretch,
     advanced,
     as_offset,
     beginning,
@@ -173,7 +173,7 @@ class SegmentStream(LimitedStream):
     ) -> dict[str, Position]:
         """As much of what is available as the limit permits: of each replica its share, of one of them a batch."""
         chosen = dict(available)
-        pending: list[tuple[int, str, list[Stretch]]] = []
+        pending: list[tuple[int, str, list[SegmentStretch]]] = []
         for path, end in available.items():
             found = list(stretches(self._replicas[path], before.get(path), end)) if path in self._replicas else []
             if found:
@@ -216,13 +216,13 @@ class SegmentStream(LimitedStream):
         if end.end and not any(one.offset == end.segment for one in replica.segments):
             yield SegmentPart(last, 0, end.end)
 
-    def _offsets(self, stretch: Stretch) -> OffsetRange:
+    def _offsets(self, stretch: SegmentStretch) -> OptionRange:
         """The offsets of a stretch: all, unless the requested beginning is within a batch."""
         if self._start is None:
             return ALL_OFFSETS
         batch = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)
         inside = isinstance(batch, Batch) and batch.measured().base_offset < stretch.first <= batch.last_offset
-        return OffsetRange(first=stretch.first) if inside else ALL_OFFSETS
+        return OptionRange(first=stretch.first) if inside else ALL_OFFSETS
 
 
 def _file_of(path: str, segment: int) -> LogFile:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.admin import Admin
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.diagnosis.log_reading import Load, LogReader, Reader, ReadWith, Stretch
+from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import WireAudit
@@ -111,7 +111,7 @@ def _in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 
 def reader_on(
     spark: SparkSession, bootstrap: str, properties: Mapping[str, str], progress: Progress | None = None
-) -> Callable[[ReadWith], Reader]:
+) -> Callable[[ReadWith], StretchReader]:
     """What makes the reader for `client.diagnosis.wire_audit.audit`.
 
     Args:
@@ -129,17 +129,17 @@ class Share(NamedTuple):
     """What a task reads, one stretch after another, and its part of the load."""
 
     bytes_per_s: int
-    stretches: list[Stretch]
+    stretches: list[FetchStretch]
 
 
-def shares(stretches: Sequence[Stretch], load: Load) -> list[Share]:
+def shares(stretches: Sequence[FetchStretch], load: Load) -> list[Share]:
     """Divide stretches into at most `load.side_by_side` tasks of similar size, which together read at most
     `load.bytes_per_s`. Half of that is divided evenly, because sizes are estimates, and half by size."""
     reading = [one for one in stretches if one.start < one.end]
     count = max(1, min(load.side_by_side, len(reading), load.bytes_per_s // 2))
     estimated = all(one.size is not None for one in reading)
     sized = [(1 + (one.size or 0 if estimated else one.end - one.start), one) for one in stretches]
-    tasks: list[tuple[int, int, list[Stretch]]] = [(0, number, []) for number in range(count)]
+    tasks: list[tuple[int, int, list[FetchStretch]]] = [(0, number, []) for number in range(count)]
     heapify(tasks)
     for size, one in sorted(sized, key=lambda pair: -pair[0]):
         taken, number, listed = tasks[0]
@@ -152,7 +152,7 @@ def shares(stretches: Sequence[Stretch], load: Load) -> list[Share]:
     ]
 
 
-class _Read(NamedTuple):
+class _StretchOutcome(NamedTuple):
     """What the driver gets of a stretch. `judged`: how many rows of it workers judge. `error`: why it was not read to
     the end."""
 
@@ -163,7 +163,7 @@ class _Read(NamedTuple):
 
 
 class _SparkReader:
-    """See `Reader`."""
+    """See `StretchReader`."""
 
     def __init__(
         self,
@@ -181,13 +181,13 @@ class _SparkReader:
         self._judged = 0
         self._kept: list[DataFrame] = []
 
-    async def read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
+    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
         return await self._job("read logs", lambda: self._read(stretches)) if stretches else []
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         return await self._job("judge transactions", lambda: self._outcomes(cluster)) if self._judged else []
 
-    def _read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
+    def _read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
         connect, using = self._connect, self._using
         payloads = [pickle.dumps(one) for one in shares(stretches, using.load)]
 
@@ -199,7 +199,7 @@ class _SparkReader:
         # Without its lineage: rows that are lost with an executor are no reason to read the cluster's logs again.
         found = by_task(tasks, read, SPARK_SCHEMA).localCheckpoint()
         self._kept.append(found)
-        by_place: dict[TopicPartition, _Read] = {one.place: one for one in for_driver(found)}
+        by_place: dict[TopicPartition, _StretchOutcome] = {one.place: one for one in for_driver(found)}
         self.errors |= {one.place: ClientError(one.error) for one in by_place.values() if one.error is not None}
         self._judged += sum(one.judged for one in by_place.values())
         return [by_place[one.place].facts for one in stretches]
@@ -241,7 +241,7 @@ def _of_share(share: Share, connect: tuple[str, dict[str, str]], using: ReadWith
             runner.run(cluster.close())
 
 
-def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: FetchStretch) -> Iterator[pa.RecordBatch]:
     merge, ended = yield from drained(0, _stepped(runner, reader.merges(stretch)))
     facts = merge.facts()
     ids = facts.ids
@@ -249,7 +249,7 @@ def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: Stretch) -> 
         yield from id_rows(0, replace(facts, ids=replace(ids, owners={}, prepared=())))
     error = reader.errors.get(stretch.place)
     yield to_driver(
-        _Read(
+        _StretchOutcome(
             stretch.place,
             replace(facts, ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}), digests=b""),
             ended + (0 if ids is None else len(ids.uses)),

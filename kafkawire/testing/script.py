@@ -35,7 +35,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     wrong_correlation_id: bool = False
 
 
-class _Step(NamedTuple):
+class _ScriptStep(NamedTuple):
     kind: type[Message] | None
     action: Fault | Answer
     times: int | None
@@ -45,7 +45,7 @@ class Script:
     """Faults and answers, each for a number of requests, in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._steps: list[_Step] = []
+        self._steps: list[_ScriptStep] = []
 
     def add(self, kind: type[Message] | None, action: Fault | Answer, times: int | None) -> None:
         """Adds a step for the next requests of a class.
@@ -57,7 +57,7 @@ class Script:
         """
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
-        self._steps.append(_Step(kind, action, times))
+        self._steps.append(_ScriptStep(kind, action, times))
 
     def take(self, body: Any) -> Fault | Answer | None:
         """The first step that is for this request; None for none."""
@@ -66,7 +66,7 @@ class Script:
                 if times == 1:
                     del self._steps[at]
                 elif times is not None:
-                    self._steps[at] = _Step(kind, action, times - 1)
+                    self._steps[at] = _ScriptStep(kind, action, times - 1)
                 return action
         return None
 

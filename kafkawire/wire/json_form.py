@@ -94,7 +94,7 @@ def _layout(cls: type[Message], version: int) -> Layout:
     return cls.codec.layout(version)
 
 
-class _Step(NamedTuple):
+class _FieldStep(NamedTuple):
     """One field. `names`: the key that it has, then those that it had.
 
     `default`: that of a tagged field, which is left out at it and may be missing; `_ALWAYS` for others.
@@ -109,10 +109,10 @@ class _Step(NamedTuple):
 
 #: No field has this value.
 _ALWAYS = object()
-_plans: WeakKeyDictionary[Codec, dict[int, tuple[_Step, ...]]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Codec, dict[int, tuple[_FieldStep, ...]]] = WeakKeyDictionary()
 
 
-def _plan(codec: Codec, layout: Layout) -> tuple[_Step, ...]:
+def _plan(codec: Codec, layout: Layout) -> tuple[_FieldStep, ...]:
     """The fields of one layout of a codec in the order of the schema; made once: messages come by the million."""
     plans = _plans.setdefault(codec, {})
     plan = plans.get(id(layout))  # the codec holds its layouts, so the id stays theirs
@@ -122,7 +122,7 @@ def _plan(codec: Codec, layout: Layout) -> tuple[_Step, ...]:
         for op in sorted(layout.all_ops(), key=lambda op: op.slot):
             field = cls.spec.fields[op.slot]
             default = cls.__struct_defaults__[op.slot] if isinstance(op, LayoutTag) else _ALWAYS
-            steps.append(_Step(field.attribute, field.json_names, op.code, op.arg, default))
+            steps.append(_FieldStep(field.attribute, field.json_names, op.code, op.arg, default))
         plan = plans[id(layout)] = tuple(steps)
     return plan
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture.frame_stream import Frame, FrameStream
+from kafkawire.capture.frame_stream import FrameStream, StreamFrame
 from kafkawire.capture.recognition import SearchResult
 from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.errors import DecodeError
@@ -38,7 +38,7 @@ def test_frames_have_the_packet_of_their_first_byte(sizes: list[int], cuts: list
         found += side.take(Chunk(data[start:stop], number, 10 * number))
     starts = [0, *accumulate(map(len, map(framed, contents)))]
     packets = [bisect_right(bounds, start) for start in starts]
-    wanted = [Frame(content, packet, 10 * packet) for content, packet in zip(contents, packets, strict=False)]
+    wanted = [StreamFrame(content, packet, 10 * packet) for content, packet in zip(contents, packets, strict=False)]
     assert found == wanted
     assert side.unframed == side.held == rest
     assert side.first_unframed == ((packets[-1], 10 * packets[-1]) if rest else None)
@@ -47,7 +47,7 @@ def test_frames_have_the_packet_of_their_first_byte(sizes: list[int], cuts: list
 def test_raises_an_invalid_size_after_the_frames_before_it() -> None:
     side = begun()
     found = side.take(Chunk(framed(b"one") + b"\xff\xff\xff\xfe", 2, 20))
-    assert next(found) == Frame(b"one", 2, 20)
+    assert next(found) == StreamFrame(b"one", 2, 20)
     with pytest.raises(DecodeError) as caught:
         next(found)
     assert (caught.value.offset, caught.value.found) == (7, "-2")
@@ -64,8 +64,8 @@ def test_a_hole_costs_the_frame_around_it() -> None:
     assert list(side.take(Chunk(b"ab", 2, 20))) == []
     assert (side.unframed, side.held) == (9, 7)  # what is behind the hole is counted, not kept
     assert list(side.take(Chunk(b"cd" + framed(b"next"), 3, 30))) == [
-        Frame(bytes(3), 1, 10, missing=3, left_out=4),
-        Frame(b"next", 3, 30),
+        StreamFrame(bytes(3), 1, 10, missing=3, left_out=4),
+        StreamFrame(b"next", 3, 30),
     ]
     assert side.unframed == 0
 
@@ -73,8 +73,8 @@ def test_a_hole_costs_the_frame_around_it() -> None:
 def test_bridges_a_hole_up_to_the_frames_end() -> None:
     side = begun(framed(bytes(10))[:7])
     (frame,) = side.bridge(7)
-    assert (frame, frame.size) == (Frame(bytes(3), 1, 10, missing=7), 10)
-    assert list(side.take(Chunk(framed(b"next"), 2, 20))) == [Frame(b"next", 2, 20)]
+    assert (frame, frame.size) == (StreamFrame(bytes(3), 1, 10, missing=7), 10)
+    assert list(side.take(Chunk(framed(b"next"), 2, 20))) == [StreamFrame(b"next", 2, 20)]
 
 
 def test_bridges_no_hole_without_a_known_size() -> None:
@@ -117,7 +117,7 @@ def test_yields_frames_from_a_found_beginning() -> None:
     side.take(Chunk(b"junk" + framed(b"on")[:3], 1, 10))
     side.take(Chunk(framed(b"on")[3:] + framed(b"two"), 2, 20))
     assert side.find(lambda data, starts: SearchResult(4, 4, 0)) == 4
-    assert list(side.begin(4)) == [Frame(b"on", 1, 10), Frame(b"two", 2, 20)]
+    assert list(side.begin(4)) == [StreamFrame(b"on", 1, 10), StreamFrame(b"two", 2, 20)]
     assert (side.synchronized, side.unframed, side.skipped) == (True, 0, 0)
 
 

@@ -19,7 +19,7 @@ pytest.importorskip("prometheus_client")
 from prometheus_client import CollectorRegistry, Gauge
 
 from kafkawire.cli import metrics_server
-from kafkawire.cli.metrics_server import Endpoint, serving
+from kafkawire.cli.metrics_server import MetricsEndpoint, serving
 from kafkawire.cli.web_config import WebConfig, read_web_config
 from tests.client.certificates import HOST, make_identity
 
@@ -33,11 +33,11 @@ class Probes:
     ready = True
 
 
-def endpoint(web: WebConfig | None = None, probes: Probes | None = None) -> Endpoint:
+def endpoint(web: WebConfig | None = None, probes: Probes | None = None) -> MetricsEndpoint:
     registry = CollectorRegistry()
     Gauge("some", "A value.", registry=registry).set(5)
     of = probes or Probes()
-    return Endpoint(registry, lambda: of.healthy, lambda: of.ready, web or WebConfig())
+    return MetricsEndpoint(registry, lambda: of.healthy, lambda: of.ready, web or WebConfig())
 
 
 @pytest.fixture

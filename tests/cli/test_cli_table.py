@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from kafkawire import rows as rows_of
 from kafkawire.cli import output, txn_describe, txn_find_hanging, txn_list, txn_producers
 from kafkawire.cli.output import Format
-from kafkawire.cli.table import View, time_text
+from kafkawire.cli.table import TableView, time_text
 from tests import golden
 from tests.cli.runner import Run
 from tests.cli.test_cli_output import Other, Thing, printed
@@ -43,7 +43,7 @@ def test_prints_a_table_for_each_kind_and_file() -> None:
 
 
 def test_view_selects_the_columns() -> None:
-    text = printed([Thing(name="a", count=1)], Format.table, views={Thing: View(("count", "kind", "tags"))})
+    text = printed([Thing(name="a", count=1)], Format.table, views={Thing: TableView(("count", "kind", "tags"))})
     assert text.split("\n")[0].split() == ["count", "kind"]
 
 
@@ -126,7 +126,7 @@ class Line(output.CommandRow, frozen=True, kw_only=True):
     remark: str = ""
 
 
-LINES = View(
+LINES = TableView(
     columns=Line.__struct_encode_fields__,
     primary=("topic", "partition", "start_offset"),
     minor=("last_timestamp",),

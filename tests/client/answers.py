@@ -12,7 +12,7 @@ from kafkawire.client import (
     Admin,
     TopicPartition,
 )
-from kafkawire.client.cluster.current_waits import CurrentWaits, Wait
+from kafkawire.client.cluster.current_waits import CurrentWait, CurrentWaits
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -60,7 +60,7 @@ def requests_at_once(waits: CurrentWaits) -> set[frozenset[str]]:
     """The names of requests that wait for answers at the same time: filled while the client works."""
     found: set[frozenset[str]] = set()
 
-    def ended(wait: Wait) -> None:
+    def ended(wait: CurrentWait) -> None:
         texts = " ".join(one.text for one in (wait, *waits.now))
         found.add(frozenset(re.findall(r"no answer to (\w+)", texts)))
 

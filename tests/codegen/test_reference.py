@@ -91,7 +91,7 @@ def test_text_of_a_schema_is_no_markup() -> None:
     markdown = pytest.importorskip("markdown", reason="needs the group `docs`")
     schema = message(field(about=HOSTILE), about=HOSTILE)
     (one,) = resolve([raw(schema)])
-    text = reference.render_reference([one], reference.Facts(), {})["Foo.md"]
+    text = reference.render_reference([one], reference.ReferenceFacts(), {})["Foo.md"]
     html = markdown.markdown(text, extensions=["tables", "attr_list", "md_in_html"])
     shown = unescape(re.sub(r"<[^>]*>", "", html))
     assert shown.count(HOSTILE.replace("\x1b", "\\x1b")) == 2, shown

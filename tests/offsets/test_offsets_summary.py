@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.offsets.statuses import CODES, DELETED, NAMES, NO_REASON, OPEN_RECORD, UNREADABLE, Runs, Why
-from kafkawire.offsets.summary import Summary, ranges
+from kafkawire.offsets.summary import OffsetSummary, ranges
 from tests.offsets.naive import name_of
 
 PLACE = {"topic": "orders", "partition": 0}
@@ -27,7 +27,7 @@ pieces = st.lists(
 
 @given(pieces, st.integers(1, 6))
 def test_merged_ranges_and_totals_have_the_sums_of_all_runs(found: list[list[tuple[int, int]]], most: int) -> None:
-    summary, runs, start = Summary(most), [], 0
+    summary, runs, start = OffsetSummary(most), [], 0
     for piece in found:
         runs.append(runs_of(piece, start))
         start = int(runs[-1].end[-1])
@@ -56,13 +56,13 @@ def test_merged_ranges_and_totals_have_the_sums_of_all_runs(found: list[list[tup
 
 
 def test_the_shortest_neighbours_are_merged_first() -> None:
-    summary = Summary(3)
+    summary = OffsetSummary(3)
     summary.add(runs_of([(1, 10), (5, 1000), (1, 20), (5, 1)]))
     assert [row.last_offset + 1 for row in summary.ranges(PLACE)] == [10, 1010, 1031]
 
 
 def test_what_is_not_settled_stays_apart() -> None:
-    summary = Summary(5)
+    summary = OffsetSummary(5)
     summary.add(Runs.one(0, 100, DELETED))
     for at in range(100, 1100, 4):
         summary.add(runs_of([(1, 3), (5, 1)], at))
@@ -75,7 +75,7 @@ def test_what_is_not_settled_stays_apart() -> None:
 
 
 def test_memory_is_that_of_the_page_however_long_the_log_is() -> None:
-    summary = Summary(10)
+    summary = OffsetSummary(10)
     for number in range(300):
         summary.add(runs_of([(1, 1), (2, 1)] * 50, 100 * number, Why("crc_mismatch", str(number))))
         assert len(summary._blocks) <= 4 * 10

@@ -9,7 +9,7 @@ import pytest
 from record_bytes import FIRST, SECOND, SIZE, THIRD, fixed, message
 
 from kafkawire.records import Batch, Damage, Memory, Record, build, columns, find_batch, read
-from kafkawire.records.batch_walk import BatchWalk, Fault
+from kafkawire.records.batch_walk import BatchFault, BatchWalk
 from kafkawire.records.compression import MAX_BATCH_BYTES
 from tests.shortened import Shrinking
 
@@ -214,9 +214,9 @@ def test_what_proofs_may_cost_grows_with_what_was_walked_over() -> None:
 def test_faults_have_the_position_of_the_next_batch() -> None:
     walk = BatchWalk(Memory(fixed(FIRST, crc=0) + fixed(FIRST, delta=-1) + FIRST), True, 1 << 20, 0)
     mismatch, header, whole = (walk.batch_at(position) for position in (0, SIZE, 2 * SIZE))
-    assert isinstance(mismatch, Fault)
+    assert isinstance(mismatch, BatchFault)
     assert (mismatch.reason, mismatch.next) == ("crc_mismatch", SIZE)
-    assert isinstance(header, Fault)
+    assert isinstance(header, BatchFault)
     assert (header.reason, header.next) == ("bad_header", 2 * SIZE)
     assert isinstance(whole, Batch)
 
@@ -225,7 +225,7 @@ def test_faults_have_the_position_of_the_next_batch() -> None:
 def test_faults_of_messages_have_the_position_of_the_next_one(magic: int) -> None:
     plain = message(magic, b"value")
     walk = BatchWalk(Memory(plain + b"\xff" * 8 + plain[8:] + plain), True, 1 << 20, 0)
-    assert walk.batch_at(len(plain)) == Fault("bad_header", "offset -1", 2 * len(plain))
+    assert walk.batch_at(len(plain)) == BatchFault("bad_header", "offset -1", 2 * len(plain))
     assert isinstance(walk.batch_at(2 * len(plain)), Batch)
 
 

@@ -19,7 +19,7 @@ import kafkawire.spark
 from kafkawire import rows
 from kafkawire.cli import main
 from kafkawire.client import Admin, Offsets, Search, TopicPartition
-from kafkawire.client.diagnosis.log_reading import Load, Stretch
+from kafkawire.client.diagnosis.log_reading import FetchStretch, Load
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
 from kafkawire.messages import FetchRequest
@@ -181,9 +181,9 @@ def test_refuses_a_session_that_starts_copies_of_tasks(value: str) -> None:
         reader_on(cast("SparkSession", session), "h:1", {})
 
 
-def stretch(number: int, size: int | None, offsets: int) -> Stretch:
+def stretch(number: int, size: int | None, offsets: int) -> FetchStretch:
     known = Offsets(log_start=0, last_stable_offset=offsets, high_watermark=offsets)
-    return Stretch(place=TopicPartition("orders", number), leader=1, start=0, offsets=known, size=size)
+    return FetchStretch(place=TopicPartition("orders", number), leader=1, start=0, offsets=known, size=size)
 
 
 @pytest.mark.parametrize("load", [Load(10_000_000, 4), Load(1000, 3), Load(7, 4), Load(1, 4), Load(50, 40)])

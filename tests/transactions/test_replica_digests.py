@@ -14,7 +14,7 @@ from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks import replica_agreement
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree
 from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS, digests_of, joined
-from kafkawire.transactions.replica_facts import Replica, replica_facts
+from kafkawire.transactions.replica_facts import ReplicaName, replica_facts
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
 
@@ -23,7 +23,7 @@ def digests(path: str) -> dict[str, ReplicaDigests]:
     """By topic."""
     found = {}
     for partition in logdir.open(path).partitions:
-        facts = replica_facts(Replica(partition))
+        facts = replica_facts(ReplicaName(partition))
         found[partition.topic] = ReplicaDigests(partition, facts.digests, facts.partition.damage)
     return found
 
@@ -74,7 +74,7 @@ def test_replicas_with_the_same_batches_are_not_read_again(tmp_path: Path, monke
     one, other = (write(tmp_path / name, 1, 10_000) for name in ("one", "other"))
     read = []
 
-    def counted(partition: logdir.Partition, start: int, end: int, kept_from: int) -> replica_agreement._Batches:
+    def counted(partition: logdir.Partition, start: int, end: int, kept_from: int) -> replica_agreement._ReplicaBatches:
         read.append((partition.topic, start, end))
         return original(partition, start, end, kept_from)
 

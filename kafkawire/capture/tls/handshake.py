@@ -64,7 +64,7 @@ def version_name(version: int) -> str:
     return _VERSIONS.get(version, f"version 0x{version:04x}")
 
 
-class Reader:
+class HandshakeReader:
     """Reads vectors and numbers; a length beyond the end raises MalformedHandshake."""
 
     def __init__(self, data: bytes) -> None:
@@ -91,10 +91,10 @@ class Reader:
             yield self.vector(length_bytes)
 
 
-def _extensions(reader: Reader) -> dict[int, bytes]:
+def _extensions(reader: HandshakeReader) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     if reader.left:  # a TLS 1.2 hello may end without any
-        inside = Reader(reader.vector(2))
+        inside = HandshakeReader(reader.vector(2))
         while inside.left:
             kind = inside.number(2)
             found[kind] = inside.vector(2)
@@ -103,7 +103,7 @@ def _extensions(reader: Reader) -> dict[int, bytes]:
 
 def client_hello(body: bytes) -> ClientHello:
     """Raises MalformedHandshake."""
-    reader = Reader(body)
+    reader = HandshakeReader(body)
     reader.take(2)
     random, session_id = reader.take(32), reader.vector(1)
     reader.vector(2)
@@ -121,12 +121,12 @@ def client_hello(body: bytes) -> ClientHello:
 
 def server_hello(body: bytes) -> ServerHello:
     """Raises MalformedHandshake."""
-    reader = Reader(body)
+    reader = HandshakeReader(body)
     version, random, session_id, suite = reader.number(2), reader.take(32), reader.vector(1), reader.number(2)
     reader.take(1)
     extensions = _extensions(reader)
     if chosen := extensions.get(_SUPPORTED_VERSIONS):
-        version = Reader(chosen).number(2)
+        version = HandshakeReader(chosen).number(2)
     return ServerHello(
         random,
         session_id,
@@ -141,12 +141,12 @@ def server_hello(body: bytes) -> ServerHello:
 
 def chosen_protocol(body: bytes) -> str:
     """The protocol (ALPN) in EncryptedExtensions, or nothing. Raises MalformedHandshake."""
-    return "".join(_protocols(_extensions(Reader(body)).get(_ALPN, b""))[:1])
+    return "".join(_protocols(_extensions(HandshakeReader(body)).get(_ALPN, b""))[:1])
 
 
 def session_ticket(body: bytes) -> bytes:
     """The ticket of a NewSessionTicket of TLS 1.2 (RFC 5077). Raises MalformedHandshake."""
-    reader = Reader(body)
+    reader = HandshakeReader(body)
     reader.take(4)
     return reader.vector(2)
 
@@ -161,10 +161,10 @@ def certificate_name(body: bytes, version: int) -> str:
     from cryptography import x509
 
     try:
-        reader = Reader(body)
+        reader = HandshakeReader(body)
         if version == TLS_1_3:
             reader.vector(1)  # context of a request
-        chain = Reader(reader.vector(3))
+        chain = HandshakeReader(reader.vector(3))
         return x509.load_der_x509_certificate(chain.vector(3)).subject.rfc4514_string() if chain.left else ""
     except (MalformedHandshake, ValueError):
         return ""
@@ -173,7 +173,7 @@ def certificate_name(body: bytes, version: int) -> str:
 def _server_name(data: bytes) -> str:
     if not data:
         return ""
-    reader = Reader(Reader(data).vector(2))
+    reader = HandshakeReader(HandshakeReader(data).vector(2))
     kind, name = reader.number(1), reader.vector(2)
     return "" if kind else name.decode("ascii", "backslashreplace")
 
@@ -181,7 +181,9 @@ def _server_name(data: bytes) -> str:
 def _protocols(data: bytes) -> tuple[str, ...]:
     if not data:
         return ()
-    return tuple(name.decode("ascii", "backslashreplace") for name in Reader(Reader(data).vector(2)).vectors(1))
+    return tuple(
+        name.decode("ascii", "backslashreplace") for name in HandshakeReader(HandshakeReader(data).vector(2)).vectors(1)
+    )
 
 
 class HandshakeMessages:

@@ -14,7 +14,7 @@ from itertools import count
 import msgspec
 
 
-class Wait(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentWait(msgspec.Struct, frozen=True, kw_only=True):
     """A wait.
 
     Attributes:
@@ -44,23 +44,23 @@ class CurrentWaits:
     """
 
     def __init__(self) -> None:
-        self.ended: Callable[[Wait], None] | None = None
-        self._now: dict[int, Wait] = {}
+        self.ended: Callable[[CurrentWait], None] | None = None
+        self._now: dict[int, CurrentWait] = {}
         self._numbers = count()
 
     @property
-    def now(self) -> list[Wait]:
+    def now(self) -> list[CurrentWait]:
         """All current waits, the oldest first."""
         return sorted(self._now.values(), key=lambda wait: wait.began)
 
     @contextmanager
-    def on(self, subject: str, text: str, limit_s: float, *, since: Wait | None = None) -> Iterator[Wait]:
+    def on(self, subject: str, text: str, limit_s: float, *, since: CurrentWait | None = None) -> Iterator[CurrentWait]:
         """Registers a wait while its body runs.
 
         Args:
             since: an earlier wait for the same subject, which this one continues.
         """
-        wait = Wait(
+        wait = CurrentWait(
             subject=subject,
             text=text,
             began=time.monotonic() if since is None else since.began,

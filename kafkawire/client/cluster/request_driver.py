@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Se
 from typing import TypeVar
 
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.current_waits import Wait
+from kafkawire.client.cluster.current_waits import CurrentWait
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
     LEADER_NOT_AVAILABLE,
@@ -152,7 +152,7 @@ class _RetriedCall:
         self.deadline = deadline
         #: The deadline for brokers that cannot be reached and for partitions without a leader.
         self.lost = self.within()
-        self._wait: Wait | None = None
+        self._wait: CurrentWait | None = None
 
     def within(self) -> Deadline:
         return self.deadline.within(self.cluster.config.connect_timeout_s)

@@ -44,7 +44,7 @@ _HOUR_MS = 3_600_000
 _SLOW_MS = 60_000
 
 
-class Check(NamedTuple):
+class SymptomCheck(NamedTuple):
     """A check.
 
     Attributes:
@@ -81,7 +81,7 @@ _UNCLEAN_WHY = (
 )
 
 CHECKS = (
-    Check(
+    SymptomCheck(
         "transaction_version",
         "features",
         low_level,
@@ -91,7 +91,7 @@ CHECKS = (
         "transaction.version=2",
         "KIP-890",
     ),
-    Check(
+    SymptomCheck(
         "verification_off",
         "brokers",
         broker_setting(VERIFICATION, equals("false")),
@@ -99,7 +99,7 @@ CHECKS = (
         "set it to true, the default; it can be changed while brokers run",
         "KIP-890",
     ),
-    Check(
+    SymptomCheck(
         "long_transaction_timeout",
         "brokers",
         broker_setting(MAX_TIMEOUT, above(_HOUR_MS)),
@@ -108,7 +108,7 @@ CHECKS = (
         "lower it to what the slowest producer needs",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "ids_expire_during_pauses",
         "brokers",
         broker_setting(ID_EXPIRATION, below(lambda state: state.pause_ms)),
@@ -117,7 +117,7 @@ CHECKS = (
         "raise it above the longest pause of clients (--client-pause)",
         "KAFKA-18673",
     ),
-    Check(
+    SymptomCheck(
         "ids_expire_before_transactions",
         "brokers",
         broker_setting(ID_EXPIRATION, below(lambda state: state.number(MAX_TIMEOUT, 0))),
@@ -125,7 +125,7 @@ CHECKS = (
         "raise it above transaction.max.timeout.ms",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "producers_forgotten_early",
         "brokers",
         broker_setting(PRODUCER_EXPIRATION, below(lambda state: state.delivery_timeout_ms)),
@@ -134,14 +134,14 @@ CHECKS = (
         "raise it to delivery.timeout.ms of the producers or more (--delivery-timeout)",
         "KIP-854",
     ),
-    Check(
+    SymptomCheck(
         "late_timeouts",
         "brokers",
         broker_setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", above(_SLOW_MS)),
         "coordinators look so seldom for transactions that are over their time: readers wait longer than the timeout",
         "lower it; the default is 10 s",
     ),
-    Check(
+    SymptomCheck(
         "two_phase_commit",
         "brokers",
         broker_setting("transaction.two.phase.commit.enable", equals("true")),
@@ -150,7 +150,7 @@ CHECKS = (
         "grant TwoPhaseCommit only to ids whose owner recovers its transactions, and watch for them (txn watch)",
         "KIP-939",
     ),
-    Check(
+    SymptomCheck(
         "unclean_election",
         "brokers",
         broker_setting(UNCLEAN, equals("true")),
@@ -158,7 +158,7 @@ CHECKS = (
         "set it to false, the default",
         "KIP-106",
     ),
-    Check(
+    SymptomCheck(
         "unclean_election_of_topics",
         "topics",
         unclean_topics,
@@ -166,7 +166,7 @@ CHECKS = (
         "delete the setting from the topics: kafka-configs.sh --alter --delete-config unclean.leader.election.enable",
         "KIP-106",
     ),
-    Check(
+    SymptomCheck(
         "cleaner_off",
         "brokers",
         broker_setting("log.cleaner.enable", equals("false")),
@@ -174,14 +174,14 @@ CHECKS = (
         "each election",
         "set it to true, the default",
     ),
-    Check(
+    SymptomCheck(
         "settings_differ",
         "brokers",
         different_settings,
         "what a transaction may do, and when it is forgotten, depends on the broker that leads or coordinates it",
         "set it alike on all brokers",
     ),
-    Check(
+    SymptomCheck(
         "coordinator_cleanup_policy",
         "topics",
         deleting_cleanup,
@@ -189,7 +189,7 @@ CHECKS = (
         "set it to compact: kafka-configs.sh --alter --add-config cleanup.policy=compact",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "coordinator_partitions",
         "brokers",
         other_partition_count,
@@ -198,7 +198,7 @@ CHECKS = (
         "set it to the number that the topic has, and never add partitions to it",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "coordinator_replicas",
         "partitions",
         too_few_replicas,
@@ -207,7 +207,7 @@ CHECKS = (
         "offsets.topic.replication.factor to 3",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "isr_out_of_reach",
         "topics",
         insync_replicas(lambda least, replicas: least > replicas, lambda topic: True),
@@ -215,7 +215,7 @@ CHECKS = (
         "coordinators among them",
         "lower it, or add replicas",
     ),
-    Check(
+    SymptomCheck(
         "isr_equals_replicas",
         "topics",
         insync_replicas(lambda least, replicas: least == replicas > 1, lambda topic: True),
@@ -223,7 +223,7 @@ CHECKS = (
         "among them",
         "lower it to one less than the replicas, or add a replica",
     ),
-    Check(
+    SymptomCheck(
         "coordinator_isr",
         "topics",
         insync_replicas(
@@ -233,7 +233,7 @@ CHECKS = (
         "set it to 2",
         "KIP-98",
     ),
-    Check(
+    SymptomCheck(
         "isr_of_topics",
         "topics",
         insync_replicas(
@@ -242,35 +242,35 @@ CHECKS = (
         f"{_ISR_WHY}: committed records are lost with one broker",
         "set it to 2 where records must not be lost",
     ),
-    Check(
+    SymptomCheck(
         "single_replicas",
         "partitions",
         single_replicas,
         "the loss of one broker loses the records, and the markers of transactions that span other topics",
         "add replicas (kafka-reassign-partitions.sh)",
     ),
-    Check(
+    SymptomCheck(
         "no_leader",
         "partitions",
         without_leader,
         "markers cannot be written there: transactions with these partitions stay in Prepare",
         "bring their brokers back",
     ),
-    Check(
+    SymptomCheck(
         "not_in_sync",
         "partitions",
         under_replicated,
         "one more lost broker stops writes or loses records",
         "bring the other replicas' brokers back, or see why they are slow",
     ),
-    Check(
+    SymptomCheck(
         "hot_coordinator",
         "partitions",
         hot_coordinators,
         "one broker coordinates far more than its share: its failure, and its loading, concern most transactions",
         "elect the preferred leaders: kafka-leader-election.sh --election-type preferred --topic __transaction_state",
     ),
-    Check(
+    SymptomCheck(
         "offline_log_dirs",
         "log_dirs",
         offline_dirs,
@@ -278,7 +278,7 @@ CHECKS = (
         "replace the disk and restart the broker",
         "KIP-112",
     ),
-    Check(
+    SymptomCheck(
         "few_voters",
         "quorum",
         few_voters,
@@ -286,7 +286,7 @@ CHECKS = (
         "run three controllers or five",
         "KIP-595",
     ),
-    Check(
+    SymptomCheck(
         "voter_behind",
         "quorum",
         voters_behind,
@@ -294,7 +294,7 @@ CHECKS = (
         "see its log, and its connection to the leader",
         "KIP-836",
     ),
-    Check(
+    SymptomCheck(
         "producer_id_leak",
         "producers",
         producer_leak,
@@ -303,7 +303,7 @@ CHECKS = (
         "reuse producers, or lower producer.id.expiration.ms (not below delivery.timeout.ms)",
         "KIP-854",
     ),
-    Check(
+    SymptomCheck(
         "transactional_id_leak",
         "ids",
         id_leak,

@@ -32,7 +32,7 @@ def whole_batches(data: bytes) -> int:
     return at
 
 
-class Piece:
+class FetchedPiece:
     """The newest piece of a log. Positions count from the first byte that was fetched.
 
     Attributes:
@@ -56,7 +56,7 @@ class Piece:
 class _OpenedPiece:
     """See `file_source.Opened`. There is nothing before the piece any more."""
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: FetchedPiece) -> None:
         self._piece = piece
         self._at = 0
 
@@ -83,7 +83,7 @@ class _OpenedPiece:
 class FetchedLog(LogFile, frozen=True, kw_only=True):
     """The log as a segment. `offset`: of its first batch."""
 
-    piece: Piece
+    piece: FetchedPiece
 
     @property
     def size(self) -> int:
@@ -106,7 +106,7 @@ class FetchedPartition(Partition):
         self, address: str, place: TopicPartition, first: int, offsets: Offsets, producers: Sequence[ProducerState]
     ) -> None:
         path = f"{address}/{place}"
-        self.log = FetchedLog(path, address, "log", place.topic, place.partition, first, piece=Piece())
+        self.log = FetchedLog(path, address, "log", place.topic, place.partition, first, piece=FetchedPiece())
         super().__init__([self.log], BrokerDirectory(address, self.log))
         self.path, self.state = path, ""
         self._offsets = offsets

@@ -26,7 +26,7 @@ from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.replica_facts import Replica, ReplicaFacts, ReplicaMerge
+from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName
 
 _MOST, _LEAST = 8 << 20, 64 << 10
 _EMPTY_S = 0.1
@@ -44,7 +44,7 @@ class Load(msgspec.Struct, frozen=True):
         return min(_MOST, max(_LEAST, self.bytes_per_s))
 
 
-class Stretch(msgspec.Struct, frozen=True, kw_only=True):
+class FetchStretch(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a partition's log: offsets `[start, end)`.
 
     Attributes:
@@ -70,7 +70,7 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: of the cluster, as findings and damage name it.
-        producer_expiration_ms, id_expiration_ms: settings, as of `Replica`.
+        producer_expiration_ms, id_expiration_ms: settings, as of `ReplicaName`.
     """
 
     address: str
@@ -79,7 +79,7 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
     id_expiration_ms: int | None = None
 
 
-class Reader(Protocol):
+class StretchReader(Protocol):
     """Reads stretches, in this process or elsewhere.
 
     Attributes:
@@ -88,7 +88,7 @@ class Reader(Protocol):
 
     errors: dict[TopicPartition, ClientError]
 
-    async def read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
+    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
         """The facts of each stretch, in order."""
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
@@ -127,21 +127,21 @@ class LogReader:
         self._journal = journal
         self._progress = progress or (lambda size: None)
 
-    async def read(self, stretches: Sequence[Stretch]) -> list[ReplicaFacts]:
+    async def read(self, stretches: Sequence[FetchStretch]) -> list[ReplicaFacts]:
         return list(await asyncio.gather(*map(self._one, stretches)))
 
     async def outcomes(self, cluster: ClusterFacts) -> list[Placed]:
         return []
 
-    async def _one(self, stretch: Stretch) -> ReplicaFacts:
+    async def _one(self, stretch: FetchStretch) -> ReplicaFacts:
         async with self._side_by_side:
             async for merge in self.merges(stretch):
                 last = merge
             return last.facts()
 
-    async def merges(self, stretch: Stretch) -> AsyncGenerator[ReplicaMerge, None]:
+    async def merges(self, stretch: FetchStretch) -> AsyncGenerator[ReplicaMerge, None]:
         """The state of a stretch after each piece, and once at the end. An error ends it, and is in `errors`."""
-        log = _Log(stretch, self._using)
+        log = _StretchLog(stretch, self._using)
         offset = stretch.start
         try:
             while offset < stretch.end:
@@ -151,7 +151,7 @@ class LogReader:
             self.errors[stretch.place] = error
         yield log.merge
 
-    async def _next(self, log: _Log, offset: int) -> int:
+    async def _next(self, log: _StretchLog, offset: int) -> int:
         """Reads the piece at an offset. Returns the offset behind it."""
         place = log.stretch.place
         known = self._journal.known(place, offset) if log.journaled else None
@@ -188,7 +188,7 @@ class LogReader:
         await self._pace.took(len(data))
         return behind
 
-    async def _fetched(self, stretch: Stretch, offset: int) -> bytes | int:
+    async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
         """The bytes at an offset; or the new log start offset, where retention has deleted the offset."""
         place = stretch.place
         deadline = self._cluster.deadline()
@@ -219,14 +219,14 @@ class LogReader:
             return start
 
 
-class _Log:
+class _StretchLog:
     """A stretch while it is read.
 
     Attributes:
         journaled: pieces of an earlier reading may be taken.
     """
 
-    def __init__(self, stretch: Stretch, using: ReadWith) -> None:
+    def __init__(self, stretch: FetchStretch, using: ReadWith) -> None:
         self.stretch = stretch
         self.journaled = True
         self._using = using
@@ -236,7 +236,7 @@ class _Log:
         stretch, using = self.stretch, self._using
         self.partition = FetchedPartition(using.address, stretch.place, first, stretch.offsets, stretch.producers)
         self.merge = ReplicaMerge(
-            Replica(
+            ReplicaName(
                 self.partition,
                 producer_expiration_ms=using.producer_expiration_ms,
                 id_expiration_ms=using.id_expiration_ms,

@@ -8,7 +8,7 @@ from collections.abc import Collection
 import msgspec
 
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.diagnosis.log_reading import Load, Stretch
+from kafkawire.client.diagnosis.log_reading import FetchStretch, Load
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Metadata, ProducerState, TopicPartition
 from kafkawire.client.rpc.log_dirs import log_sizes
@@ -27,8 +27,8 @@ class ReadingPlan(msgspec.Struct, frozen=True, kw_only=True):
         errors: partitions that cannot be read. `unsized`: why the sizes of logs are not known.
     """
 
-    data: tuple[Stretch, ...]
-    of_ids: tuple[Stretch, ...]
+    data: tuple[FetchStretch, ...]
+    of_ids: tuple[FetchStretch, ...]
     errors: dict[TopicPartition, ClientError]
     load: Load
     unsized: str
@@ -84,14 +84,14 @@ async def plan_reading(
         cluster, [place for place in offsets.values if place not in errors], cluster.deadline(timeout_s)
     )
 
-    def stretch(place: TopicPartition, first: int | None, states: tuple[ProducerState, ...] = ()) -> Stretch:
+    def stretch(place: TopicPartition, first: int | None, states: tuple[ProducerState, ...] = ()) -> FetchStretch:
         known, leader = offsets.values[place], metadata.partitions[place].leader
         end = known.high_watermark
         open_ = [state.transaction_start_offset for state in states if state.transaction_start_offset is not None]
         start = max(known.log_start, min([end if first is None else first, *open_, end]))
         size = sizes.values.get(place)
         share = (end - start) / max(1, end - known.log_start)
-        return Stretch(
+        return FetchStretch(
             place=place,
             leader=leader,
             start=start,
@@ -113,7 +113,9 @@ async def plan_reading(
     )
 
 
-async def refreshed(cluster: Cluster, stretches: Collection[Stretch], timeout_s: float | None) -> list[Stretch]:
+async def refreshed(
+    cluster: Cluster, stretches: Collection[FetchStretch], timeout_s: float | None
+) -> list[FetchStretch]:
     """The stretches up to the high watermarks of now.
 
     Args:

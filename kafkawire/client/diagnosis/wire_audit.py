@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.hanging_search import observe
-from kafkawire.client.diagnosis.log_reading import Load, LogReader, Reader, ReadWith, Stretch
+from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
 from kafkawire.client.diagnosis.search import Search
@@ -71,7 +71,7 @@ async def audit(
     *,
     announce: Callable[[ReadingPlan], None] = lambda plan: None,
     progress: Callable[[int], None] | None = None,
-    reader: Callable[[ReadWith], Reader] | None = None,
+    reader: Callable[[ReadWith], StretchReader] | None = None,
 ) -> rows.Audit:
     """Find and judge every open transaction of a live cluster, and check its logs against the rules (`CHECKS`).
 
@@ -190,7 +190,7 @@ def _continued(plan: ReadingPlan, journal: Journal) -> ReadingPlan:
 
 
 def _answers(
-    address: str, found: Iterable[tuple[Stretch, ReplicaFacts]], errors: dict[TopicPartition, ClientError]
+    address: str, found: Iterable[tuple[FetchStretch, ReplicaFacts]], errors: dict[TopicPartition, ClientError]
 ) -> Iterator[Placed]:
     """The answers of logs, and what keeps others from being given."""
     for stretch, replica in found:

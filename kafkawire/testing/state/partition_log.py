@@ -44,7 +44,7 @@ class Stored(NamedTuple):
     data: bytes
 
 
-class Appended(NamedTuple):
+class AppendedBatches(NamedTuple):
     """The result of an append: an error code, 0 for none, and the offset of the first record."""
 
     error: int
@@ -97,25 +97,25 @@ class PartitionLog:
             return CORRUPT_MESSAGE
         return batch if count else INVALID_RECORD
 
-    def append(self, batch: records.Batch, now_ms: int) -> Appended:
+    def append(self, batch: records.Batch, now_ms: int) -> AppendedBatches:
         """Appends a batch of data; a batch that is already in the log has its first offset (idempotence)."""
         append = append_of(batch)
         if append is not None:
             self.replay.expire(now_ms)
             known = self.replay.producers.get(batch.producer_id)
             if known is None and len(self.replay.producers) >= MAX_ENTRIES:
-                return Appended(POLICY_VIOLATION)
+                return AppendedBatches(POLICY_VIOLATION)
             duplicate = known and known.epoch == batch.producer_epoch and known.duplicate(append)
             if duplicate:
-                return Appended(0, duplicate.last_offset - duplicate.offset_delta)
+                return AppendedBatches(0, duplicate.last_offset - duplicate.offset_delta)
             if error := _sequence_error(known, append):
-                return Appended(error)
+                return AppendedBatches(error)
         base_offset = self.end
         last_offset = base_offset + batch.last_offset_delta
         if append is not None:
             self.replay.add(replace(append, base_offset=base_offset, last_offset=last_offset))
         self._store(Stored(base_offset, last_offset, batch.max_timestamp, batch.rebased(base_offset, LEADER_EPOCH)))
-        return Appended(0, base_offset)
+        return AppendedBatches(0, base_offset)
 
     def mark(self, name: str, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> int:
         """Appends the marker of a transaction. Returns the error code, 0 for none.

@@ -39,7 +39,7 @@ class _AbortedTransaction(msgspec.Struct, frozen=True, gc=False):
     intact_from: int
 
 
-class _Begun:
+class _SegmentTransactions:
     """The transactions that begin in a segment, and those that are open at its end; from `intact_from` on none is
     missing. Few indexes ask for them: they are put in order for the first question."""
 
@@ -66,7 +66,7 @@ class _Begun:
         return offsets, producer_ids, runs[np.searchsorted(runs, np.arange(len(offsets)), "right")]
 
 
-class _Batches:
+class _BatchesByOffset:
     """A segment's batches for offsets that ascend: the segment is read once, from the first of these on."""
 
     def __init__(self, file: LogFile) -> None:
@@ -125,7 +125,7 @@ class TransactionIndexCheck:
             written: the index was complete when it was copied. It may lag behind the last segment of a running broker.
         """
         aborts, self._aborts = self._aborts, []
-        begun, self._begun = _Begun(self._begun, ongoing, segment.intact_from), []
+        begun, self._begun = _SegmentTransactions(self._begun, ongoing, segment.intact_from), []
         file = self._files.get(segment.base_offset)
         path = None if file is None else file.path
         entries: list[AbortedTxn] = []
@@ -161,7 +161,7 @@ class TransactionIndexCheck:
         next_base = self._bases[following] if following < len(self._bases) else HIGHEST_OFFSET
         end = segment.end_offset if last and written else next_base
         if stored and ordered:
-            batches = _Batches(self._segments[segment.base_offset])
+            batches = _BatchesByOffset(self._segments[segment.base_offset])
             for entry in stored.values():
                 self._judge_alone(entry, segment, path, end, batches)
 
@@ -174,7 +174,9 @@ class TransactionIndexCheck:
                 return False
         return True
 
-    def _judge(self, entry: AbortedTxn, abort: _AbortedTransaction, begun: _Begun, path: str | None) -> None:
+    def _judge(
+        self, entry: AbortedTxn, abort: _AbortedTransaction, begun: _SegmentTransactions, path: str | None
+    ) -> None:
         ended, intact_from = abort.ended, abort.intact_from
         different: list[str] = []
         since = min(entry.first_offset, entry.last_stable_offset, ended.first_offset, ended.last_stable_offset)
@@ -200,7 +202,9 @@ class TransactionIndexCheck:
         else:
             self.tally.held += 1
 
-    def _judge_alone(self, entry: AbortedTxn, segment: Segment, path: str | None, end: int, batches: _Batches) -> None:
+    def _judge_alone(
+        self, entry: AbortedTxn, segment: Segment, path: str | None, end: int, batches: _BatchesByOffset
+    ) -> None:
         """An entry for which the log, as far as it shows, aborts no transaction with data.
 
         Args:
@@ -227,7 +231,7 @@ class TransactionIndexCheck:
             self.tally.breach(entry.last_offset, entry.producer_id, what, path, since=entry.first_offset)
 
 
-def _may_abort(entry: AbortedTxn, batches: _Batches) -> bool:
+def _may_abort(entry: AbortedTxn, batches: _BatchesByOffset) -> bool:
     """Whether an ABORT marker of the entry's producer may be where it ends."""
     try:
         batch = batches.reaching(entry.last_offset)
@@ -240,7 +244,7 @@ def _may_abort(entry: AbortedTxn, batches: _Batches) -> bool:
     return marker is not None and marker.name in names and batch.producer_id == entry.producer_id
 
 
-def _stable_is_right(stable: int, abort: _AbortedTransaction, begun: _Begun) -> bool:
+def _stable_is_right(stable: int, abort: _AbortedTransaction, begun: _SegmentTransactions) -> bool:
     """A follower appends several batches at once, and takes what begins behind the marker in them for open already: of
     that the first, where nothing else is open."""
     ended = abort.ended

@@ -77,7 +77,7 @@ class ReplicaDigests(NamedTuple):
     damage: Sequence[rows.DamageRow] = ()
 
 
-class _Batches(NamedTuple):
+class _ReplicaBatches(NamedTuple):
     """Batches of a replica, an element each. `intact`: compaction has not changed it, as far as it shows."""
 
     base: Int64
@@ -86,9 +86,9 @@ class _Batches(NamedTuple):
     producer_id: Int64
     intact: Bools
 
-    def where(self, chosen: Bools | Int64) -> _Batches:
+    def where(self, chosen: Bools | Int64) -> _ReplicaBatches:
         base, last, crc, producer_id, intact = self
-        return _Batches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
+        return _ReplicaBatches(base[chosen], last[chosen], crc[chosen], producer_id[chosen], intact[chosen])
 
 
 class _Kept(NamedTuple):
@@ -171,10 +171,10 @@ def _compare(first: ReplicaDigests, other: ReplicaDigests, start: int, end: int,
                 _compare_range(near, near_other, lacks, number, first.partition, tally)
 
 
-def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Batches:
+def _read(partition: Partition, start: int, end: int, kept_from: int) -> _ReplicaBatches:
     """The batches with offsets in a range, and some beside it. `kept_from`: where compaction has not been."""
     empty = np.empty(0, np.int64)
-    parts = [_Batches(empty, empty, empty, empty, empty.astype(bool))]
+    parts = [_ReplicaBatches(empty, empty, empty, empty, empty.astype(bool))]
     selection = Selection(offsets=(max(start - 1, 0), end))
     for file in wanted_files(partition.segments, selection):
         for item in pieces(file, start_position(file, selection), check_crc=False):
@@ -183,19 +183,19 @@ def _read(partition: Partition, start: int, end: int, kept_from: int) -> _Batche
             if isinstance(item, Batch):
                 numbers = item.base_offset, item.last_offset, item.crc, item.producer_id
                 base, last, crc, producer_id = (np.array([number], np.int64) for number in numbers)
-                parts.append(_Batches(base, last, crc, producer_id, np.ones(1, bool)))
+                parts.append(_ReplicaBatches(base, last, crc, producer_id, np.ones(1, bool)))
             else:
                 intact = (item.record_count == item.last_offset_delta + 1) & ~item.delete_horizon
                 intact |= item.base_offset >= kept_from
                 crc = item.crc.astype(np.int64)
-                parts.append(_Batches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
+                parts.append(_ReplicaBatches(item.base_offset, item.last_offset, crc, item.producer_id, intact))
             if parts[-1].base[0] > end:
                 break
     base, last, crc, producer_id, intact = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return _Batches(base, last, crc, producer_id, intact.astype(bool))
+    return _ReplicaBatches(base, last, crc, producer_id, intact.astype(bool))
 
 
-def _within(batches: _Batches, start: int, end: int) -> _Batches:
+def _within(batches: _ReplicaBatches, start: int, end: int) -> _ReplicaBatches:
     """Those that lie whole in the range of offsets."""
     _, first = np.unique(batches.base, return_index=True)  # offsets go back in a damaged log
     batches = batches.where(first)
@@ -203,8 +203,8 @@ def _within(batches: _Batches, start: int, end: int) -> _Batches:
 
 
 def _compare_range(
-    near: _Batches,
-    near_other: _Batches,
+    near: _ReplicaBatches,
+    near_other: _ReplicaBatches,
     lacks: Sequence[Callable[[Int64], Bools]],
     number: int,
     first: Partition,
@@ -240,7 +240,7 @@ def _compare_range(
     tally.lack(_COMPACTED, len(lone) + (0 if crossing.any() else len(alone)) - judged)
 
 
-def _crossing(one: _Batches, other: _Batches, lone: Int64) -> Bools:
+def _crossing(one: _ReplicaBatches, other: _ReplicaBatches, lone: Int64) -> Bools:
     """Which of the batches that begin where no batch of `one` begins have offsets that are in batches of `one`."""
     if not len(one.base):
         return np.zeros(len(lone), bool)

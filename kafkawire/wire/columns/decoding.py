@@ -187,7 +187,7 @@ def decode_structs(
     versions = read_versions(message.spec, read, version)
     type_ = struct_type(asked, style)
     there = read.starts != MISSING
-    parts: list[_Part] = []
+    parts: list[_DecodedPart] = []
     rest = np.arange(len(read))
     if engine is not None:
         parts, rest = _by_layout(message, read, versions, asked, style, engine)
@@ -201,7 +201,7 @@ def decode_structs(
         if found:
             array = pa.array([make(value) for value in found.values()], type_)
             rows = np.fromiter(found, np.int64, len(found))
-            parts.append(_Part(rows, Built(array.flatten(), _none()), _none()))
+            parts.append(_DecodedPart(rows, Built(array.flatten(), _none()), _none()))
             impure.append(
                 np.array([row for row, value in found.items() if objects.utf8_problem(value, asked)], np.int64)
             )
@@ -218,7 +218,7 @@ def decode_structs(
     )
 
 
-class _Part(NamedTuple):
+class _DecodedPart(NamedTuple):
     """Columns of some of the values; `refused` are places in `rows` whose values are to be null."""
 
     rows: Ints
@@ -228,7 +228,7 @@ class _Part(NamedTuple):
 
 def _by_layout(
     message: type[Message], values: ValueBytes, versions: ValueVersions, shape: Shape, style: ArrowStyle, engine: Engine
-) -> tuple[list[_Part], Ints]:
+) -> tuple[list[_DecodedPart], Ints]:
     """Parts, one for each layout that values have; and the numbers of values that no engine read."""
     table = message.codec.table
     known = values.starts != MISSING
@@ -251,7 +251,7 @@ def _by_layout(
             ours = ValueBytes(values.data, starts[rows], values.ends[rows])
         plan = _plan(message, root, shape)
         filled = engine(plan, ours)
-        parts.append(_Part(rows, build(plan, filled, shape, style), filled.refused))
+        parts.append(_DecodedPart(rows, build(plan, filled, shape, style), filled.refused))
         read[rows] = True
         read[rows[filled.refused]] = False
     return parts, np.flatnonzero(~read)
@@ -272,7 +272,7 @@ def _plan(message: type[Message], root: int, shape: Shape) -> LayoutPlan:
     return make_plan(message.codec.table, root, shape)
 
 
-def _joined(parts: list[_Part], count: int, type_: pa.StructType) -> pa.StructArray:
+def _joined(parts: list[_DecodedPart], count: int, type_: pa.StructType) -> pa.StructArray:
     """All values in their order."""
     import pyarrow as pa
 
@@ -292,7 +292,7 @@ def _joined(parts: list[_Part], count: int, type_: pa.StructType) -> pa.StructAr
     return whole.take(pa.array(places, mask=places < 0))
 
 
-def _struct_array(part: _Part, type_: pa.StructType) -> pa.StructArray:
+def _struct_array(part: _DecodedPart, type_: pa.StructType) -> pa.StructArray:
     import pyarrow as pa
 
     bits = None

@@ -12,7 +12,7 @@ import msgspec
 from kafkawire import __version__, logdir
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
-from kafkawire.client.diagnosis.log_reading import Load, LogReader, ReadWith, Stretch
+from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, TopicPartition
@@ -40,7 +40,7 @@ class _Log:
         start = self.batches[0].base_offset
         offsets = Offsets(log_start=start, last_stable_offset=end, high_watermark=end)
         place = TopicPartition(partition.topic, partition.partition)
-        self.stretch = Stretch(place=place, leader=1, start=start, offsets=offsets)
+        self.stretch = FetchStretch(place=place, leader=1, start=start, offsets=offsets)
 
     def fetched(self, offset: int) -> bytes:
         data = b"".join(bytes(batch.data) for batch in self.batches if batch.last_offset >= offset)
@@ -73,7 +73,7 @@ def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
 class _Reader(LogReader):
     """Takes pieces that the journal has not from the recorded log."""
 
-    async def _fetched(self, stretch: Stretch, offset: int) -> bytes | int:
+    async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
         return next(log for log in _logs() if log.stretch is stretch).fetched(offset)
 
 
