@@ -297,6 +297,7 @@ def test_missing_tcpdump_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         pass
 
 
+@pytest.mark.usefixtures("terminal_signals")
 @pytest.mark.parametrize(
     ("script", "message"),
     [
