@@ -1,4 +1,5 @@
-"""Numbers in text files and settings, read as Java reads them: `int` reads more, and refuses thousands of digits."""
+"""Numbers in text files and settings, read as Java reads them but for digits of other scripts, which no program writes.
+`int` reads more, and refuses thousands of digits."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ _NUMBER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 
 
 def number(text: str, highest: int) -> int:
-    """A number as Java's parseInt and parseLong read it.
+    """A number in ASCII digits, as Java's parseInt and parseLong read it.
 
     Args:
         highest: the greatest one of the type; the least is below -`highest` by one.

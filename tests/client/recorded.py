@@ -28,7 +28,7 @@ from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, CoordinatorRecord, Registration
 from kafkawire.transactions.producer_append import append_of
 from kafkawire.transactions.replay import Replay
-from kafkawire.transactions.replica_facts import ReplicaName, replica_facts
+from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.replica_files import place_of, read_snapshot, replicas
 
 _NOT_FOUND, _DENIED = 105, 29
@@ -71,7 +71,7 @@ def serving(path: Path, hidden: str = "") -> MockBroker:
 def leaders(path: Path) -> list[logdir.Partition]:
     """Of each partition the replica that reaches furthest; without the controllers' log, which no client reads."""
     found = {place_of(one): one for one in replicas(logdir.open(str(path))) if one.topic != CLUSTER_METADATA}
-    facts = (replica_facts(ReplicaName(one)).partition for one in found.values())
+    facts = (replica_facts(AuditedReplica(one)).partition for one in found.values())
     return [found[fact.place] for fact in choose_replicas(facts)]
 
 

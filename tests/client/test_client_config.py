@@ -39,7 +39,9 @@ def test_defaults_are_kafka_s() -> None:
     assert (config.connect_timeout_s, config.request_timeout_s, config.api_timeout_s) == (10, 30, 60)
 
 
-@pytest.mark.parametrize("text", ["", ",", "host", "host:", ":1", "host:0", "host:65536", "host:x", "a:1,b"])
+@pytest.mark.parametrize(
+    "text", ["", ",", "host", "host:", ":1", "host:0", "host:65536", "host:x", "host:+1", "host:-1", "a:1,b"]
+)
 def test_refuses_malformed_addresses(text: str) -> None:
     with pytest.raises(ConfigError, match="bootstrap server"):
         parse_addresses(text)

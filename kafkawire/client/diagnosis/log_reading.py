@@ -26,7 +26,7 @@ from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 
 _MOST, _LEAST = 8 << 20, 64 << 10
 _EMPTY_S = 0.1
@@ -70,7 +70,7 @@ class ReadWith(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         address: of the cluster, as findings and damage name it.
-        producer_expiration_ms, id_expiration_ms: settings, as of `ReplicaName`.
+        producer_expiration_ms, id_expiration_ms: settings, as of `AuditedReplica`.
     """
 
     address: str
@@ -236,7 +236,7 @@ class _StretchLog:
         stretch, using = self.stretch, self._using
         self.partition = FetchedPartition(using.address, stretch.place, first, stretch.offsets, stretch.producers)
         self.merge = ReplicaMerge(
-            ReplicaName(
+            AuditedReplica(
                 self.partition,
                 producer_expiration_ms=using.producer_expiration_ms,
                 id_expiration_ms=using.id_expiration_ms,

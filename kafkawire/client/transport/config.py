@@ -113,7 +113,7 @@ def parse_addresses(text: str) -> tuple[tuple[str, int], ...]:
             continue
         bare = address.rpartition("://")[2]  # LISTENER://host:port, as brokers write it
         host, _, port = bare.rpartition(":")
-        number = whole_number(port, 65535)
+        number = whole_number(port, 65535) if port[:1] != "+" else None  # Kafka's pattern has digits only
         if not host or not number:
             raise ConfigError(f"bootstrap server {address!r} is not of the form HOST:PORT")
         found.append((host.removeprefix("[").removesuffix("]"), number))
