@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -163,6 +164,29 @@ def test_ctrl_c_ends_an_audit_that_waits_for_brokers(monkeypatch: pytest.MonkeyP
     session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: default))
     with MockBroker() as broker:
         threading.Thread(target=interrupt).start()
+        before = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            audit_cluster(broker.address, spark=cast("SparkSession", session))
+    assert time.monotonic() - before < patience_s
+
+
+def test_ctrl_c_before_an_audit_waits_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the thread is started."""
+    patience_s = 10
+
+    async def waiting(*given: object, **more: object) -> rows.Audit:
+        await asyncio.sleep(patience_s)
+        raise AssertionError("it was not cancelled")
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *given: Any, **more: Any) -> Any:
+            super().submit(*given, **more)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafkawire.spark.wire_audit.audit_over_the_wire", waiting)
+    monkeypatch.setattr("kafkawire.spark.wire_audit.ThreadPoolExecutor", Interrupted)
+    session = SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: default))
+    with MockBroker() as broker:
         before = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             audit_cluster(broker.address, spark=cast("SparkSession", session))

@@ -15,6 +15,7 @@ from strategies import for_all
 
 import kafkawire
 from kafkawire.errors import DecodeError
+from kafkawire.messages.fetch_request import ReplicaState
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.json_form import to_json
 from kafkawire.wire.json_text import text_writer
@@ -65,6 +66,20 @@ def check(cls: type[Message], version: int, writer: Any, given: tuple[Any, tuple
         assert written == (msgspec.json.encode(expected), counted(message))
     if found is not None:
         assert found == (None, counted(message))
+
+
+def test_tags_that_do_not_ascend_are_left_to_python() -> None:
+    cls = kafkawire.messages.FetchRequest
+    state = ReplicaState(replica_id=1, replica_epoch=2)
+    data = cls(cluster_id="c", replica_state=state).encode(15)
+    tags = b"\x02" + (first := b"\x00\x02\x02c") + (second := data[-15:])
+    assert data.endswith(tags)
+    swapped = data[: -len(tags)] + b"\x02" + second + first
+    assert cls.decode(swapped, 15) == cls.decode(data, 15)
+    writer = text_writer(cls, counted=lambda field: False)
+    assert writer is not None
+    assert writer.body(data, 15, True, True) is not None
+    assert writer.body(swapped, 15, True, True) is None
 
 
 def holds_what_is_refused(value: Any) -> bool:
