@@ -51,7 +51,7 @@ test-quick: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n 2 -q -m "not slow" \
 		-W error::ResourceWarning -W error::pytest.PytestUnraisableExceptionWarning
 	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; properties got"
-	@echo "few examples. make test runs them."
+	@echo "few examples. make test and make test-deployment run them."
 
 # The rooms that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,11 +30,12 @@ def archive() -> ClassArchive | None:
     if spec is None or spec.origin is None:
         return None
     try:
-        return ClassArchive(java(), Path(spec.origin).with_name("jars"), "spark")
+        return ClassArchive(java(), Path(spec.origin).with_name("jars"), f"spark-{version('pyspark')}")
     except BrokerUnavailableError:
         return None
 
 
+@cache
 def options() -> str:
     """Options with which a Java process maps the archive; empty where there is none."""
     found = archive()
