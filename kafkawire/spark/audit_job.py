@@ -89,8 +89,11 @@ def audit(
     keys = tuple(os.fspath(key) for key in tier_keys)
     for key in keys:
         private_key(key)
-    own = session_on(master, settings=QUICK_START if spark is None and are_small(paths) else {}, conf=conf)
-    with own if spark is None else nullcontext(spark) as session:
+    with (
+        session_on(master, settings=QUICK_START if are_small(paths) else {}, conf=conf)
+        if spark is None
+        else nullcontext(spark)
+    ) as session:
         return _AuditJob(paths, settings, session, progress, part_bytes, save, most_rows, keys).result()
 
 

@@ -24,7 +24,7 @@ from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
-from kafkawire.spark.offset_options import OptionRange, Subscription
+from kafkawire.spark.offset_options import RequestedRange, Subscription
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import Rows, by_task
@@ -98,7 +98,7 @@ class _SegmentPart(NamedTuple):
     end: int | None = None
 
 
-class _PartOptions(NamedTuple):
+class _ViewedPart(NamedTuple):
     part: _SegmentPart
     view: View
 
@@ -143,9 +143,9 @@ def records(parts: DataFrame) -> DataFrame:
         for row in listed:
             if row["end"] < row["until"]:
                 raise SourceError(f"{row['topic']}-{row['partition']} changed while it was read")
-            found: _PartOptions = pickle.loads(row["payload"])  # written by our own workers
+            found: _ViewedPart = pickle.loads(row["payload"])  # written by our own workers
             part = found.part
-            offsets = OptionRange(row["start"], row["until"])
+            offsets = RequestedRange(row["start"], row["until"])
             item = SegmentPart(part.file, part.begin, part.end, offsets, view=found.view)
             yield from map(reader.projection.batch, reader.batches([item], reader.projection.source))
 
@@ -252,7 +252,7 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
                 continue
             if scan.first < found.end and scan.end > begun.start:
                 # Behind the last batch may be damage, or what is being written.
-                payload = pickle.dumps(_PartOptions(part._replace(end=stop), view.within(scan.first, scan.end)))
+                payload = pickle.dumps(_ViewedPart(part._replace(end=stop), view.within(scan.first, scan.end)))
                 part_size = stop - part.begin
                 size += part_size
                 yield (PART, *place, begun.start, found.end, part_size, None, payload)

@@ -123,7 +123,7 @@ class Bound(NamedTuple):
         return LATEST if offset is None else offset
 
 
-class OptionRange(NamedTuple):
+class RequestedRange(NamedTuple):
     """The offsets that are read of a replica, half open; None: no bound. `problem`: requested offsets that
     the replica does not have."""
 
@@ -132,7 +132,7 @@ class OptionRange(NamedTuple):
     problem: Damage | None = None
 
 
-ALL_OFFSETS = OptionRange()
+ALL_OFFSETS = RequestedRange()
 
 
 class Bounds(NamedTuple):
@@ -148,7 +148,7 @@ class Bounds(NamedTuple):
             if bound is not None:
                 bound.check(places)
 
-    def of(self, partition: Partition) -> OptionRange:
+    def of(self, partition: Partition) -> RequestedRange:
         """The offsets of a replica.
 
         Raises:
@@ -167,7 +167,7 @@ class Bounds(NamedTuple):
                            f"{low if low > log_end else high}")  # fmt: skip
         first = {EARLIEST: None, LATEST: log_end}.get(low, low)
         damage = Damage(0, "out_of_range", "; ".join(missing)) if missing else None
-        return OptionRange(first, None if high == LATEST else high, damage)
+        return RequestedRange(first, None if high == LATEST else high, damage)
 
 
 def log_end_offset(partition: Partition) -> int:

@@ -48,7 +48,7 @@ from kafkawire.transactions.endings import kept_fields
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
-from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName, parts_of
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.settings import Settings
 from kafkawire.transactions.span_split import split
@@ -91,7 +91,7 @@ SUMMARIES = pa.schema(
     ]
 )
 
-Roots = Mapping[str, tuple[int, ReplicaName]]
+Roots = Mapping[str, tuple[int, AuditedReplica]]
 
 
 class PartSizing(NamedTuple):

@@ -25,7 +25,7 @@ from kafkawire.records.control_columns import controls_of
 from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.offset_options import ALL_OFFSETS, OptionRange, bounds, subscription
+from kafkawire.spark.offset_options import ALL_OFFSETS, RequestedRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_secrets import has_secrets, without_secret, without_secrets
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
@@ -47,7 +47,7 @@ class SegmentPart(NamedTuple):
     file: LogFile
     start: int = 0
     end: int | None = None
-    offsets: OptionRange = ALL_OFFSETS
+    offsets: RequestedRange = ALL_OFFSETS
     problem: Damage | None = None
     view: View | None = None
 
@@ -120,7 +120,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     def _of_replica(
         self,
         partition: Partition,
-        offsets: OptionRange,
+        offsets: RequestedRange,
         outcomes: OutcomesByFile | None,
         reported: set[tuple[str, Damage]],
     ) -> Iterator[SegmentPart]:
@@ -148,7 +148,7 @@ class SegmentReader(ItemReader[SegmentPart]):
                     yield part
 
     def parts(
-        self, file: LogFile, start: int, end: int | None, offsets: OptionRange, view: View | None = None
+        self, file: LogFile, start: int, end: int | None, offsets: RequestedRange, view: View | None = None
     ) -> Iterator[SegmentPart]:
         """The parts of a range of bytes of a segment.
 
@@ -246,7 +246,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         )
 
 
-def narrowed(offsets: OptionRange, view: View) -> OptionRange:
+def narrowed(offsets: RequestedRange, view: View) -> RequestedRange:
     """The offsets of a range that are read."""
     first, end = view.offsets
     firsts = [one for one in (offsets.first, first) if one is not None]
@@ -254,13 +254,13 @@ def narrowed(offsets: OptionRange, view: View) -> OptionRange:
     return offsets._replace(first=max(firsts, default=None), end=min(ends, default=None))
 
 
-def _within(offsets: OptionRange, first: Any, last: Any) -> Any:
+def _within(offsets: RequestedRange, first: Any, last: Any) -> Any:
     """Whether offsets from `first` to `last` have some of the range; of arrays, an array."""
     low, high, _ = offsets
     return (last >= (LEAST_OFFSET if low is None else low)) & (first < (INT64 if high is None else high))
 
 
-def _chosen(rows: pa.RecordBatch, offset: Int64, offsets: OptionRange) -> pa.RecordBatch:
+def _chosen(rows: pa.RecordBatch, offset: Int64, offsets: RequestedRange) -> pa.RecordBatch:
     """The rows of the records with these offsets."""
     if offsets == ALL_OFFSETS:
         return rows

@@ -35,7 +35,7 @@ from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.logdir.splits import written
 from kafkawire.records import Batch
 from kafkawire.spark.admission import BYTES, FILES, OFFSETS, LimitedStream, limit_of
-from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, OptionRange, bounds
+from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, RequestedRange, bounds
 from kafkawire.spark.replica_listing import ReplicaListing
 from kafkawire.spark.segment_positions import (
     Position,
@@ -216,13 +216,13 @@ class SegmentStream(LimitedStream):
         if end.end and not any(one.offset == end.segment for one in replica.segments):
             yield SegmentPart(last, 0, end.end)
 
-    def _offsets(self, stretch: SegmentStretch) -> OptionRange:
+    def _offsets(self, stretch: SegmentStretch) -> RequestedRange:
         """The offsets of a stretch: all, unless the requested beginning is within a batch."""
         if self._start is None:
             return ALL_OFFSETS
         batch = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)
         inside = isinstance(batch, Batch) and batch.measured().base_offset < stretch.first <= batch.last_offset
-        return OptionRange(first=stretch.first) if inside else ALL_OFFSETS
+        return RequestedRange(first=stretch.first) if inside else ALL_OFFSETS
 
 
 def _file_of(path: str, segment: int) -> LogFile:

@@ -19,7 +19,7 @@ from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.impact import TopicPolicy
-from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName, parts_of
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
@@ -60,7 +60,7 @@ def audit(
 
 
 def read_replicas(
-    replicas: Sequence[ReplicaName], jobs: int = 1, progress: Callable[[int], None] | None = None
+    replicas: Sequence[AuditedReplica], jobs: int = 1, progress: Callable[[int], None] | None = None
 ) -> Iterator[ReplicaFacts]:
     """The facts of each replica, in order.
 
@@ -84,7 +84,7 @@ def read_replicas(
 
 def to_read(
     partitions: Iterable[Partition], settings: Settings, metadata: dict[str, ClusterMetadata], clusters: dict[str, str]
-) -> list[ReplicaName]:
+) -> list[AuditedReplica]:
     """The replicas to read, each with the settings and producer ids of its own cluster.
 
     Args:
@@ -107,7 +107,7 @@ def to_read(
         resolved, handed_out, topics = known[own]
         of_ids = resolved.transactional_id_expiration
         found.append(
-            ReplicaName(
+            AuditedReplica(
                 partition,
                 producer_expiration_ms=resolved.producer_id_expiration.value,
                 id_expiration_ms=None if of_ids.source == rows.Setting.DEFAULT else of_ids.value,

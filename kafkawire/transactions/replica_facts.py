@@ -45,7 +45,7 @@ from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState,
 from kafkawire.transactions.span_scan import MARKERS
 
 
-class ReplicaName(NamedTuple):
+class AuditedReplica(NamedTuple):
     """A replica to read, and what its rules need from its cluster.
 
     Attributes:
@@ -98,7 +98,7 @@ class ReplicaFacts(msgspec.Struct, frozen=True, kw_only=True):
         return min([*held, *(open_.start_offset for open_ in self.opens)], default=None)
 
 
-def replica_facts(replica: ReplicaName) -> ReplicaFacts:
+def replica_facts(replica: AuditedReplica) -> ReplicaFacts:
     """Read one replica: replay its producers, and check it against the rules that its own files can prove."""
     merge = ReplicaMerge(replica)
     for segment, task in parts_of(replica):
@@ -118,12 +118,12 @@ def check(partition: logdir.Partition, *, expiration_ms: int = PRODUCER_ID_EXPIR
     Raises:
         OSError: the directory is gone.
     """
-    found = replica_facts(ReplicaName(partition, producer_expiration_ms=expiration_ms))
+    found = replica_facts(AuditedReplica(partition, producer_expiration_ms=expiration_ms))
     return [placed.answer for placed in found.answers if placed.answer.check in LOG_CHECKS]
 
 
 def parts_of(
-    replica: ReplicaName, part_bytes: int = PART_BYTES, sizes: Sequence[int] | None = None
+    replica: AuditedReplica, part_bytes: int = PART_BYTES, sizes: Sequence[int] | None = None
 ) -> Iterator[tuple[int, PartTask]]:
     """The parts of all segments in order, each with the index of its segment. Only sizes are looked at.
 
@@ -154,7 +154,7 @@ class ReplicaMerge:
         endings: the transactions that have ended so far; they may be taken out.
     """
 
-    def __init__(self, replica: ReplicaName, *, whole: bool = False) -> None:
+    def __init__(self, replica: AuditedReplica, *, whole: bool = False) -> None:
         partition = replica.partition
         self._replica = replica
         self._place = place_of(partition)

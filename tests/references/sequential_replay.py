@@ -8,14 +8,14 @@ import msgspec
 
 from kafkawire.logdir import Partition
 from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.segment_scan import PartScan
 from kafkawire.transactions.span import Span
 
 
 def replayed(partition: Partition, **settings: Any) -> ReplicaFacts:
     """The facts where every segment is replayed batch by batch."""
-    merge = ReplicaMerge(ReplicaName(partition, **settings), whole=True)
+    merge = ReplicaMerge(AuditedReplica(partition, **settings), whole=True)
     for segment, _ in enumerate(partition.segments):
         nothing = Span(rows=0, regular=False)  # fits no state
         merge.take(segment, PartSummary(start=0, end=None, scan=PartScan(), spans=(nothing,)))

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.records import Record, build
-from kafkawire.spark.offset_options import Bounds, OptionRange, bounds, log_end_offset, subscription
+from kafkawire.spark.offset_options import Bounds, RequestedRange, bounds, log_end_offset, subscription
 from kafkawire.spark.sources import SourceOptions
 
 
@@ -116,7 +116,7 @@ def replica(tmp_path: Path) -> Partition:
     ],
 )
 def test_offsets_of_a_replica(replica: Partition, options: dict[str, str], first: int | None, end: int | None) -> None:
-    assert bounds(given(**options)).of(replica) == OptionRange(first, end)
+    assert bounds(given(**options)).of(replica) == RequestedRange(first, end)
 
 
 def test_a_beginning_without_a_record_as_new_is_an_error(replica: Partition) -> None:

@@ -14,7 +14,7 @@ from kafkawire import logdir
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.spark.fleet_listing import LISTING, REPLICA, TIER, TIER_EVENTS, _folders, _rows_of
 from kafkawire.spark.lake_parts import PARTITION, TABLE, Wanted, _decided, _planned, _scanned
-from kafkawire.spark.offset_options import OptionRange, subscription
+from kafkawire.spark.offset_options import RequestedRange, subscription
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.tier_listing import _by_partition, _replicas, replica_at, segment_sizes
@@ -85,7 +85,7 @@ def test_a_lake_plans_the_committed_records_of_log_and_tier(tier: str) -> None:
     reader = SegmentReader(TABLE, SourceOptions({"format": "kafka"}))
     items = [pickle.loads(payload) for *_, payload in parts]
     read = [
-        SegmentPart(one.part.file, one.part.begin, one.part.end, OptionRange(start, end), view=one.view)
+        SegmentPart(one.part.file, one.part.begin, one.part.end, RequestedRange(start, end), view=one.view)
         for one in items
     ]
     found = [row for batch in reader.batches(read, reader.projection.source) for row in batch.to_pylist()]

@@ -14,7 +14,7 @@ from kafkawire import logdir
 from kafkawire.logdir.tiers import Joined
 from kafkawire.transactions import last_stable_offset
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.replica_facts import ReplicaName, replica_facts
+from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
 from tools.audit_faults.faults import EPOCHS, faults, sample
 from tools.audit_faults.judging import audit_of, broken, outcomes, write
 from tools.audit_faults.kafka import oracle, refused
@@ -134,7 +134,7 @@ def test_last_stable_offsets_are_those_of_a_broker(java: Oracle, tmp_path: Path)
             partition = next(
                 one for one in logdir.open(root).partitions if (one.topic, one.partition) == ("orders", number)
             )
-            found = replica_facts(ReplicaName(partition))
+            found = replica_facts(AuditedReplica(partition))
             if high > found.partition.log_end:
                 break
             starts = [one.start_offset for one in found.opens]

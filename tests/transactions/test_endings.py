@@ -11,7 +11,7 @@ from kafkawire import logdir
 from kafkawire.records.control import MALFORMED
 from kafkawire.transactions.endings import PACKED
 from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
-from kafkawire.transactions.replica_facts import ReplicaMerge, ReplicaName, parts_of
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.segment_scan import Appends, read_part
 from tests.audit_logs import NOON, LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
@@ -50,7 +50,7 @@ def _ended(data: list[Append], marker: Append) -> Row:
 
 def found(partition: logdir.Partition, part_bytes: int) -> tuple[list[Row], list[Row]]:
     """From summaries of parts."""
-    replica = ReplicaName(partition)
+    replica = AuditedReplica(partition)
     merge = ReplicaMerge(replica, whole=True)
     for segment, task in parts_of(replica, part_bytes):
         merge.take(segment, task.summary(part_bytes))
@@ -94,7 +94,7 @@ def test_keeps_what_the_rules_need_unless_asked_for_all(tmp_path: Path) -> None:
     (partition,) = logdir.open(logs.write()).partitions
     sizes = []
     for whole in (False, True):
-        replica = ReplicaName(partition)
+        replica = AuditedReplica(partition)
         merge = ReplicaMerge(replica, whole=whole)
         for segment, task in parts_of(replica):
             merge.take(segment, task.summary())

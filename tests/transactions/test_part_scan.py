@@ -17,7 +17,7 @@ from kafkawire.logdir.splits import ranges
 from kafkawire.transactions import part_scan, span_scan
 from kafkawire.transactions.part_scan import PartTask, summarize_range
 from kafkawire.transactions.part_summary import decode, encode
-from kafkawire.transactions.replica_facts import ReplicaFacts, ReplicaMerge, ReplicaName
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
 from tests.random_logs import random_partitions
@@ -45,7 +45,7 @@ def merged(partition: Partition, cuts: Iterable[list[Cut]], **given: int) -> tup
     Args:
         cuts: of each segment its parts.
     """
-    merge = ReplicaMerge(ReplicaName(partition, **given), whole=True)
+    merge = ReplicaMerge(AuditedReplica(partition, **given), whole=True)
     joints = [file.offset or 0 for file in partition.snapshots]
     expiration = {"expiration_ms": given["producer_expiration_ms"]} if given else {}
     for number, (file, parts) in enumerate(zip(partition.segments, cuts, strict=True)):

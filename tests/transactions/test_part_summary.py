@@ -17,7 +17,7 @@ from kafkawire.transactions import span_scan
 from kafkawire.transactions.endings import Packed
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
-from kafkawire.transactions.replica_facts import ReplicaMerge, ReplicaName
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge
 from kafkawire.transactions.span_split import split
 from tests.audit_logs import HOUR, MINUTE, PartitionLog
 from tests.injected.cases import CASES
@@ -57,7 +57,7 @@ def parts(partition: Partition, random_: random.Random, **given: int) -> list[Pa
 
 def facts(partition: Partition, summaries: Sequence[Part], **given: int) -> tuple[object, int]:
     """The facts, and how many parts were read again."""
-    replica = ReplicaMerge(ReplicaName(partition, **given), whole=True)
+    replica = ReplicaMerge(AuditedReplica(partition, **given), whole=True)
     for number, summary in summaries:
         replica.take(number, summary)
     return comparable(replica.facts()), replica.read_again
@@ -65,7 +65,7 @@ def facts(partition: Partition, summaries: Sequence[Part], **given: int) -> tupl
 
 def split_facts(partition: Partition, summaries: Sequence[Part], **given: int) -> object:
     """From summaries whose ended transactions are apart."""
-    replica = ReplicaMerge(ReplicaName(partition, **given), whole=True)
+    replica = ReplicaMerge(AuditedReplica(partition, **given), whole=True)
     apart: list[Packed] = []
     for number, summary in summaries:
         few, ended = split(summary)

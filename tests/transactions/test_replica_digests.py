@@ -14,7 +14,7 @@ from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks import replica_agreement
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree
 from kafkawire.transactions.range_digests import DIGEST, RANGE_OFFSETS, digests_of, joined
-from kafkawire.transactions.replica_facts import ReplicaName, replica_facts
+from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill
 
@@ -23,7 +23,7 @@ def digests(path: str) -> dict[str, ReplicaDigests]:
     """By topic."""
     found = {}
     for partition in logdir.open(path).partitions:
-        facts = replica_facts(ReplicaName(partition))
+        facts = replica_facts(AuditedReplica(partition))
         found[partition.topic] = ReplicaDigests(partition, facts.digests, facts.partition.damage)
     return found
 

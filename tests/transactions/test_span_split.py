@@ -12,12 +12,12 @@ from kafkawire.messages import AbortedTxn
 from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.replica_facts import ReplicaMerge, ReplicaName
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge
 from kafkawire.transactions.span_split import split
 from tests.audit_logs import LogDirectory
 
 
-def first_half_and_whole(tmp_path: Path, high_watermark: int | None = None) -> tuple[ReplicaName, list[PartSummary]]:
+def first_half_and_whole(tmp_path: Path, high_watermark: int | None = None) -> tuple[AuditedReplica, list[PartSummary]]:
     """A log of 200 transactions of two producers, the hundredth of which is aborted, in two parts."""
     logs = LogDirectory(tmp_path / "logs", ids=0)
     log = logs.partition("orders")
@@ -30,7 +30,7 @@ def first_half_and_whole(tmp_path: Path, high_watermark: int | None = None) -> t
         logs.high_watermark("orders", 0, high_watermark)
     (partition,) = logdir.open(logs.write()).partitions
     (file,) = partition.segments
-    return ReplicaName(partition), [summarize_range(file, 0, cut), summarize_range(file, cut)]
+    return AuditedReplica(partition), [summarize_range(file, 0, cut), summarize_range(file, cut)]
 
 
 def test_few_of_many_ended_transactions_stay(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_the_index_of_aborted_transactions_is_judged_as_that_of_the_whole_log(tm
     entry = AbortedTxn(producer_id=1, first_offset=first, last_offset=marker, last_stable_offset=stable)
     Path(partition.path, f"{0:020}.txnindex").write_bytes(entry.encode_prefixed(version=0))
     (partition,) = logdir.open(logs.root).partitions
-    (few, ended), merge = split(summarize_range(partition.segments[0])), ReplicaMerge(ReplicaName(partition))
+    (few, ended), merge = split(summarize_range(partition.segments[0])), ReplicaMerge(AuditedReplica(partition))
     assert {marker, first, stable} <= {one for row in ended[0].tolist() for one in (row[1], row[3])}
     assert merge.take(0, few, apart=True) == 1
     (answer,) = (one.answer for one in merge.facts().answers if one.answer.check == TXNINDEX_EQUALS_LOG)

@@ -13,7 +13,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.transactions import local_audit
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.replica_facts import ReplicaName, parts_of
+from kafkawire.transactions.replica_facts import AuditedReplica, parts_of
 from kafkawire.transactions.summary_processes import ProcessError, summaries
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
@@ -52,7 +52,7 @@ def test_several_processes_give_the_audit_of_one(
 
 
 def tasks(logs: LogDirectory) -> list[PartTask]:
-    return [task for one in logdir.open(logs.root).partitions for _, task in parts_of(ReplicaName(one))]
+    return [task for one in logdir.open(logs.root).partitions for _, task in parts_of(AuditedReplica(one))]
 
 
 class Killed(PartTask):

@@ -10,7 +10,7 @@ from kafkawire import logdir
 from kafkawire.records import Record, build
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, replicas_agree, together
-from kafkawire.transactions.replica_facts import ReplicaName, replica_facts
+from kafkawire.transactions.replica_facts import AuditedReplica, replica_facts
 from kafkawire.transactions.replica_files import replicas
 from tests.audit_logs import NOON, LogDirectory, PartitionLog
 
@@ -23,7 +23,7 @@ def answer(*directories: LogDirectory) -> Answer:
         directory.high_watermark("orders", 0, HIGH)
         directory.write()
     audited = replicas(logdir.open(*(str(directory.root) for directory in directories)))
-    facts = [(partition, replica_facts(ReplicaName(partition))) for partition in audited]
+    facts = [(partition, replica_facts(AuditedReplica(partition))) for partition in audited]
     found = [ReplicaDigests(partition, one.digests, one.partition.damage) for partition, one in facts]
     (placed,) = replicas_agree(together(found, {}))
     return placed.answer
@@ -105,7 +105,7 @@ def test_an_unreadable_segment_is_not_checkable(both: list[LogDirectory]) -> Non
     path.unlink()
     path.symlink_to(path.parent / "gone")
     audited = replicas(logdir.open(*(str(directory.root) for directory in both)))
-    facts = [(partition, replica_facts(ReplicaName(partition))) for partition in audited]
+    facts = [(partition, replica_facts(AuditedReplica(partition))) for partition in audited]
     found = [ReplicaDigests(partition, one.digests, one.partition.damage) for partition, one in facts]
     (placed,) = replicas_agree(together(found, {}))
     assert placed.answer.answer == "not_checkable"
