@@ -40,7 +40,8 @@ def test_holds_one_request_until_it_is_released() -> None:
 
 def test_a_request_that_is_not_released_is_lost() -> None:
     with in_thread(PartitionBroker(1)) as broker:
-        with FaultProxy(broker.address, MetadataRequest) as proxy, RawCluster(proxy.address) as held:
+        proxy = FaultProxy(broker.address, MetadataRequest)
+        with RawCluster(proxy.address) as held:  # it is closed after its thread has ended, not under it
             failed: list[Exception] = []
 
             def ask() -> None:
@@ -50,8 +51,9 @@ def test_a_request_that_is_not_released_is_lost() -> None:
                     failed.append(error)
 
             asking = threading.Thread(target=ask)
-            asking.start()
-            assert proxy.caught.wait(10)
-        asking.join(10)
+            with proxy:
+                asking.start()
+                assert proxy.caught.wait(10)
+            asking.join(10)
         assert len(failed) == 1
         assert broker.count(MetadataRequest) == 0
