@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -46,6 +48,14 @@ def in_folder(folder: str) -> Iterator[None]:
         yield
 
 
+@cache
+def _keep_imports() -> None:
+    """Exempt what is imported by now from garbage collection, once in a process. Spark's worker collects all objects
+    after each task, which takes as long as a small task does. At the end of the first task all modules are imported."""
+    gc.collect()
+    gc.freeze()
+
+
 def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
     """A table that tasks compute, in the folder that relative paths count from.
 
@@ -57,5 +67,6 @@ def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], 
     def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with in_folder(folder):
             yield from read(row for batch in batches for row in batch.to_pylist())
+        _keep_imports()
 
     return frame.mapInArrow(of_task, schema)
