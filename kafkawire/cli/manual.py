@@ -45,7 +45,7 @@ def page(command: Any, version: str) -> str:
         ".SH COMMANDS",
     ]
     with command.make_context("kafkawire", [], resilient_parsing=True) as context:
-        for part, inner in _commands(command, context):
+        for part, inner in commands(command, context):
             lines += _command(part, inner)
         lines += [".SH OPTIONS", *_options(command, context)]
     for section, entries in _ENDING.items():
@@ -55,7 +55,7 @@ def page(command: Any, version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _commands(group: Any, context: Any) -> Iterator[tuple[Any, Any]]:
+def commands(group: Any, context: Any) -> Iterator[tuple[Any, Any]]:
     """Each visible command below a group, in the order of the help, with its context."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -63,7 +63,7 @@ def _commands(group: Any, context: Any) -> Iterator[tuple[Any, Any]]:
             with command.make_context(name, [], parent=context, resilient_parsing=True) as inner:
                 yield command, inner
                 if hasattr(command, "list_commands"):
-                    yield from _commands(command, inner)
+                    yield from commands(command, inner)
 
 
 def _command(command: Any, context: Any) -> list[str]:

@@ -84,7 +84,9 @@ class _Variable(msgspec.Struct, tag="variable", rename="camel"):
 
     def ends(self) -> array[int]:
         """Where each chunk ends in the object."""
-        sizes = _sizes(bytes(decompress("zstd", base64.b64decode(self.transformed_chunks, validate=True), _MAX_SIZES)))
+        sizes = chunk_sizes(
+            bytes(decompress("zstd", base64.b64decode(self.transformed_chunks, validate=True), _MAX_SIZES))
+        )
         count = _count(self.original_file_size, self.original_chunk_size)
         if len(sizes) != count:
             raise ValueError(f"sizes of {len(sizes)} chunks, and the segment has {count}")
@@ -95,7 +97,7 @@ def _count(size: int, chunk: int) -> int:
     return -(-size // chunk)
 
 
-def _sizes(data: bytes) -> list[int]:
+def chunk_sizes(data: bytes) -> list[int]:
     """The sizes of chunks, as `ChunkSizesBinaryCodec` writes them: count, least size, bytes of each difference, the
     differences, and the last size as a whole."""
     count = int.from_bytes(data[:4])

@@ -39,7 +39,7 @@ def ship(session: SparkSession) -> None:
         SparkError: the session does not take it.
     """
     try:
-        session.addArtifacts(_archive(), pyfile=True)
+        session.addArtifacts(package_archive(), pyfile=True)
     except PySparkException as error:
         raise SparkError(f"the workers were not sent this package: {first_line(error)}") from error
     warnings.warn(_PURE_PYTHON, RuntimeWarning, stacklevel=2)
@@ -78,7 +78,7 @@ def ship_where_missing(session: SparkSession) -> None:
 
 
 @cache
-def _archive() -> str:
+def package_archive() -> str:
     """The package as a file that Python imports from; it is there as long as this process, since workers fetch it when
     they start. Its name has a digest of its content: Spark keeps the first file of a name."""
     folder = Path(tempfile.mkdtemp(prefix="kafkawire-"))

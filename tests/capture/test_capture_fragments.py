@@ -85,9 +85,20 @@ def test_fragments_of_a_later_datagram_with_the_same_identification_are_reassemb
     for number in range(100, 400):
         assert fragments.add(replace(one, identification=number)) is None
         assert fragments.add(replace(last, identification=number)) == bytes(8) + b"end"
-    assert len(fragments._complete) == 64
     fragments.finish()
     assert fragments.lost == 0
+
+
+def test_the_latest_64_datagrams_are_remembered() -> None:
+    fragments = Fragments()
+    one = Fragment(b"abcd", b"efgh", 6, 7, 0, True, bytes(8))
+    last = replace(one, offset=8, more=False, data=b"end")
+
+    def is_new(number: int) -> bool:
+        return [fragments.add(replace(part, identification=number)) for part in (one, last)][1] is not None
+
+    assert all(is_new(number) for number in range(100))
+    assert [is_new(number) for number in (99, 36, 35)] == [False, False, True]
 
 
 def test_memory_of_fragments_is_bounded() -> None:

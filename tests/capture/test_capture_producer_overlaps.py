@@ -102,14 +102,23 @@ def test_reconnect_is_no_overlap() -> None:
     assert (found.found, sentences) == ({}, [])
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("others", "remembered"), [(9, True), (10, False)])
+def test_producers_used_least_recently_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch, others: int, remembered: bool
+) -> None:
     monkeypatch.setattr(producer_overlaps, "MOST_PRODUCERS", 10)
-    ends = [(("10.0.0.1", 40000 + number), 0) for number in range(100)]
-    turns = [(number, data(producer_id=number), 9) for number in range(100)]
-    turns += [(number, *PRODUCE_9) for number in range(100)]
-    found, _ = overlaps(traffic(*turns, ends=ends))
-    assert len(found._uses) == 10
-    assert max(len(uses) for uses in found._uses.values()) <= 64
+    turns = [(0, *PRODUCE_9), (1, *PRODUCE_9)]
+    turns += [(0, data(producer_id=100 + number), 9) for number in range(others)]
+    turns += [(0, *PRODUCE_9)]
+    found, _ = overlaps(traffic(*turns, ends=[(("10.0.0.1", 40000 + number), 0) for number in range(2)]))
+    assert bool(found.found) is remembered
+
+
+@pytest.mark.parametrize(("others", "remembered"), [(63, True), (64, False)])
+def test_connections_of_a_producer_used_least_recently_are_forgotten(others: int, remembered: bool) -> None:
+    turns = [(number, *PRODUCE_9) for number in (*range(1 + others), 0)]
+    found, _ = overlaps(traffic(*turns, ends=[(("10.0.0.1", 40000 + number), 0) for number in range(1 + others)]))
+    assert bool(found.found) is remembered
 
 
 def test_timeline_names_the_other_connection() -> None:

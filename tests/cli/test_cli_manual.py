@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+import typer
 from typer.main import get_command
 
 from kafkawire import __version__
@@ -29,7 +30,7 @@ def test_has_every_command_and_option(page: str) -> None:
     plain = page.replace("\\-", "-")
     root = get_command(app)
     with root.make_context("kafkawire", [], resilient_parsing=True) as context:
-        found = list(manual._commands(root, context))
+        found = list(manual.commands(root, context))
     names = {context.command_path for _, context in found}
     assert {"kafkawire decode", "kafkawire txn find-hanging", "kafkawire schema emit"} <= names
     for command, context in found:
@@ -41,8 +42,12 @@ def test_has_every_command_and_option(page: str) -> None:
 
 
 def test_text_starts_no_request_and_no_escape() -> None:
-    assert manual._text(".SH x") == r"\&.SH x"
-    assert manual._text(r"'a\-b") == r"\&'a\e\-b"
+    group = typer.Typer(help=".SH x")
+    group.command()(lambda: None)
+    group.callback()(lambda: None)
+    lines = manual.page(get_command(group), r"'a\-b").splitlines()
+    assert [line for line in lines if ".SH x" in line] == [r"kafkawire \- \&.SH x", r"\&.SH x"]
+    assert r"\&'a\e\-b" in lines[0]
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")

@@ -275,7 +275,7 @@ def test_sizes_of_chunks_are_those_that_were_written(values: list[int]) -> None:
         width = max(1, -(-max(value - base for value in values[:-1]).bit_length() // 8))
         data += base.to_bytes(4) + bytes([width]) + b"".join((value - base).to_bytes(width) for value in values[:-1])
     data += b"".join(value.to_bytes(4) for value in values[-1:])
-    assert tier_objects._sizes(data) == values
+    assert tier_objects.chunk_sizes(data) == values
 
 
 def test_a_tier_of_a_deleted_topic_of_the_same_name_is_no_part_of_the_log(tmp_path: Path) -> None:

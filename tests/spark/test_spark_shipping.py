@@ -40,7 +40,7 @@ print(kafkawire.backend, kafkawire.load_schemas(sys.argv[2]).Parcel.spec.name)
 @pytest.mark.slow
 def test_the_archive_is_the_package_without_its_engine() -> None:
     package = Path(kafkawire.__file__).parent
-    with zipfile.ZipFile(shipping._archive()) as archive:
+    with zipfile.ZipFile(shipping.package_archive()) as archive:
         assert archive.testzip() is None
         names = set(archive.namelist())
     sources = {f"kafkawire/{path.relative_to(package)}" for path in package.rglob("*.py")}
@@ -48,7 +48,7 @@ def test_the_archive_is_the_package_without_its_engine() -> None:
     # The compiler and the schemas are links in a checkout.
     assert {"kafkawire/codegen/lower.py", "kafkawire/schemas/errors.json"} <= names
     assert not [name for name in names if "_native" in name]
-    assert shipping._archive() is shipping._archive()
+    assert shipping.package_archive() is shipping.package_archive()
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_a_worker_that_has_only_the_archive_can_work(tmp_path: Path) -> None:
     (tmp_path / "Parcel.json").write_text(
         """{"type": "data", "name": "Parcel", "validVersions": "0", "flexibleVersions": "none", "fields": []}"""
     )
-    program = [sys.executable, "-W", "ignore", "-c", USE, shipping._archive(), str(tmp_path)]
+    program = [sys.executable, "-W", "ignore", "-c", USE, shipping.package_archive(), str(tmp_path)]
     anywhere = {name: value for name, value in os.environ.items() if name != "KAFKAWIRE_BACKEND"}
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, cwd=tmp_path, env=anywhere)
     assert (done.stdout, done.stderr) == ("python Parcel\n", "")
@@ -66,7 +66,7 @@ class Taking:
     """A session that takes what it is sent."""
 
     def addArtifacts(self, *path: str, pyfile: bool) -> None:
-        assert (path, pyfile) == ((shipping._archive(),), True)
+        assert (path, pyfile) == ((shipping.package_archive(),), True)
 
 
 @pytest.mark.slow
