@@ -82,6 +82,7 @@ def test_memory_is_that_of_the_page_however_long_the_log_is() -> None:
     for number in range(300):
         summary.add(runs_of([(1, 1), (2, 1)] * 50, 100 * number, Why("crc_mismatch", f"{number:03}")))
         sizes.append(len(pickle.dumps(summary)))
-    assert max(sizes[30:]) <= 1.5 * max(sizes[:30])
+    # 40 ranges of 152 bytes, 41 reasons.
+    assert max(sizes[30:]) <= max(sizes[:30]) <= 7_000
     (total, _) = summary.totals(PLACE)
     assert (total.offsets, total.ranges) == (300 * 50, 300 * 50)
