@@ -23,7 +23,7 @@ from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
-from kafkawire.spark.task_sizing import FEWEST_TASKS, in_folder
+from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.replica_files import outside_partitions
@@ -112,22 +112,20 @@ def listing(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     folders = [folder for number, path in enumerate(paths) for folder in _folders(number, os.fspath(path))]
     payloads = [pickle.dumps(tuple(folder)) for folder in folders]
     tasks = max(1, min(len(folders), max(FEWEST_TASKS, len(folders) // _FOLDERS_A_TASK)))
-    cwd = os.getcwd()
     # A table of them takes Spark a second more; many would be too much for each task.
     sent = payloads if len(payloads) <= _FOLDERS else []
 
     def list_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(cwd):
-            for batch in batches:
-                given = [Folder(*pickle.loads(sent[one] if sent else one)) for one in batch.column(0).to_pylist()]
-                yield from as_batches(_with_size(row for folder in given for row in _rows_of(folder)), LISTING)
+        for batch in batches:
+            given = [Folder(*pickle.loads(sent[one] if sent else one)) for one in batch.column(0).to_pylist()]
+            yield from as_batches(_with_size(row for folder in given for row in _rows_of(folder)), LISTING)
 
     if sent:
         seeds = spark.range(0, len(sent), 1, tasks)
     else:
         table = pa.table({"folder": pa.array(payloads, pa.binary())})
         seeds = spark.createDataFrame(table, "folder binary").repartition(tasks)
-    return seeds.mapInArrow(list_rows, LISTED)
+    return by_batches(seeds, list_rows, LISTED)
 
 
 def as_batches(found: Iterable[tuple[Any, ...]], schema: pa.Schema, size: int = _ROWS) -> Iterator[pa.RecordBatch]:

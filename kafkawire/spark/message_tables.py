@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kafkawire.spark.column_codec import decoded
 from kafkawire.spark.function_options import check_version, message_named, read_options
 from kafkawire.spark.schema import ERROR, commented, spark_schema
+from kafkawire.spark.task_sizing import by_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -77,7 +78,7 @@ def message_table(
     inputs = [frame[name] for name in keep] + [bytes_of.alias(_DATA)]
     if fixed is None:
         inputs.append(F.lit(version).alias(_VERSION))
-    table = frame.select(*inputs).mapInArrow(decode, StructType(kept + fields))
+    table = by_batches(frame.select(*inputs), decode, StructType(kept + fields))
     typed = [*kept, *commented(StructType(fields), message.spec)]
     quoted = ((field, F.col(f"`{field.name.replace('`', '``')}`")) for field in typed)
     return table.select(*(one.cast(field.dataType).alias(field.name, metadata=field.metadata) for field, one in quoted))

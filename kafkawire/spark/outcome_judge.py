@@ -24,7 +24,7 @@ from kafkawire.spark.outcome_rows import (
     packed,
     unpacked,
 )
-from kafkawire.spark.task_sizing import FEWEST_TASKS
+from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
@@ -133,7 +133,7 @@ def judged(
                 yield from found_rows((Placed(place, tally.answer()) for place, tally in one.all()), whole=whole)
             yield from found_rows(of_opens.placed(), whole=whole)
 
-    return grouped.mapInArrow(judge_rows, FOUND_SPARK)
+    return by_batches(grouped, judge_rows, FOUND_SPARK)
 
 
 def tasks_for(count: int) -> int:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.spark.fleet_listing import as_batches
+from kafkawire.spark.task_sizing import by_batches
 from kafkawire.spark.tier_listing import replica_at
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
@@ -247,7 +248,7 @@ def one_a_row(cells: DataFrame, columns: Sequence[str], *, whole: bool) -> DataF
             columns = [_column(field, ended, same, of_row) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return cells.mapInArrow(unpack, from_arrow_schema(schema))
+    return by_batches(cells, unpack, from_arrow_schema(schema))
 
 
 def _together(cells: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

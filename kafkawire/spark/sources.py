@@ -21,7 +21,7 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.remote import matching
 from kafkawire.spark.column_projection import projection, table_schema
 from kafkawire.spark.errors import without_trace
-from kafkawire.spark.task_sizing import split_into_tasks
+from kafkawire.spark.task_sizing import keep_imports, split_into_tasks
 
 Item = TypeVar("Item")
 
@@ -143,6 +143,7 @@ class ItemReader(DataSourceReader, Generic[Item]):
         if isinstance(partition, Task):  # Spark makes one partition of nothing out of none
             with without_trace():
                 yield from map(self.projection.batch, self.batches(partition.items, self.projection.source))
+            keep_imports()
 
 
 class SourceOptions:

@@ -1,4 +1,5 @@
-"""Spark tasks: their number follows from the bytes, each gets about as many bytes, and reads its rows (`by_task`)."""
+"""Spark tasks: their number follows from the bytes, each gets about as many bytes, and reads its rows (`by_task`) or
+batches (`by_batches`)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[
 
 
 @contextmanager
-def in_folder(folder: str) -> Iterator[None]:
+def _in_folder(folder: str) -> Iterator[None]:
     """Work where the driver was started, which paths count from: a cluster's workers are in folders of their own. Where
     there is no such folder, only absolute paths can be right."""
     if os.path.isdir(folder):
@@ -49,15 +50,17 @@ def in_folder(folder: str) -> Iterator[None]:
 
 
 @cache
-def _keep_imports() -> None:
+def keep_imports() -> None:
     """Exempt what is imported by now from garbage collection, once in a process. Spark's worker collects all objects
     after each task, which takes as long as a small task does. At the end of the first task all modules are imported."""
     gc.collect()
     gc.freeze()
 
 
-def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
-    """A table that tasks compute, in the folder that relative paths count from.
+def by_batches(
+    frame: DataFrame, read: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: StructType | str
+) -> DataFrame:
+    """A table that tasks compute from record batches, in the folder that relative paths count from.
 
     Args:
         frame: the rows that tasks get. `read`: yields the batches for those of a task; their schema is `schema`.
@@ -65,8 +68,17 @@ def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], 
     folder = os.getcwd()
 
     def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with in_folder(folder):
-            yield from read(row for batch in batches for row in batch.to_pylist())
-        _keep_imports()
+        with _in_folder(folder):
+            yield from read(batches)
+        keep_imports()
 
     return frame.mapInArrow(of_task, schema)
+
+
+def by_task(frame: DataFrame, read: Callable[[Rows], Iterable[pa.RecordBatch]], schema: StructType | str) -> DataFrame:
+    """As `by_batches`, of rows.
+
+    Args:
+        frame: the rows that tasks get. `read`: yields the batches for those of a task; their schema is `schema`.
+    """
+    return by_batches(frame, lambda batches: read(row for batch in batches for row in batch.to_pylist()), schema)

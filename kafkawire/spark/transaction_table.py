@@ -18,6 +18,7 @@ from kafkawire.rows.arrow import arrow_text
 from kafkawire.spark.fleet_listing import listing
 from kafkawire.spark.outcome_rows import OPEN, OWNER, cells_of, one_a_row, unpacked
 from kafkawire.spark.replica_parts import Fleet
+from kafkawire.spark.task_sizing import by_batches
 from kafkawire.transactions.coordinator_log import pick_owner
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.part_scan import PART_BYTES
@@ -111,10 +112,7 @@ def table_of(facts: DataFrame, cells: DataFrame, fleet: Fleet) -> DataFrame:
     found = facts.where(f"kind IN ({OWNER}, {OPEN})").union(ended)
     grouped = found.repartition("cluster", "producer_id").sortWithinPartitions("cluster", "producer_id", "kind")
 
-    def project(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _projected(batches, clusters)
-
-    return grouped.mapInArrow(project, from_arrow_schema(SCHEMA))
+    return by_batches(grouped, lambda batches: _projected(batches, clusters), from_arrow_schema(SCHEMA))
 
 
 def _names(fleet: Fleet) -> dict[str, str | None]:

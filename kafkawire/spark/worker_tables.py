@@ -19,6 +19,7 @@ from kafkawire.spark.audit_dataframes import table_of
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.jobs import kept
 from kafkawire.spark.outcome_rows import DAMAGE, FINDING, TO_DRIVER, VIOLATION, packed, short
+from kafkawire.spark.task_sizing import by_batches
 from kafkawire.transactions.audit_result import Concluded, finding_order
 from kafkawire.transactions.checks.answer_rows import capped, each_violation
 
@@ -179,4 +180,4 @@ def _table(found: DataFrame, kind: type[rows.Row], without: Set[rows.Row] = froz
         for batch in batches:
             yield from arrow.batches(each(batch), schema)
 
-    return found.mapInArrow(decode, from_arrow_schema(schema))
+    return by_batches(found, decode, from_arrow_schema(schema))
