@@ -17,7 +17,7 @@ WORKERS ?= 4
 #: compile this package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-#: The theme tells of a successor on every run.
+#: The theme warns of its successor on every run.
 export NO_MKDOCS_2_WARNING := 1
 
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.

@@ -8,6 +8,7 @@ Tests that run over every message take a share of the profile's `max_examples` f
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -37,6 +38,12 @@ settings.register_profile(
 settings.register_profile("dev", max_examples=60, deadline=None, suppress_health_check=_SLOW)
 settings.register_profile("thorough", max_examples=600, deadline=None, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+
+def pytest_collection_finish() -> None:
+    """Exempt ten thousand collected tests, and the modules they import, from every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
