@@ -27,7 +27,7 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from kafkawire.cli.formatting import brief, printable
-from kafkawire.cli.interrupt import TerminationSignal
+from kafkawire.cli.interrupt import TerminationSignal, interruption
 from kafkawire.cli.usage_errors import usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
@@ -199,10 +199,8 @@ def _guard(action: Callable[[], int]) -> int:
         return action()
     except BrokenPipeError:
         return 141
-    except TerminationSignal as ending:
-        return ending.code
-    except (KeyboardInterrupt, typer.Abort):
-        return 130
+    except (KeyboardInterrupt, typer.Abort) as ending:
+        return _interrupted(ending)
     except UsageError as error:
         _complain(usage_text(error))
         return 2
@@ -214,8 +212,14 @@ def _guard(action: Callable[[], int]) -> int:
     except OSError as error:
         _complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
     except Exception as error:
+        if (ending := interruption(error)) is not None:
+            return _interrupted(ending)
         _complain(f"unexpected {type(error).__name__}: {error} (KAFKAWIRE_DEBUG=1 shows where)")
     return 1
+
+
+def _interrupted(ending: BaseException) -> int:
+    return ending.code if isinstance(ending, TerminationSignal) else 130
 
 
 def _complain(text: str) -> None:

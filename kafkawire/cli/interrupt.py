@@ -61,6 +61,15 @@ class TerminationSignal(KeyboardInterrupt):
         self.code = 128 + signal_number
 
 
+def interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """The interruption that caused an error; None where there is none. Before Python 3.12, one that arrives in a
+    `__set_name__`, as when a module of messages is imported, is the cause of a RuntimeError."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, KeyboardInterrupt):
+        found = found.__cause__
+    return found
+
+
 def unhandled_terminations() -> list[signal.Signals]:
     """SIGTERM, and SIGHUP where the system has it, without those that have a handler or are ignored (nohup)."""
     found = [one for one in signal.Signals if one.name in ("SIGTERM", "SIGHUP")]

@@ -401,6 +401,25 @@ def test_an_interrupted_audit_leaves_the_former_report(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+@pytest.mark.usefixtures("terminal_signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_an_interrupt_while_a_class_is_created_has_its_exit_code(
+    inputs: Path, run: Run, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    class Descriptor:
+        def __set_name__(self, owner: type, name: str) -> None:
+            os.kill(os.getpid(), number)
+            time.sleep(WAIT_S)
+
+    def interrupted(*_: object) -> None:
+        type("Owner", (), {"field": Descriptor()})
+
+    monkeypatch.setattr(audit, "_local", interrupted)
+    result = run("audit", "logs", "--report", "report.html")
+    assert (result.code, result.out) == (128 + number, b"")
+    assert result.err == "note: nothing was written to report.html\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.jsonl"])
 def test_a_full_disk_leaves_the_former_file(inputs: Path, name: str) -> None:
