@@ -212,8 +212,8 @@ def _guard(action: Callable[[], int]) -> int:
     except OSError as error:
         _complain(f"{error.filename}: {error.strerror}" if error.filename is not None else str(error))
     except Exception as error:
-        if (ending := interruption(error)) is not None:
-            return _interrupted(ending)
+        if (cause := interruption(error)) is not None:
+            return _interrupted(cause)
         _complain(f"unexpected {type(error).__name__}: {error} (KAFKAWIRE_DEBUG=1 shows where)")
     return 1
 

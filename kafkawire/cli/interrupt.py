@@ -65,9 +65,11 @@ def interruption(error: BaseException) -> KeyboardInterrupt | None:
     """The interruption that caused an error; None where there is none. Before Python 3.12, one that arrives in a
     `__set_name__`, as when a module of messages is imported, is the cause of a RuntimeError."""
     found: BaseException | None = error
-    while found is not None and not isinstance(found, KeyboardInterrupt):
+    while found is not None:
+        if isinstance(found, KeyboardInterrupt):
+            return found
         found = found.__cause__
-    return found
+    return None
 
 
 def unhandled_terminations() -> list[signal.Signals]:

@@ -172,3 +172,23 @@ def test_spark_registers_a_source_of_a_module_as_documented(tmp_path: Path) -> N
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", lookup], capture_output=True, text=True, env=environment)
     assert (done.stdout, done.stderr) == (f"{b'kafka_segment'!r}\n", "")
+
+
+READ = """
+import gc, sys
+from kafkawire.spark.segment_source import KafkaSegment
+source = KafkaSegment({"path": sys.argv[1]})
+reader = source.reader(source.schema())
+rows = sum(batch.num_rows for task in reader.partitions() for batch in reader.read(task))
+print(rows, gc.get_freeze_count())
+"""
+
+
+@pytest.mark.slow
+def test_a_read_task_exempts_imported_modules_from_collection() -> None:
+    logs = ROOT / "examples" / "kafka-logs" / "one-node"
+    done = subprocess.run([sys.executable, "-c", READ, str(logs)], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    rows, exempt = map(int, done.stdout.split())
+    assert rows > 0
+    assert exempt > 10_000
