@@ -23,6 +23,7 @@ from kafkawire.messages import (
     ApiVersionsResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    InitProducerIdRequest,
     ListTransactionsRequest,
     MetadataRequest,
     MetadataResponse,
@@ -200,7 +201,7 @@ def test_answer_for_all_requests_lasts_until_it_is_cleared(broker: MockBroker, p
 
 def test_fault_error_is_the_answer_of_every_request(broker: MockBroker, peer: Peer) -> None:
     """Each request that the broker offers can fail, in each version; nothing is carried out."""
-    before = str(vars(broker._topics)["by_name"]), dict(broker._transactions.ids), dict(broker._groups.groups)
+    before = _state(broker, peer)
     for key, versions in broker.versions.items():
         request = kafkawire.lookup(api_key=key, kind="request", family="rpc")
         for version in versions:
@@ -209,11 +210,23 @@ def test_fault_error_is_the_answer_of_every_request(broker: MockBroker, peer: Pe
             answer = peer.ask(filled, version)
             assert answer is not None, (request, version, broker.refusals)
             assert 29 in _error_codes(answer.body), (request, version)
-    assert (str(vars(broker._topics)["by_name"]), broker._transactions.ids, broker._groups.groups) == before
+    assert _state(broker, peer) == before
+    for request, version in ((MetadataRequest, 12), (InitProducerIdRequest, 4)):  # without a fault
+        peer.ask(_with_one_of_each(request, version), version)
+    topics, transactions, committed = _state(broker, peer)
+    assert topics != before[0]
+    assert transactions != before[1]
+    assert committed == before[2]
+
+
+def _state(broker: MockBroker, peer: Peer) -> tuple[Any, ...]:
+    """The topics, the transactions and the committed offsets of group x that clients see."""
+    topics = peer.ask(MetadataRequest(topics=None), 12).body.topics
+    return topics, peer.ask(ListTransactionsRequest(), 1).body, broker.committed("x")
 
 
 def _with_one_of_each(kind: type[Any], version: int) -> Any:
-    """A value with one element in each array of structs, and Produce with acknowledgements."""
+    """A value with one element in each array of structs, with names, a timeout, and acknowledgements."""
     values: dict[str, Any] = {}
     for field in kind.spec.fields:
         if field.struct and version in field.versions:
@@ -223,6 +236,10 @@ def _with_one_of_each(kind: type[Any], version: int) -> Any:
             field.is_array and version in field.versions and field.attribute.startswith(("partition", "coord", "trans"))
         ):
             values[field.attribute] = ("x",) if "string" in field.type else (0,)
+        elif field.type == "string" and version in field.versions:
+            values[field.attribute] = "x"
+        elif field.attribute == "transaction_timeout_ms":
+            values[field.attribute] = 60_000
         elif field.attribute == "acks":
             values["acks"] = 1
     return kind(**values)
