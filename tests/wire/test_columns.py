@@ -137,7 +137,7 @@ def test_every_message_and_version(name: str) -> None:
     for version in cls.spec.valid_versions:
         for_all(
             cases(cls, version),
-            0.034,
+            0.05,
             f"columns {name} {version}",
             lambda case, v=version: run(cls, v, *case),
             shrink=False,
