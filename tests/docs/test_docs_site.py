@@ -114,7 +114,7 @@ def test_search_works_from_a_disk(site: Path, chromium: Any, words: str, page: s
 
 
 def test_no_page_scrolls_sideways_on_a_phone(site: Path, chromium: Any) -> None:
-    browser.resize(chromium, 390, 844, phone=True)
+    browser.resize(chromium, 390, 844, scale=2, phone=True)
     pages = sorted(site.rglob("*.html"))
     reference = [page for page in pages if page.parent.name == "reference"]
     large = sorted(reference, key=lambda page: page.stat().st_size)[-12:]
