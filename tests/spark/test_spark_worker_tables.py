@@ -91,13 +91,13 @@ def crowded(folder: Path, count: int) -> str:
 def test_answer_has_the_first_findings_and_damaged_places(spark: SparkSession, tmp_path: Path) -> None:
     from kafkawire import spark as room
 
-    count, most = 600, 50
+    count, most = 3000, 50
     path = crowded(tmp_path / "broker-0", count)
     settings = transactions.Settings(transaction_state_partitions=1)
     local = transactions.audit(logdir.open(path), settings, paths=(path,))
     assert len(local.findings) == len(local.damage) == count
     output = room.TableOutput(path=str(tmp_path / "lake"))
-    answer = room.audit([path], settings, spark=spark, part_bytes=1 << 15, save=output, most_rows=most)
+    answer = room.audit([path], settings, spark=spark, part_bytes=1 << 16, save=output, most_rows=most)
     assert (answer.findings, answer.damage) == (local.findings[:most], local.damage[:most])
     assert (answer.answers, answer.violations, answer.read) == (local.answers, local.violations, local.read)
     not_listed = Counter((one.verdict, one.reason, one.blocked) for one in local.findings[most:])
