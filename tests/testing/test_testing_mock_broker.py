@@ -27,6 +27,7 @@ from kafkawire.messages import (
     ListTransactionsRequest,
     MetadataRequest,
     MetadataResponse,
+    OffsetCommitRequest,
 )
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
@@ -199,8 +200,11 @@ def test_answer_for_all_requests_lasts_until_it_is_cleared(broker: MockBroker, p
         broker.answer(HeartbeatRequest, HeartbeatResponse(), times=0)
 
 
-def test_fault_error_is_the_answer_of_every_request(broker: MockBroker, peer: Peer) -> None:
+@pytest.mark.parametrize("there", [False, True], ids=["no topic", "a topic"])
+def test_fault_error_is_the_answer_of_every_request(broker: MockBroker, peer: Peer, *, there: bool) -> None:
     """Each request that the broker offers can fail, in each version; nothing is carried out."""
+    if there:
+        broker.create_topic("x")
     before = _state(broker, peer)
     for key, versions in broker.versions.items():
         request = kafkawire.lookup(api_key=key, kind="request", family="rpc")
@@ -211,12 +215,11 @@ def test_fault_error_is_the_answer_of_every_request(broker: MockBroker, peer: Pe
             assert answer is not None, (request, version, broker.refusals)
             assert 29 in _error_codes(answer.body), (request, version)
     assert _state(broker, peer) == before
-    for request, version in ((MetadataRequest, 12), (InitProducerIdRequest, 4)):  # without a fault
+    # Without a fault, the same requests change each part of it. A group with a member refuses the offset.
+    for request, version in ((MetadataRequest, 12), (InitProducerIdRequest, 4), (OffsetCommitRequest, 8)):
         peer.ask(_with_one_of_each(request, version), version)
-    topics, transactions, committed = _state(broker, peer)
-    assert topics != before[0]
-    assert transactions != before[1]
-    assert committed == before[2]
+    changed = [now != then for now, then in zip(_state(broker, peer), before, strict=True)]
+    assert changed == [not there, True, True]
 
 
 def _state(broker: MockBroker, peer: Peer) -> tuple[Any, ...]:
@@ -226,7 +229,8 @@ def _state(broker: MockBroker, peer: Peer) -> tuple[Any, ...]:
 
 
 def _with_one_of_each(kind: type[Any], version: int) -> Any:
-    """A value with one element in each array of structs, with names, a timeout, and acknowledgements."""
+    """A value with one element in each array of structs, a name in each string but the id of a member,
+    who has to be new, timeouts of a minute, and acknowledgements."""
     values: dict[str, Any] = {}
     for field in kind.spec.fields:
         if field.struct and version in field.versions:
@@ -236,9 +240,9 @@ def _with_one_of_each(kind: type[Any], version: int) -> Any:
             field.is_array and version in field.versions and field.attribute.startswith(("partition", "coord", "trans"))
         ):
             values[field.attribute] = ("x",) if "string" in field.type else (0,)
-        elif field.type == "string" and version in field.versions:
+        elif field.type == "string" and version in field.versions and field.attribute != "member_id":
             values[field.attribute] = "x"
-        elif field.attribute == "transaction_timeout_ms":
+        elif field.attribute.endswith("timeout_ms") and version in field.versions:
             values[field.attribute] = 60_000
         elif field.attribute == "acks":
             values["acks"] = 1
