@@ -25,6 +25,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         reset: the dropped connection ends with RST, as if the broker's process were killed.
         silent: the request is carried out, there is no response, and the connection stays open.
         wrong_correlation_id: the response has another correlation id than its request.
+
+    Raises:
+        ValueError: another `drop`, a negative delay, or `reset` without `drop`.
     """
 
     delay_s: float = 0.0
@@ -33,6 +36,14 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     reset: bool = False
     silent: bool = False
     wrong_correlation_id: bool = False
+
+    def __post_init__(self) -> None:
+        if self.drop not in (None, "before", "after"):
+            raise ValueError(f'drop={self.drop!r}: "before" or "after" the request is carried out, or None')
+        if not self.delay_s >= 0:
+            raise ValueError(f"delay_s={self.delay_s}: seconds, at least 0")
+        if self.reset and self.drop is None:
+            raise ValueError('reset=True needs drop="before" or drop="after"')
 
 
 class _ScriptStep(NamedTuple):

@@ -261,6 +261,15 @@ def _error_codes(value: Any) -> set[int]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [({"drop": "later"}, "drop='later'"), ({"delay_s": -1}, "delay_s=-1"), ({"reset": True}, "reset=True needs drop")],
+)
+def test_fault_that_would_not_happen_is_refused(given: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Fault(**given)
+
+
 def test_dropped_request_is_not_carried_out_and_a_dropped_response_is(broker: MockBroker) -> None:
     broker.fault(None, Fault(drop="before"))
     broker.fault(None, Fault(drop="after", reset=True))
