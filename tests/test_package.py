@@ -13,7 +13,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from strategies import structs_of
 
 import kafkawire
 from kafkawire.messages import (
@@ -24,6 +23,7 @@ from kafkawire.messages import (
 from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField
+from tests.strategies import structs_of
 
 ROOT = Path(__file__).parent.parent
 SCHEMAS = sorted((ROOT / "schemas" / "kafka").rglob("*.json"))

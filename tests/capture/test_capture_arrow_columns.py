@@ -13,7 +13,6 @@ pytest.importorskip("pyarrow")
 
 import pyarrow as pa
 from test_capture_native_tracker import CLIENTS, faults, in_python, talkative
-from wiretap import Talk, answer, ask, ethernet, pcap, question
 
 import kafkawire
 from kafkawire import capture, rows
@@ -22,6 +21,7 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import MetadataRequest, MetadataResponse, SaslAuthenticateRequest
 from kafkawire.rows import arrow
+from tests.capture.wiretap import Talk, answer, ask, ethernet, pcap, question
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
 

@@ -13,22 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from wiretap import (
-    ACK,
-    BROKER,
-    CLIENT,
-    SYN,
-    Talk,
-    ask,
-    asked,
-    brief,
-    ethernet,
-    exchanges,
-    pcap,
-    produce,
-    question,
-    tcp,
-)
 
 from kafkawire import capture, records
 from kafkawire.capture import memory_limits
@@ -44,6 +28,22 @@ from kafkawire.messages import (
     ProduceResponse,
 )
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import (
+    ACK,
+    BROKER,
+    CLIENT,
+    SYN,
+    Talk,
+    ask,
+    asked,
+    brief,
+    ethernet,
+    exchanges,
+    pcap,
+    produce,
+    question,
+    tcp,
+)
 
 # Packets lost, doubled, swapped --------------------------------------------------------------------------------------
 

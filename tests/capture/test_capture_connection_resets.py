@@ -6,11 +6,11 @@ from collections.abc import Callable
 from io import BytesIO
 
 import pytest
-from wiretap import ACK, FIN, RST, SYN, Talk, answer, ask, ethernet, pcap, question, tcp
 
 from kafkawire import capture
 from kafkawire.capture import reader, resets
 from kafkawire.capture.matcher import NO_RESPONSE
+from tests.capture.wiretap import ACK, FIN, RST, SYN, Talk, answer, ask, ethernet, pcap, question, tcp
 
 STEP_NS = 100_000_000
 #: Packets in the time that is waited, and one more; and where a reset is in doubt.

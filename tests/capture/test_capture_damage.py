@@ -10,10 +10,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wiretap import pcap, pcapng
 
 from kafkawire.capture import Packet, UnreadPart, read_packets
 from kafkawire.errors import CaptureError
+from tests.capture.wiretap import pcap, pcapng
 
 PACKETS = [random.Random(i).randbytes(40 + 7 * (i % 9)) for i in range(40)]
 FORMS = {

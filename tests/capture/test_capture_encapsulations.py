@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wiretap import ACK, BROKER, CLIENT, Talk, ethernet, pcap, question, tcp
 
 from kafkawire import capture
 from kafkawire.capture import Packet, Skipped, TcpSegment, parse, read_packets
@@ -24,6 +23,7 @@ from kafkawire.capture.network import MOST_HEADERS
 from kafkawire.rows import Exchange
 from tests.capture import tunnels
 from tests.capture.tunnels import TUNNELS
+from tests.capture.wiretap import ACK, BROKER, CLIENT, Talk, ethernet, pcap, question, tcp
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 FRAME = ethernet(tcp(CLIENT, BROKER, 7, 9, ACK, b"payload"))

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wiretap import pcapng
 
 from kafkawire import capture
 from kafkawire.capture import Packet, read_packets
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import pcapng
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PCAP = EXAMPLES / "capture" / "transactions.pcap"

@@ -15,12 +15,12 @@ from random import Random
 
 import cramjam
 import pytest
-from wiretap import Talk, ask, asked, brief, ethernet, pcap, pcapng
 
 from kafkawire import capture
 from kafkawire.capture import files
 from kafkawire.errors import CaptureError, MissingExtraError
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import Talk, ask, asked, brief, ethernet, pcap, pcapng
 
 LINKS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "ethernet": (1, ethernet),

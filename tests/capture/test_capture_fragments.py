@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from wiretap import ACK, BROKER, CLIENT, tcp
 
 from kafkawire.capture import Fragment, Fragments, Skipped, TcpSegment, parse, transport
 from kafkawire.capture.fragments import MOST_DATAGRAMS
 from kafkawire.capture.network import Found
+from tests.capture.wiretap import ACK, BROKER, CLIENT, tcp
 
 
 def segment(found: Found) -> TcpSegment:

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from wiretap import Talk, ethernet, pcap, produce
 
 import kafkawire
 from kafkawire import capture, records
@@ -29,6 +28,7 @@ from kafkawire.messages.alter_user_scram_credentials_request import ScramCredent
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.wire.values import TaggedField
+from tests.capture.wiretap import Talk, ethernet, pcap, produce
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 OPTIONS = [

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from io import BytesIO
 
 import pytest
-from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 from kafkawire import capture
 from kafkawire.capture import Exchanges, ExchangeSelection, Statistics, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.messages import ApiVersionsRequest
+from tests.capture.wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 from tests.doubling import assert_linear_steps, assert_linear_time
 
 Packets = list[bytes]

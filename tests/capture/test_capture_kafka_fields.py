@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_schemas import PING, shipped, write
 
 import kafkawire
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of, released_name
 from kafkawire.messages import ProduceRequest, TransactionLogValue
+from tests.own_schemas import PING, shipped, write
 
 EXTRA = {"name": "Extra", "type": "int32", "versions": "0+"}
 

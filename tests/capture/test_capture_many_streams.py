@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from wiretap import Talk, ask, ethernet, pcap
 
 from kafkawire import capture
 from kafkawire.capture import Stream, reader
+from tests.capture.wiretap import Talk, ask, ethernet, pcap
 
 
 def packets(connections: int, rounds: int) -> list[bytes]:

@@ -5,16 +5,6 @@ from __future__ import annotations
 import struct
 
 import pytest
-from wiretap import (
-    Talk,
-    answer,
-    ask,
-    asked,
-    brief,
-    exchanges,
-    produce,
-    question,
-)
 
 from kafkawire.capture import matcher
 from kafkawire.capture.matcher import NO_REQUEST, NO_RESPONSE, TOKEN
@@ -24,6 +14,16 @@ from kafkawire.messages import (
     SaslHandshakeResponse,
 )
 from kafkawire.messages.api_versions_response import ApiVersion
+from tests.capture.wiretap import (
+    Talk,
+    answer,
+    ask,
+    asked,
+    brief,
+    exchanges,
+    produce,
+    question,
+)
 
 
 def test_matches_pipelined_requests() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 
 import pytest
-from wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
 
 from kafkawire import capture
 from kafkawire.capture import Exchanges, ExchangeSelection, UnreadPart, memory_limits, read_packets
@@ -15,6 +14,7 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.matcher import LET_GO
 from kafkawire.messages import MetadataRequest
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
 
 MOST, EVERY = 40_000, 5_000
 

@@ -11,10 +11,6 @@ from uuid import UUID
 import crc32c
 import msgspec
 import pytest
-from wiretap import (
-    Talk,
-    exchanges,
-)
 
 from kafkawire import load_schemas, records
 from kafkawire.capture.message_json import body_json, decoded_records, errors, frame_may_contain_secrets
@@ -46,6 +42,10 @@ from kafkawire.messages.fetch_snapshot_response import PartitionSnapshot, TopicS
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint
+from tests.capture.wiretap import (
+    Talk,
+    exchanges,
+)
 
 
 def test_redacts_tokens_and_passwords() -> None:

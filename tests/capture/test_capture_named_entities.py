@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from wiretap import produce
-
 from kafkawire import records
 from kafkawire.capture import NamedEntities
 from kafkawire.messages import (
@@ -15,6 +13,7 @@ from kafkawire.messages import (
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker
+from tests.capture.wiretap import produce
 
 
 def test_adds_entities_of_the_version_only() -> None:

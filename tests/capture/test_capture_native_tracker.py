@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 import kafkawire
 from kafkawire import capture, records
@@ -28,6 +27,7 @@ from kafkawire.capture.native_tracker import NativeTracker
 from kafkawire.capture.tcp_stream import RECENT_BYTES
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
 

@@ -7,10 +7,10 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wiretap import ACK, BROKER, CLIENT, ethernet, tcp
 
 from kafkawire.capture import Skipped, TcpSegment, parse
 from kafkawire.capture.network import EXPORTED, Found, endpoint
+from tests.capture.wiretap import ACK, BROKER, CLIENT, ethernet, tcp
 
 IPV4 = tcp(CLIENT, BROKER, 7, 9, ACK, b"payload")
 IPV6 = tcp(("::1", 40000), ("fe80::2", 9092), 7, 9, ACK, b"payload")

@@ -9,11 +9,11 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from wiretap import Talk, ask, ethernet, pcap, tcp
 
 from kafkawire import capture
 from kafkawire.capture.reader import Ends
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import Talk, ask, ethernet, pcap, tcp
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 

@@ -8,10 +8,10 @@ from io import BytesIO
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wiretap import START_NS, packets_in, pcap, pcapng, up_to_damage
 
 from kafkawire.capture import Packet, read_packets
 from kafkawire.errors import CaptureError
+from tests.capture.wiretap import START_NS, packets_in, pcap, pcapng, up_to_damage
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]

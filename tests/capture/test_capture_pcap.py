@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 import pytest
-from wiretap import START_NS, packets_in, pcap, up_to_damage
 
 from kafkawire.capture import Packet
+from tests.capture.wiretap import START_NS, packets_in, pcap, up_to_damage
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]

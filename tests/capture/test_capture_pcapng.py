@@ -8,11 +8,11 @@ import struct
 from io import BytesIO
 
 import pytest
-from wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_damage
 
 from kafkawire.capture import Packet, UnreadPart, read_packets
 from kafkawire.capture.files import EndOfReadableData
 from kafkawire.errors import CaptureError
+from tests.capture.wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_damage
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]

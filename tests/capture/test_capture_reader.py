@@ -5,7 +5,16 @@ from __future__ import annotations
 from io import BytesIO
 from pathlib import Path
 
-from wiretap import (
+from kafkawire import capture, records
+from kafkawire.messages import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    ProduceResponse,
+)
+from kafkawire.messages.describe_producers_request import TopicRequest
+from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
+from kafkawire.rows import to_dict
+from tests.capture.wiretap import (
     BROKER,
     START_NS,
     Talk,
@@ -20,16 +29,6 @@ from wiretap import (
     produce,
     question,
 )
-
-from kafkawire import capture, records
-from kafkawire.messages import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    ProduceResponse,
-)
-from kafkawire.messages.describe_producers_request import TopicRequest
-from kafkawire.messages.describe_producers_response import PartitionResponse, TopicResponse
-from kafkawire.rows import to_dict
 
 # Whole conversations -------------------------------------------------------------------------------------------------
 

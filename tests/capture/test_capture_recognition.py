@@ -5,7 +5,12 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
-from wiretap import (
+
+from kafkawire import capture
+from kafkawire.capture import recognition
+from kafkawire.frames import encode_request
+from kafkawire.messages import REGISTRY, ApiVersionsRequest
+from tests.capture.wiretap import (
     BROKER,
     CLIENT,
     Talk,
@@ -16,11 +21,6 @@ from wiretap import (
     exchanges,
     pcap,
 )
-
-from kafkawire import capture
-from kafkawire.capture import recognition
-from kafkawire.frames import encode_request
-from kafkawire.messages import REGISTRY, ApiVersionsRequest
 
 RECOGNIZER = recognition.Recognizer(REGISTRY)
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_schemas import PING, PONG, shipped, write
-from wiretap import ACK, CLIENT, Talk, ask, brief, ethernet, pcap, produce, tcp
 
 import kafkawire
 from kafkawire import capture, frames
@@ -22,6 +20,8 @@ from kafkawire.capture.recognition import Recognition, Recognizer
 from kafkawire.messages import REGISTRY, SaslAuthenticateRequest
 from kafkawire.rows import Exchange
 from kafkawire.wire.registry import Registry
+from tests.capture.wiretap import ACK, CLIENT, Talk, ask, brief, ethernet, pcap, produce, tcp
+from tests.own_schemas import PING, PONG, shipped, write
 
 FAR = PING | {"name": "FarRequest", "apiKey": 32767, "validVersions": "0-200", "flexibleVersions": "none"}
 

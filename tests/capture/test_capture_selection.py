@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from wiretap import Talk, ask, ethernet, pcap, produce, question
 
 from kafkawire import capture
 from kafkawire.capture import CapturedExchange, ExchangeSelection
@@ -24,6 +23,7 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.rows import Exchange
+from tests.capture.wiretap import Talk, ask, ethernet, pcap, produce, question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PCAP = EXAMPLES / "capture" / "transactions.pcap"

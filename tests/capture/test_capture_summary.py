@@ -5,7 +5,11 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
-from wiretap import (
+
+from kafkawire import capture
+from kafkawire.capture import summary
+from kafkawire.capture.matcher import NO_RESPONSE
+from tests.capture.wiretap import (
     Talk,
     answer,
     ask,
@@ -15,10 +19,6 @@ from wiretap import (
     pcap,
     question,
 )
-
-from kafkawire import capture
-from kafkawire.capture import summary
-from kafkawire.capture.matcher import NO_RESPONSE
 
 
 def test_counts_skipped_packets() -> None:

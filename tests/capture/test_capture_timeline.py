@@ -7,10 +7,10 @@ from io import BytesIO
 from pathlib import Path
 
 from msgspec.structs import replace
-from wiretap import Talk, ethernet, pcap, produce
 
 from kafkawire import capture
 from kafkawire.capture import steps
+from tests.capture.wiretap import Talk, ethernet, pcap, produce
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_schemas import ORDER, ORDER_KEY, write
 
 import kafkawire
 from kafkawire.records import Record, build, build_marker
 from tests.cli.runner import Run
+from tests.own_schemas import ORDER, ORDER_KEY, write
 
 BAD = b"\x00\x7fa"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_schemas import API_KEY, write
 
 import kafkawire
 from kafkawire import frames
 from kafkawire.codegen import generate
 from tests.cli.runner import Run
 from tests.cli.test_cli_capture import pcap
+from tests.own_schemas import API_KEY, write
 
 
 @pytest.fixture

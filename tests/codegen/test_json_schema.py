@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
-from schema_builders import field, message, raw
 from test_generate import EVERYTHING, folder_of
 from test_resolve_mistakes import FIELDS, MESSAGES, TOGETHER
 
@@ -25,6 +24,7 @@ from kafkawire.codegen.rules import FIELD_KEYS
 from kafkawire.errors import JsonError, SchemaError
 from kafkawire.wire.message import Message
 from tests import golden
+from tests.codegen.schema_builders import field, message, raw
 
 SCHEMAS = Path(json_schema.__file__).parents[1] / "schemas"
 VECTORS = Path(__file__).parents[1] / "golden" / "vectors"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kaitai_readers import Question, Tree, compiled, read_with_javascript, read_with_python, run_javascript
 from test_generate import EVERYTHING, FIXED
 
 from kafkawire import frames, from_json, load_schemas, lookup, records, to_json
@@ -19,6 +18,14 @@ from kafkawire.wire.json_form import UNKNOWN_TAGS as UNKNOWN
 from kafkawire.wire.layout import ARRAY, BOOL, BYTES, KIND_MASK, RECORDS, STRING, STRUCT, UUID, Layout
 from kafkawire.wire.message import Message
 from tests import golden
+from tests.codegen.kaitai_readers import (
+    Question,
+    Tree,
+    compiled,
+    read_with_javascript,
+    read_with_python,
+    run_javascript,
+)
 from tests.docs.guide import blocks
 
 SCHEMAS = Path(kaitai.__file__).parents[1] / "schemas"

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from schema_builders import Schema, common, field, message, raw
 
 import kafkawire.codegen
 from kafkawire.codegen.load import RawSchema, load_folder, load_text
@@ -17,6 +16,7 @@ from kafkawire.codegen.rules import FIELD_KEYS
 from kafkawire.codegen.versions import NO_VERSIONS, VersionRange
 from kafkawire.errors import SchemaError
 from kafkawire.wire.layout import BOOL, INT32, INT64, RECORDS, STRING, STRUCT
+from tests.codegen.schema_builders import Schema, common, field, message, raw
 
 SCHEMAS = Path(kafkawire.codegen.__file__).parent.parent / "schemas"
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from schema_builders import Schema, common, field, message, raw, request, tagged
 
 from kafkawire.codegen.load import RawSchema
 from kafkawire.codegen.resolve import resolve
 from kafkawire.errors import Problem, SchemaError
 from kafkawire.wire.limits import MAX_DEPTH
+from tests.codegen.schema_builders import Schema, common, field, message, raw, request, tagged
 
 FIELD_NAME = "will not do as a name: a letter, then letters and digits"
 CLASS_NAME = "will not do as a name: a capital, then letters and digits"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from schema_builders import Schema, field, message, raw
 
 from kafkawire.codegen.load import load_folder
 from kafkawire.codegen.resolve import resolve, resolve_with_warnings
 from kafkawire.errors import SchemaError
+from tests.codegen.schema_builders import Schema, field, message, raw
 
 
 def warnings_of(schema: Schema) -> list[str]:

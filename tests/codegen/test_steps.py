@@ -7,11 +7,11 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from engines import round_trip
 
 import kafkawire
 from kafkawire.errors import DecodeError
 from kafkawire.wire.message import Message
+from tests.engines import round_trip
 
 
 @pytest.fixture

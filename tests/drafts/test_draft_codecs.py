@@ -8,8 +8,6 @@ from itertools import product
 from typing import Any
 
 import pytest
-from engines import agree, refused, round_trip
-from strategies import for_all
 
 import kafkawire
 from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
@@ -19,6 +17,8 @@ from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, Writ
 from kafkawire.testing.comparison import carried, same
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
+from tests.engines import agree, refused, round_trip
+from tests.strategies import for_all
 
 DRAFTS: list[tuple[str, type[Message]]] = [
     (f"{package.__name__.split('.')[-1]}:{name}", getattr(package, name))

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from own_schemas import with_start_times, write
 
 import kafkawire
 from kafkawire import frames
 from kafkawire.codegen import generate
 from kafkawire.messages import REGISTRY, ApiVersionsRequest
+from tests.own_schemas import with_start_times, write
 
 
 @pytest.fixture

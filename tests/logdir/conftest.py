@@ -7,10 +7,10 @@ from pathlib import Path
 
 import crc32c
 import pytest
-from logged import NAME, write
 
 from kafkawire.messages import AbortedTxn, TransactionLogKey, TransactionLogValue
 from kafkawire.records import Header, Record, build, build_marker
+from tests.logdir.logged import NAME, write
 
 
 @pytest.fixture

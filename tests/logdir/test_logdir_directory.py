@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logged import NAME, write
 
 from kafkawire import logdir
 from kafkawire.records import Batch, Damage, Record, build
+from tests.logdir.logged import NAME, write
 
 
 def found(directory: logdir.LogDirectory) -> list[tuple[str, int, int | None]]:

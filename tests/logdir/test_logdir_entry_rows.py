@@ -8,7 +8,6 @@ from typing import Any
 
 import crc32c
 import pytest
-from logged import all_rows, write
 
 from kafkawire import logdir
 from kafkawire.logdir.entry_rows import ROWS
@@ -16,6 +15,7 @@ from kafkawire.logdir.file_names import PARTITION_KINDS
 from kafkawire.messages import AbortedTxn, ProducerSnapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Record, build
+from tests.logdir.logged import all_rows, write
 
 BASE = 5_000_000_000  # offsets in indexes are relative to it, and of 32 bits
 ABORTED = AbortedTxn(producer_id=7, first_offset=BASE, last_offset=BASE + 2, last_stable_offset=BASE + 3)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from logged import NAME
-
 from kafkawire.logdir.file_names import FileName, PartitionName, file_name, partition_name
+from tests.logdir.logged import NAME
 
 
 def test_parses_names_of_files_and_directories() -> None:

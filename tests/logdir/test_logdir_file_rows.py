@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import crc32c
-from logged import NAME, all_rows, write
 
 from kafkawire import logdir, rows
 from kafkawire.records import Record, build
+from tests.logdir.logged import NAME, all_rows, write
 
 
 def of_kind(found_rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ from io import FileIO
 from pathlib import Path
 
 import pytest
-from logged import NAME, write
 
 from kafkawire import logdir
 from kafkawire.records import Damage, Record, build, read
+from tests.logdir.logged import NAME, write
 
 
 @pytest.mark.parametrize("window", [1, 100, 4096])

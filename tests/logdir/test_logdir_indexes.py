@@ -10,7 +10,6 @@ import crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from logged import reasons
 
 from kafkawire.logdir import indexes, text_files
 from kafkawire.logdir.entries import (
@@ -22,6 +21,7 @@ from kafkawire.logdir.entries import (
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage, Memory
+from tests.logdir.logged import reasons
 
 
 def aborted_transactions(data: bytes) -> Iterator[Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from logged import all_rows, write
-
 from kafkawire import logdir
 from kafkawire.records import Damage, Record, build
+from tests.logdir.logged import all_rows, write
 
 
 def test_descending_offsets_are_damage(tmp_path: Path) -> None:

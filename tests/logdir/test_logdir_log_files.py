@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logged import NAME, write
 
 from kafkawire import rows
 from kafkawire.logdir.file_names import PartitionName
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.records import Record, build
+from tests.logdir.logged import NAME, write
 
 ORDERS = PartitionName("orders", 3, "")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from logged import all_rows, write
 
 from kafkawire import logdir
 from kafkawire._java_numbers import INT32, INT64, whole_number
 from kafkawire.records import Record, build
+from tests.logdir.logged import all_rows, write
 
 #: Python refuses to read more than 4,300 digits.
 LONG = "1" * 5000

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logged import write
 
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options, Selection
 from kafkawire.logdir.seek import start_position, wanted_files
+from tests.logdir.logged import write
 
 
 def test_segments_are_skipped_by_name_and_by_time_index(indexed: Path) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from logged import write
-
 from kafkawire import logdir, rows
 from kafkawire.logdir.stats import by_partition, stats_of
 from kafkawire.records import Record, build
+from tests.logdir.logged import write
 
 
 def test_groups_segments_by_partition_without_replaced_ones(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from logged import reasons
 
 from kafkawire.logdir import text_files
 from kafkawire.logdir.entries import (
@@ -11,6 +10,7 @@ from kafkawire.logdir.entries import (
     EpochLine,
     Property,
 )
+from tests.logdir.logged import reasons
 
 
 def test_reads_offset_checkpoints() -> None:

@@ -13,8 +13,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from engines import accepts, refuses, round_trip
-from strategies import for_all, structs_of
 
 import kafkawire
 from kafkawire.errors import EncodeError
@@ -22,6 +20,8 @@ from kafkawire.testing.comparison import carried, same
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
+from tests.engines import accepts, refuses, round_trip
+from tests.strategies import for_all, structs_of
 
 FOLDER = Path(__file__).parent.parent / "schemas_kafka"
 KAFKA = kafkawire.load_schemas(FOLDER)

@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 import pytest
-from engines import agree, refused
 from hypothesis import assume
 from hypothesis import strategies as st
-from strategies import for_all
 
 import kafkawire
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
+from tests.engines import agree, refused
 from tests.every import for_each
+from tests.strategies import for_all
 
 pytestmark = pytest.mark.slow
 

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from engines import round_trip
-from strategies import for_all
 
 import kafkawire
 from kafkawire.testing.comparison import carried, same
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
+from tests.engines import round_trip
 from tests.every import for_each
+from tests.strategies import for_all
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ from typing import Any
 import crc32c
 import pytest
 from msgspec.structs import replace
-from record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
 from kafkawire.errors import EncodeError, RecordError
 from kafkawire.records import Batch, Header, Record, build, read
+from tests.records.record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
 SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import crc32c
 import pytest
-from record_bytes import FIRST, SECOND, SIZE, THIRD, fixed, message
 
 from kafkawire.records import Batch, Damage, Memory, Record, build, columns, find_batch, read
 from kafkawire.records.batch_walk import BatchFault, BatchWalk
 from kafkawire.records.compression import MAX_BATCH_BYTES
+from tests.records.record_bytes import FIRST, SECOND, SIZE, THIRD, fixed, message
 from tests.shortened import Shrinking
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from record_bytes import one
 
 from kafkawire.errors import EncodeError
 from kafkawire.messages import EndTxnMarker, KRaftVersionRecord, LeaderChangeMessage, SnapshotHeaderRecord
 from kafkawire.records import Batch, Header, Record, build, build_control, build_marker, read
 from kafkawire.testing.strategies import batches
+from tests.records.record_bytes import one
 
 
 @given(batches())

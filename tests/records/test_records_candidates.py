@@ -7,11 +7,11 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import FIRST, SECOND, fixed, message
 
 from kafkawire.records import Record, build, find_batch
 from kafkawire.records.candidates import REACH, candidates, search
 from kafkawire.testing.strategies import batches
+from tests.records.record_bytes import FIRST, SECOND, fixed, message
 
 WRAPPER = build([Record(offset=3)], magic=1, codec="gzip", base_offset=3)
 LIMIT = 1 << 20

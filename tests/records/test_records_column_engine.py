@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import FIRST
 
 from kafkawire.rows import text_or_base64
 from kafkawire.wire.backend import native
+from tests.records.record_bytes import FIRST
 
 
 def test_gather_refuses_what_lies_outside(engine: Any) -> None:

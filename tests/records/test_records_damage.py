@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from record_bytes import FIRST
 
 from kafkawire.errors import RecordError
 from kafkawire.records import read
+from tests.records.record_bytes import FIRST
 
 
 def test_asking_damage_for_records_raises_it() -> None:

@@ -6,9 +6,9 @@ import struct
 import zlib
 
 import pytest
-from record_bytes import FIRST, message
 
 from kafkawire.records import header
+from tests.records.record_bytes import FIRST, message
 
 
 def test_the_places_of_the_fields() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import cramjam
 import pytest
 from hypothesis import HealthCheck, given, settings
-from java_batches import COMBINATIONS, PRODUCER, RECORDS, STATES, described, for_magic, java_one, question, read_one
 
 from kafkawire.messages import (
     EndTxnMarker,
@@ -23,6 +22,17 @@ from kafkawire.messages import (
 from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_header, read
 from kafkawire.records.compression import CompressionError, compress, decompress
 from kafkawire.testing.strategies import batches
+from tests.records.java_batches import (
+    COMBINATIONS,
+    PRODUCER,
+    RECORDS,
+    STATES,
+    described,
+    for_magic,
+    java_one,
+    question,
+    read_one,
+)
 from tools.oracle import Oracle
 
 RELAXED = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)

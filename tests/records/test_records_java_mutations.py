@@ -10,9 +10,9 @@ from collections import Counter
 from typing import Any
 
 import crc32c
-from java_batches import COMBINATIONS, RECORDS, STATES, for_magic, java_one, read_one
 
 from kafkawire.records import build
+from tests.records.java_batches import COMBINATIONS, RECORDS, STATES, for_magic, java_one, read_one
 from tools.oracle import Oracle
 
 MUTATIONS = 3000

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import fixed
 
 from kafkawire.messages import EndTxnMarker, LeaderChangeMessage
 from kafkawire.records import Record, build, build_control, build_marker, columns
 from kafkawire.records.marker_columns import MarkerColumns, markers
+from tests.records.record_bytes import fixed
 
 DATA = build([Record(b"\0\0\0\1", b"\0\0\0\0\0\1")], producer_id=1, producer_epoch=0, transactional=True)
 

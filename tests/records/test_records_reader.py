@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import FIRST, SECOND, SIZE, THIRD
 
 from kafkawire.records import Batch, Damage, Memory, find_batch, read
 from kafkawire.records.header import LOG_OVERHEAD
+from tests.records.record_bytes import FIRST, SECOND, SIZE, THIRD
 
 
 def offsets(data: bytes) -> list[int | str]:

@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from record_bytes import payload_batch
 
 from kafkawire.errors import RecordError
 from kafkawire.records import Record
+from tests.records.record_bytes import payload_batch
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,14 @@ from typing import Any
 
 import construct
 import pytest
-from engines import round_trip
-from reference_layouts import (
+
+from kafkawire import messages as released
+from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
+from kafkawire.testing.comparison import carried
+from kafkawire.testing.strategies import messages
+from kafkawire.wire.message import Message, Struct
+from tests.engines import round_trip
+from tests.references.reference_layouts import (
     ABORTED_TXN,
     DESCRIBE_PRODUCERS_REQUEST,
     DESCRIBE_PRODUCERS_RESPONSE,
@@ -24,13 +30,7 @@ from reference_layouts import (
     WRITE_TXN_MARKERS_RESPONSE,
     Kind,
 )
-from strategies import for_all
-
-from kafkawire import messages as released
-from kafkawire.drafts import kip_360, kip_664_adopted, kip_664_draft
-from kafkawire.testing.comparison import carried
-from kafkawire.testing.strategies import messages
-from kafkawire.wire.message import Message, Struct
+from tests.strategies import for_all
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from own_schemas import write
+
+from tests.own_schemas import write
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 

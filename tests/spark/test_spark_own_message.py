@@ -15,14 +15,13 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from own_schemas import API_KEY, write
-
 from kafkawire import capture, frames
 from kafkawire.cli import main
 from kafkawire.messages import REGISTRY
 from kafkawire.spark import from_kafka_message, register
 from kafkawire.testing import MockBroker
 from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.own_schemas import API_KEY, write
 from tests.testing.test_testing_mock_broker import Peer
 from tests.wireshark import tshark
 from tools.recordings import tcpdump

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_schemas import PING, PONG, with_start_times
 
 import kafkawire
 from kafkawire import frames
@@ -33,6 +32,7 @@ from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
 from kafkawire.testing import Fault, MockBroker
 from kafkawire.testing.fixtures import mock_broker  # noqa: F401
+from tests.own_schemas import PING, PONG, with_start_times
 from tools.recordings.raw_client import RawCluster
 
 HEARTBEAT = HeartbeatRequest(group_id="g", member_id="m")

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hypothesis import Phase, find, given, settings
-from own_schemas import PING, write
 
 from kafkawire import load_schemas, records
 from kafkawire.errors import UnsupportedVersionError
@@ -29,6 +28,7 @@ from kafkawire.records import Record
 from kafkawire.testing.comparison import carried, same
 from kafkawire.testing.strategies import Build, Frame, batches, frames, messages
 from kafkawire.wire.message import Message
+from tests.own_schemas import PING, write
 
 pytestmark = pytest.mark.slow
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import golden
 import msgspec
 import pytest
 from rich.console import Console
 
+from tests import golden
 from tools.bench import __main__ as command
 from tools.bench.goals import GOALS, Goal, at_least, at_most, judge, least, mean, milliseconds, peak, quotient
 from tools.bench.report import absences, markdown, show

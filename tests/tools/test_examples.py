@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from broker_fixture import StartCluster
 
 from kafkawire import records
 from kafkawire.messages import TransactionLogKey, TransactionLogValue
+from tests.broker_fixture import StartCluster
 from tools.broker import RunningCluster
 from tools.broker.jars import TOOLS_VERSION
 from tools.broker.kafka_tools import run_tool

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import golden
 import msgspec
 import pytest
+
+from tests import golden
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")

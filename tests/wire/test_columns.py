@@ -9,10 +9,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from column_engines import ENGINES, PREFIX, check, values_of
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import for_all
 
 import kafkawire
 from kafkawire import load_schemas
@@ -31,6 +29,8 @@ from kafkawire.wire.columns import decode_structs, decoding, shape
 from kafkawire.wire.columns.schema import SPARK
 from kafkawire.wire.message import Message
 from tests.every import for_each
+from tests.strategies import for_all
+from tests.wire.column_engines import ENGINES, PREFIX, check, values_of
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,6 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from column_engines import ENGINES, check
-
 import kafkawire
 from kafkawire import columns, load_schemas
 from kafkawire.messages import (
@@ -30,6 +28,7 @@ from kafkawire.messages.describe_producers_response import PartitionResponse, Pr
 from kafkawire.messages.transaction_log_value import PartitionsSchema
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.message import Message
+from tests.wire.column_engines import ENGINES, check
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +50,7 @@ CLAIMS = [
 
 LIMITED = """
 import resource, sys
-from column_engines import ENGINES
+from tests.wire.column_engines import ENGINES
 import kafkawire
 from kafkawire.wire.columns import decode_structs
 from test_columns_hostile import CLAIMS

@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import pyarrow as pa
-from column_engines import PREFIX, check
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,6 +38,7 @@ from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
 from tests import golden
 from tests.every import for_each
+from tests.wire.column_engines import PREFIX, check
 
 pytestmark = pytest.mark.slow
 

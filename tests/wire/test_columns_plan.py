@@ -8,14 +8,13 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from column_engines import ENGINES
-
 from kafkawire.messages import ListTransactionsRequest, TransactionLogValue
 from kafkawire.wire.columns import decode_structs
 from kafkawire.wire.columns.plan import BLOBS, LIST, NONE, make_plan
 from kafkawire.wire.columns.schema import Shape, shape_of
 from kafkawire.wire.layout import ARRAY, BYTES, COMPACT, INT32, STRING, STRUCT, Layout, Op, Table
 from kafkawire.wire.write import uvarint
+from tests.wire.column_engines import ENGINES
 
 pytestmark = pytest.mark.slow
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import NATIVE, generated, native, round_trip, written
 
 from kafkawire import load_schemas
 from kafkawire.messages import DescribeProducersResponse, EndTxnMarker, ProduceRequest
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.wire.generated import Generated
 from kafkawire.wire.message import Engine
+from tests.engines import NATIVE, generated, native, round_trip, written
 
 MARKER = b"\0\0\0\7"
 RECORDS = ProduceRequest(

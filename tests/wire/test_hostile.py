@@ -18,8 +18,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from engines import agree, readers, refused
-from strategies import structs_of
 
 import kafkawire
 from kafkawire.errors import DecodeError
@@ -28,7 +26,9 @@ from kafkawire.testing.strategies import RANGES
 from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field
+from tests.engines import agree, readers, refused
 from tests.every import for_each
+from tests.strategies import structs_of
 
 pytestmark = pytest.mark.slow
 

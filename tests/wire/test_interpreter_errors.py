@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from engines import refused, written
 
 from kafkawire.errors import EncodeError
 from kafkawire.messages import (
@@ -29,6 +28,7 @@ from kafkawire.wire.interpreter import Decoder, Encoder
 from kafkawire.wire.layout import COMPACT, INT64, Layout, Op, Table
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField
+from tests.engines import refused, written
 
 TRANSACTION = "00" * 15 + "01" + "00" * 16
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from engines import NATIVE
 from hypothesis import strategies as st
-from strategies import for_all
 
 import kafkawire
 from kafkawire.errors import DecodeError
@@ -20,7 +18,9 @@ from kafkawire.testing.strategies import messages
 from kafkawire.wire.json_form import to_json
 from kafkawire.wire.json_text import text_writer
 from kafkawire.wire.message import Message
+from tests.engines import NATIVE
 from tests.every import for_each
+from tests.strategies import for_all
 
 pytestmark = [
     pytest.mark.skipif(not NATIVE or kafkawire.backend == "python", reason="the native engine is not in use"),

@@ -7,7 +7,6 @@ and `RawTaggedFieldWriter` do. Every case runs through the generated decoder and
 from __future__ import annotations
 
 import pytest
-from engines import accepts, refuses
 
 from kafkawire.errors import DecodeError, EncodeError
 from kafkawire.messages import (
@@ -29,6 +28,7 @@ from kafkawire.messages.consumer_group_member_metadata_value import ClassicMembe
 from kafkawire.messages.describe_topic_partitions_request import Cursor
 from kafkawire.messages.update_raft_voter_response import CurrentLeader
 from kafkawire.wire.values import TaggedField
+from tests.engines import accepts, refuses
 
 ZERO = "00000000"
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import for_all, structs_of
 
 import kafkawire
 from kafkawire.errors import DecodeError
@@ -18,6 +17,7 @@ from kafkawire.testing.comparison import carried, same
 from kafkawire.testing.strategies import SCALARS, messages
 from kafkawire.wire.message import Message, Struct
 from tests.every import for_each
+from tests.strategies import for_all, structs_of
 
 
 def mapped(data: bytes) -> mmap:

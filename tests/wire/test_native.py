@@ -21,9 +21,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from engines import NATIVE, native, written
 from hypothesis import strategies as st
-from strategies import for_all
 from test_refused_values import full, wrongs
 
 import kafkawire
@@ -43,7 +41,9 @@ from kafkawire.testing.strategies import messages
 from kafkawire.wire.limits import MAX_STRING
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.values import TaggedField
+from tests.engines import NATIVE, native, written
 from tests.every import for_each
+from tests.strategies import for_all
 
 pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
 
@@ -205,7 +205,7 @@ def test_a_value_may_change_while_it_is_written() -> None:
 OUT_OF_MEMORY = """
 import sys
 from _testcapi import remove_mem_hooks, set_nomemory
-from engines import native
+from tests.engines import native
 from test_native import MESSAGES, rich
 for cls in MESSAGES:
     version = cls.spec.valid_versions[-1]

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from engines import engines, written
 
 import kafkawire
 from kafkawire.errors import EncodeError, UnsupportedVersionError
@@ -32,6 +31,7 @@ from kafkawire.wire.layout import STRUCT
 from kafkawire.wire.message import Message, Struct
 from kafkawire.wire.spec import Field
 from kafkawire.wire.values import TaggedField
+from tests.engines import engines, written
 from tests.every import for_each
 
 TOO_LONG = "x" * 32768
