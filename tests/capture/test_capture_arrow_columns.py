@@ -12,7 +12,6 @@ import pytest
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
-from test_capture_native_tracker import CLIENTS, faults, in_python, talkative
 
 import kafkawire
 from kafkawire import capture, rows
@@ -21,6 +20,7 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import MetadataRequest, MetadataResponse, SaslAuthenticateRequest
 from kafkawire.rows import arrow
+from tests.capture.test_capture_native_tracker import CLIENTS, faults, in_python, talkative
 from tests.capture.wiretap import Talk, answer, ask, ethernet, pcap, question
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")

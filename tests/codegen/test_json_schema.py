@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator, meta
-from test_generate import EVERYTHING, folder_of
-from test_resolve_mistakes import FIELDS, MESSAGES, TOGETHER
 
 from kafkawire import from_json, load_schemas, lookup, to_json
 from kafkawire.codegen import generate, json_schema
@@ -25,6 +23,8 @@ from kafkawire.errors import JsonError, SchemaError
 from kafkawire.wire.message import Message
 from tests import golden
 from tests.codegen.schema_builders import field, message, raw
+from tests.codegen.test_generate import EVERYTHING, folder_of
+from tests.codegen.test_resolve_mistakes import FIELDS, MESSAGES, TOGETHER
 
 SCHEMAS = Path(json_schema.__file__).parents[1] / "schemas"
 VECTORS = Path(__file__).parents[1] / "golden" / "vectors"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_generate import EVERYTHING, FIXED
 
 from kafkawire import frames, from_json, load_schemas, lookup, records, to_json
 from kafkawire.codegen import generate, kaitai, names
@@ -26,6 +25,7 @@ from tests.codegen.kaitai_readers import (
     read_with_python,
     run_javascript,
 )
+from tests.codegen.test_generate import EVERYTHING, FIXED
 from tests.docs.guide import blocks
 
 SCHEMAS = Path(kaitai.__file__).parents[1] / "schemas"

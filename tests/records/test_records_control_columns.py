@@ -6,11 +6,10 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from test_records_marker_columns import DATA, OTHERS, marker  # noqa: E402
-
 from kafkawire.errors import RecordError  # noqa: E402
 from kafkawire.records import columns  # noqa: E402
 from kafkawire.records.control_columns import controls_of  # noqa: E402
+from tests.records.test_records_marker_columns import DATA, OTHERS, marker  # noqa: E402
 
 
 def test_names_and_epochs_are_those_of_each_batch() -> None:

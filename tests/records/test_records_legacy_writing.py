@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from test_records_legacy import message
 
 from kafkawire.errors import EncodeError
 from kafkawire.records import Batch, Header, Record, build, read
 from kafkawire.records.legacy import LEGACY_CODECS, contents
+from tests.records.test_records_legacy import message
 
 
 def test_messages_that_stand_alone() -> None:

@@ -53,7 +53,7 @@ import resource, sys
 from tests.wire.column_engines import ENGINES
 import kafkawire
 from kafkawire.wire.columns import decode_structs
-from test_columns_hostile import CLAIMS
+from tests.wire.test_columns_hostile import CLAIMS
 classes = [kafkawire.lookup(name) for name in kafkawire.messages.__all__]
 cases = [(cls, version) for cls in classes for version in cls.spec.valid_versions]
 for cls, version in cases:  # imports, plans and caches are no part of a decode
@@ -78,7 +78,7 @@ def test_claims_of_two_billion_elements_allocate_next_to_nothing() -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path]),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path),
              "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr

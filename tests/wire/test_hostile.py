@@ -179,7 +179,7 @@ LIMITED = """
 import resource, sys
 import kafkawire
 from kafkawire.errors import DecodeError
-from test_hostile import PATTERNS
+from tests.wire.test_hostile import PATTERNS
 classes = [getattr(kafkawire.messages, name) for name in kafkawire.messages.__all__]
 def decode(cls, data):
     for version in cls.spec.valid_versions:

@@ -22,7 +22,6 @@ from uuid import UUID
 import msgspec
 import pytest
 from hypothesis import strategies as st
-from test_refused_values import full, wrongs
 
 import kafkawire
 from kafkawire.errors import EncodeError
@@ -44,6 +43,7 @@ from kafkawire.wire.values import TaggedField
 from tests.engines import NATIVE, native, written
 from tests.every import for_each
 from tests.strategies import for_all
+from tests.wire.test_refused_values import full, wrongs
 
 pytestmark = [pytest.mark.skipif(not NATIVE, reason="the native engine is not installed"), pytest.mark.slow]
 
@@ -206,7 +206,7 @@ OUT_OF_MEMORY = """
 import sys
 from _testcapi import remove_mem_hooks, set_nomemory
 from tests.engines import native
-from test_native import MESSAGES, rich
+from tests.wire.test_native import MESSAGES, rich
 for cls in MESSAGES:
     version = cls.spec.valid_versions[-1]
     engine, value = native(cls), rich(cls, version)
