@@ -100,7 +100,8 @@ def _structs(cls: type[Struct], version: int, flexible: bool, depth: int) -> st.
     if flexible:
         own = frozenset(field.tag for field in cls.spec.fields if field.tag is not None)
         fields["unknown_tagged_fields"] = _unknown_tags(own)
-    return st.fixed_dictionaries(fields).map(lambda values: cls(**values))
+    # Not `fixed_dictionaries`, which draws an order of the keys, too.
+    return st.tuples(*fields.values()).map(lambda values: cls(**dict(zip(fields, values, strict=True))))
 
 
 def _field(cls: type[Struct], field: Field, version: int, flexible: bool, depth: int) -> st.SearchStrategy[Any]:
