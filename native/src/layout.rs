@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::limits::MAX_DEPTH;
-use crate::walk::What;
 
 /// What an op reads: `Kind` with flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +96,23 @@ pub enum Fixed {
     Uuid([u8; 16]),
 }
 
+/// The wire type of a field, as a walk reads it. Lengths are `compact` (a varint, one more than the length) or not.
+#[derive(Debug, Clone, Copy)]
+pub enum WireType {
+    /// Values of fixed size that stand together: `size` bytes.
+    Fixed { size: usize },
+    /// A string, bytes or records.
+    Blob { string: bool, compact: bool, nullable: bool },
+    /// An array of values of `size` bytes each.
+    Numbers { size: usize, compact: bool, nullable: bool },
+    /// An array of strings, bytes or records, `size` bytes each at least.
+    Blobs { string: bool, size: usize, compact: bool, nullable: bool },
+    /// An array of structs, `size` bytes each at least.
+    List { size: usize, compact: bool, nullable: bool, walk: usize },
+    /// A struct.
+    Nested { compact: bool, nullable: bool, walk: usize },
+}
+
 /// One field: what it is, the slot of the class it lives in, and a struct's layout (its index in the table).
 #[derive(Debug, Clone, Copy)]
 pub struct Op {
@@ -126,17 +142,16 @@ impl Op {
         Some(Op { kind, compact, nullable: code & NULLABLE != 0, array: code & ARRAY != 0, slot, arg, item_size })
     }
 
-    /// How it is read.
-    pub fn what(&self) -> What {
+    pub fn wire_type(&self) -> WireType {
         let Op { kind, compact, nullable, array, arg: walk, item_size, .. } = *self;
         let string = kind == Kind::String;
         match (kind, kind.fixed_size(), array) {
-            (_, Some(size), false) => What::Fixed { size },
-            (_, Some(size), true) => What::Numbers { size, compact, nullable },
-            (Kind::Struct, _, false) => What::Nested { compact, nullable, walk },
-            (Kind::Struct, _, true) => What::List { size: item_size, compact, nullable, walk },
-            (_, _, false) => What::Blob { string, compact, nullable },
-            (_, _, true) => What::Blobs { string, size: item_size, compact, nullable },
+            (_, Some(size), false) => WireType::Fixed { size },
+            (_, Some(size), true) => WireType::Numbers { size, compact, nullable },
+            (Kind::Struct, _, false) => WireType::Nested { compact, nullable, walk },
+            (Kind::Struct, _, true) => WireType::List { size: item_size, compact, nullable, walk },
+            (_, _, false) => WireType::Blob { string, compact, nullable },
+            (_, _, true) => WireType::Blobs { string, size: item_size, compact, nullable },
         }
     }
 

@@ -1,9 +1,12 @@
 //! `kafkawire._native`: the engine behind `kafkawire.wire` and `kafkawire.records` where a Rust compiler was at
 //! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in.
 //!
-//! Parsing is safe code. Only one module has `unsafe` (`objects`), where Python objects are built, each use with its
-//! reason. Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the
-//! interpreter, whose error has the place and the reason.
+//! - Parsing is safe code. Only one module has `unsafe` (`objects`), where Python objects are built, each use with its
+//!   reason.
+//! - Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the interpreter,
+//!   whose error has the place and the reason.
+//! - Modules import one way: {limits, cursor} <- layout <- walk <- {codec, columns}; codec <- records <- rows <- json <-
+//!   capture. Files of one folder import each other one way.
 
 mod capture;
 mod codec;

@@ -6,30 +6,13 @@
 //! - Structs nest at most `MAX_DEPTH` deep (`layout::layouts_of`), which bounds the stack.
 
 use crate::cursor::{Cursor, Refused};
-use crate::layout::{Layout, Op};
+use crate::layout::{Layout, Op, WireType};
 use crate::limits::{ALLOCATION_BASE, ALLOCATION_FACTOR, MAX_STRING, MAX_TAGS};
 
-/// What a step reads. Lengths are `compact` (a varint, one more than the length) or not.
-#[derive(Debug, Clone, Copy)]
-pub enum What {
-    /// Values of fixed size that stand together: `size` bytes.
-    Fixed { size: usize },
-    /// A string, bytes or records.
-    Blob { string: bool, compact: bool, nullable: bool },
-    /// An array of values of `size` bytes each.
-    Numbers { size: usize, compact: bool, nullable: bool },
-    /// An array of strings, bytes or records, `size` bytes each at least.
-    Blobs { string: bool, size: usize, compact: bool, nullable: bool },
-    /// An array of structs, `size` bytes each at least.
-    List { size: usize, compact: bool, nullable: bool, walk: usize },
-    /// A struct.
-    Nested { compact: bool, nullable: bool, walk: usize },
-}
-
-/// A field: what it is, and where a sink puts it.
+/// A field: its wire type, and where a sink puts it.
 #[derive(Debug)]
 pub struct Step<F> {
-    pub what: What,
+    pub wire: WireType,
     pub field: F,
 }
 
@@ -55,7 +38,7 @@ pub fn steps_of<F, O>(
     mut field: impl FnMut(&Layout, &Op, Option<usize>) -> F,
     own: impl Fn(&Layout) -> O,
 ) -> Vec<Steps<F, O>> {
-    let mut step = |layout: &Layout, op: &Op, tag| Step { what: op.what(), field: field(layout, op, tag) };
+    let mut step = |layout: &Layout, op: &Op, tag| Step { wire: op.wire_type(), field: field(layout, op, tag) };
     let steps = |layout: &Layout| Steps {
         flexible: layout.flexible,
         cost: layout.cost,
@@ -125,7 +108,7 @@ pub trait Sink: Sized {
     /// A nullable struct that is there comes next.
     #[inline(always)]
     fn present(&mut self, _: Self::Place, _: &Self::Field) {}
-    fn null(&mut self, place: Self::Place, field: &Self::Field, what: What) -> Self::Value;
+    fn null(&mut self, place: Self::Place, field: &Self::Field, wire: WireType) -> Self::Value;
 }
 
 type StepsOf<S> = Steps<<S as Sink>::Field, <S as Sink>::Own>;
@@ -172,8 +155,8 @@ impl<'a, S: Sink> Walk<'a, S> {
         for step in &steps.steps {
             self.sink.field(&mut made, &step.field);
             // Most fields are of fixed size: a comparison is faster than the jump of `step`.
-            let value = match step.what {
-                What::Fixed { size } => self.sink.fixed(place, &step.field, size, &mut own)?,
+            let value = match step.wire {
+                WireType::Fixed { size } => self.sink.fixed(place, &step.field, size, &mut own)?,
                 _ => self.step(step, place, &mut own)?,
             };
             self.sink.put(&mut made, &step.field, value);
@@ -192,14 +175,14 @@ impl<'a, S: Sink> Walk<'a, S> {
 
     #[inline(always)]
     fn step(&mut self, step: &'a Step<S::Field>, place: S::Place, cursor: &mut Cursor<'_>) -> Made<S> {
-        let (what, field) = (step.what, &step.field);
-        let nullable = match what {
-            What::Fixed { size } => return self.sink.fixed(place, field, size, cursor),
-            What::Blob { string, compact, nullable } => match self.blob(string, compact, field, place, cursor)? {
+        let (wire, field) = (step.wire, &step.field);
+        let nullable = match wire {
+            WireType::Fixed { size } => return self.sink.fixed(place, field, size, cursor),
+            WireType::Blob { string, compact, nullable } => match self.blob(string, compact, field, place, cursor)? {
                 Some(value) => return Ok(value),
                 None => nullable,
             },
-            What::Blobs { string, size, compact, nullable } => match cursor.length(compact, false)? {
+            WireType::Blobs { string, size, compact, nullable } => match cursor.length(compact, false)? {
                 Some(count) if count.saturating_mul(size) <= cursor.left() => {
                     self.spend(count, 8)?;
                     let mut inside = *cursor;
@@ -212,7 +195,7 @@ impl<'a, S: Sink> Walk<'a, S> {
                 Some(_) => false,
                 None => nullable,
             },
-            What::Numbers { size, compact, nullable } => match cursor.length(compact, false)? {
+            WireType::Numbers { size, compact, nullable } => match cursor.length(compact, false)? {
                 Some(count) => {
                     let data = cursor.take(count.checked_mul(size).ok_or(Refused)?)?;
                     self.spend(count, 8)?;
@@ -220,7 +203,7 @@ impl<'a, S: Sink> Walk<'a, S> {
                 }
                 None => nullable,
             },
-            What::List { size, compact, nullable, walk } => match cursor.length(compact, false)? {
+            WireType::List { size, compact, nullable, walk } => match cursor.length(compact, false)? {
                 Some(count) if count.saturating_mul(size) <= cursor.left() => {
                     let steps = &self.walks[walk];
                     self.afford(count, steps.cost)?;
@@ -233,7 +216,7 @@ impl<'a, S: Sink> Walk<'a, S> {
                 Some(_) => false,
                 None => nullable,
             },
-            What::Nested { compact, nullable, walk } => {
+            WireType::Nested { compact, nullable, walk } => {
                 if !nullable || cursor.present(compact)? {
                     if nullable {
                         self.sink.present(place, field);
@@ -247,7 +230,7 @@ impl<'a, S: Sink> Walk<'a, S> {
             }
         };
         if nullable {
-            Ok(self.sink.null(place, field, what))
+            Ok(self.sink.null(place, field, wire))
         } else {
             Err(Refused.into())
         }

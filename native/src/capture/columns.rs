@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::context::Context;
-use super::exchange::{Answered, Asked, Exchange, Place};
+use super::exchange::{Exchange, FramePlace, RequestContent, ResponseContent};
 
 /// Capacity of a column that is kept for the next batch.
 const MOST_KEPT: usize = 4 << 20;
@@ -38,14 +38,14 @@ impl Validity {
     }
 }
 
-/// Numbers of 8 bytes.
+/// NumberColumn of 8 bytes.
 #[derive(Default)]
-struct Numbers {
+struct NumberColumn {
     validity: Validity,
     data: Vec<u8>,
 }
 
-impl Numbers {
+impl NumberColumn {
     fn push(&mut self, value: Option<[u8; 8]>) {
         self.validity.push(value.is_some());
         self.data.extend_from_slice(&value.unwrap_or_default());
@@ -53,14 +53,14 @@ impl Numbers {
 }
 
 #[derive(Default)]
-struct Texts {
+struct TextColumn {
     validity: Validity,
     /// The end of each text.
     ends: Vec<u8>,
     data: Vec<u8>,
 }
 
-impl Texts {
+impl TextColumn {
     fn push(&mut self, value: Option<&[u8]>) -> PyResult<()> {
         self.validity.push(value.is_some());
         self.data.extend_from_slice(value.unwrap_or_default());
@@ -133,30 +133,30 @@ struct Made {
 }
 
 /// Exchanges since the last `take`.
-pub struct Columns {
+pub struct ExchangeColumns {
     most_rows: usize,
     most_bytes: usize,
     count: usize,
-    numbers: [Numbers; NUMBERS.len()],
-    texts: [Texts; TEXTS.len()],
+    numbers: [NumberColumn; NUMBERS.len()],
+    texts: [TextColumn; TEXTS.len()],
     /// Of each exchange: the end of its errors; of each error: its name and count.
     error_ends: Vec<u8>,
-    error_names: Texts,
+    error_names: TextColumn,
     error_counts: Vec<u8>,
     time: Vec<u8>,
 }
 
-impl Columns {
+impl ExchangeColumns {
     /// Limits of a batch: exchanges, and bytes of text, about.
     pub fn new((most_rows, most_bytes): (usize, usize)) -> Self {
-        Columns {
+        ExchangeColumns {
             most_rows,
             most_bytes,
             count: 0,
             numbers: Default::default(),
             texts: Default::default(),
             error_ends: Vec::new(),
-            error_names: Texts::default(),
+            error_names: TextColumn::default(),
             error_counts: Vec::new(),
             time: Vec::new(),
         }
@@ -182,16 +182,16 @@ impl Columns {
     fn push_plain(&mut self, py: Python<'_>, context: &mut Context, exchange: &Exchange) -> PyResult<bool> {
         let Some(ends) = &exchange.ends else { return Ok(false) };
         let (api, version, correlation_id, client_id, request) = match &exchange.asked {
-            Asked::Nothing => (None, None, exchange.correlation_id, None, None),
-            Asked::Read { api, version, correlation_id, client_id, body } => {
+            RequestContent::Nothing => (None, None, exchange.correlation_id, None, None),
+            RequestContent::Read { api, version, correlation_id, client_id, body } => {
                 (Some(api), Some(*version), Some(*correlation_id), client_id.as_deref(), body.as_deref())
             }
-            Asked::Python(_) => return Ok(false),
+            RequestContent::Python(_) => return Ok(false),
         };
         let (errors, response) = match &exchange.answered {
-            Answered::Nothing => (&[][..], None),
-            Answered::Read { errors, body } => (&errors[..], body.as_deref()),
-            Answered::Python(_) => return Ok(false),
+            ResponseContent::Nothing => (&[][..], None),
+            ResponseContent::Read { errors, body } => (&errors[..], body.as_deref()),
+            ResponseContent::Python(_) => return Ok(false),
         };
         let (asked, answered) = (exchange.time_ns(), exchange.response_time_ns());
         self.time.clear();
@@ -204,8 +204,8 @@ impl Columns {
         }
         let time = asked.map(|_| &self.time[..]);
         let places = [&exchange.request, &exchange.response].map(Option::as_ref);
-        let [sizes, packets] = [|place: &Place| place.size, |place: &Place| Some(place.at.0)]
-            .map(|of: fn(&Place) -> Option<i64>| places.map(|place| place.and_then(of)));
+        let [sizes, packets] = [|place: &FramePlace| place.size, |place: &FramePlace| Some(place.at.0)]
+            .map(|of: fn(&FramePlace) -> Option<i64>| places.map(|place| place.and_then(of)));
         if let Some(problem) = &exchange.problem {
             context.call(py, "problem", (&**problem, packets[0].or(packets[1])))?;
         }

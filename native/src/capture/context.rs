@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::exchange::{Answered, Api, Asked, Clock};
+use super::clock::Clock;
+use super::exchange::{Api, RequestContent, ResponseContent};
 use super::recognition::{self, Recognition, Versions};
 use super::sequencer::Sequencer;
 use crate::json::{MessageText, Text};
@@ -47,8 +48,8 @@ pub struct Context {
 }
 
 /// A request as the matcher needs it.
-pub struct Found {
-    pub asked: Asked,
+pub struct CapturedRequest {
+    pub asked: RequestContent,
     pub api_key: Option<i16>,
     pub version: Option<i16>,
     pub correlation_id: Option<i32>,
@@ -56,7 +57,7 @@ pub struct Found {
     pub silent: bool,
 }
 
-type Given = (Py<PyAny>, Option<i16>, Option<i16>, Option<i32>, bool);
+type PythonRequest = (Py<PyAny>, Option<i16>, Option<i16>, Option<i32>, bool);
 
 impl Context {
     pub fn new(py: Python<'_>, handler: Py<PyAny>, options: Options, sequencer: Sequencer) -> PyResult<Self> {
@@ -92,18 +93,18 @@ impl Context {
     }
 
     /// A request's content. `cut`: only the beginning of its frame was captured; the sentence about it.
-    pub fn request(&mut self, py: Python<'_>, frame: &[u8], cut: Option<String>) -> PyResult<Found> {
+    pub fn request(&mut self, py: Python<'_>, frame: &[u8], cut: Option<String>) -> PyResult<CapturedRequest> {
         if let Some(why) = cut {
             let found = self.call(py, "cut_request", (PyBytes::new(py, frame), why))?;
-            return Ok(Found::python(found.extract()?));
+            return Ok(CapturedRequest::python(found.extract()?));
         }
         if let Some(found) = self.read_request(py, frame)? {
             return Ok(found);
         }
-        Ok(Found::python(self.call(py, "request", (PyBytes::new(py, frame),))?.extract()?))
+        Ok(CapturedRequest::python(self.call(py, "request", (PyBytes::new(py, frame),))?.extract()?))
     }
 
-    fn read_request(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<Found>> {
+    fn read_request(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<CapturedRequest>> {
         let Some(api_key) = frame.first_chunk().map(|key| i16::from_be_bytes(*key)) else { return Ok(None) };
         if !self.options.texts {
             return Ok(None);
@@ -123,8 +124,8 @@ impl Context {
             self.client_id = client_id.map(Arc::from);
         }
         let client_id = self.client_id.clone();
-        Ok(Some(Found {
-            asked: Asked::Read { api: api.clone(), version, correlation_id, client_id, body },
+        Ok(Some(CapturedRequest {
+            asked: RequestContent::Read { api: api.clone(), version, correlation_id, client_id, body },
             api_key: Some(api_key),
             version: Some(version),
             correlation_id: Some(correlation_id),
@@ -140,9 +141,9 @@ impl Context {
         cut: Option<String>,
         api_key: i16,
         version: i16,
-    ) -> PyResult<Answered> {
+    ) -> PyResult<ResponseContent> {
         if let Some(why) = cut {
-            return Ok(Answered::Python(self.call(py, "cut_response", (why,))?.unbind()));
+            return Ok(ResponseContent::Python(self.call(py, "cut_response", (why,))?.unbind()));
         }
         if self.options.texts && !(self.options.hides_records && api_key == FETCH && names_metadata(frame)) {
             if !self.responses.contains_key(&api_key) {
@@ -151,12 +152,12 @@ impl Context {
             }
             if let Some(Some(writer)) = self.responses.get(&api_key) {
                 if let Some((body, errors)) = writer.get().read_response(frame, i64::from(version), self.text()) {
-                    return Ok(Answered::Read { errors, body });
+                    return Ok(ResponseContent::Read { errors, body });
                 }
             }
         }
         let found = self.call(py, "response", (PyBytes::new(py, frame), api_key, version))?;
-        Ok(Answered::Python(found.unbind()))
+        Ok(ResponseContent::Python(found.unbind()))
     }
 
     pub fn error_name(&mut self, py: Python<'_>, code: i16) -> PyResult<&str> {
@@ -180,9 +181,9 @@ impl Context {
     }
 }
 
-impl Found {
-    fn python((found, api_key, version, correlation_id, silent): Given) -> Self {
-        Found { asked: Asked::Python(found), api_key, version, correlation_id, silent }
+impl CapturedRequest {
+    fn python((found, api_key, version, correlation_id, silent): PythonRequest) -> Self {
+        CapturedRequest { asked: RequestContent::Python(found), api_key, version, correlation_id, silent }
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::context::{Context, Found};
-use super::exchange::{Ends, Exchange, Place};
+use super::context::{CapturedRequest, Context};
+use super::exchange::{Endpoints, Exchange, FramePlace};
 use super::frames::Frame;
 use super::ordered::Ordered;
 use super::recognition::HEAD;
@@ -34,7 +34,7 @@ struct Pending {
 /// Turns frames into exchanges and passes those to the sequencer. One without `ends` discards them: its connection is
 /// not decoded.
 pub struct Matcher {
-    ends: Option<Arc<Ends>>,
+    ends: Option<Arc<Endpoints>>,
     /// Requests without their responses yet, by correlation id, and responses without their requests.
     outstanding: Ordered<i32, Pending>,
     early: Ordered<i32, (Ticket, Frame<'static>)>,
@@ -44,7 +44,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    pub fn new(ends: Option<Arc<Ends>>) -> Self {
+    pub fn new(ends: Option<Arc<Endpoints>>) -> Self {
         Matcher {
             ends,
             outstanding: Ordered::default(),
@@ -71,7 +71,7 @@ impl Matcher {
         }
         let ticket = context.sequencer.ticket(frame.at.0);
         let mut exchange = Exchange::new(self.ends.clone());
-        exchange.request = Some(Place { at: frame.at, size: Some(frame.size()) });
+        exchange.request = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
         if self.raw_tokens && !is_request(py, context, &frame)? {
             exchange.problem = Some(Cow::Borrowed(TOKEN));
             self.tokens.push_back(Pending { ticket, api_key: 0, version: 0, exchange });
@@ -83,7 +83,7 @@ impl Matcher {
             return Ok(());
         }
         let found = context.request(py, frame.data(), cut(&frame))?;
-        let Found { asked, api_key, version, correlation_id, silent } = found;
+        let CapturedRequest { asked, api_key, version, correlation_id, silent } = found;
         exchange.asked = asked;
         if context.options.keep {
             exchange.frames[0] = whole(py, &frame);
@@ -118,7 +118,7 @@ impl Matcher {
             };
             if !answers {
                 if let Some(mut token) = self.tokens.pop_front() {
-                    token.exchange.response = Some(Place { at: frame.at, size: Some(frame.size()) });
+                    token.exchange.response = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
                     close(context, token.ticket, token.exchange);
                 }
                 return Ok(());
@@ -152,7 +152,7 @@ impl Matcher {
         }
         let ticket = context.sequencer.ticket(at.0);
         let mut exchange = Exchange::new(self.ends.clone());
-        exchange.request = Some(Place { at, size: None });
+        exchange.request = Some(FramePlace { at, size: None });
         exchange.problem = Some(Cow::Owned(problem));
         close(context, ticket, exchange);
     }
@@ -202,7 +202,7 @@ impl Matcher {
     fn unmatched(&self, py: Python<'_>, context: &mut Context, early: Option<(Ticket, Frame<'static>)>) {
         let Some((ticket, frame)) = early else { return };
         let mut exchange = Exchange::new(self.ends.clone());
-        exchange.response = Some(Place { at: frame.at, size: Some(frame.size()) });
+        exchange.response = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
         exchange.correlation_id = frame.data().first_chunk().map(|number| i32::from_be_bytes(*number));
         exchange.problem = Some(Cow::Borrowed(NO_REQUEST));
         if context.options.keep {
@@ -231,7 +231,7 @@ fn is_request(py: Python<'_>, context: &Context, frame: &Frame<'_>) -> PyResult<
 fn answer(py: Python<'_>, context: &mut Context, mut pending: Pending, frame: Frame<'_>) -> PyResult<()> {
     let exchange = &mut pending.exchange;
     exchange.answered = context.response(py, frame.data(), cut(&frame), pending.api_key, pending.version)?;
-    exchange.response = Some(Place { at: frame.at, size: Some(frame.size()) });
+    exchange.response = Some(FramePlace { at: frame.at, size: Some(frame.size()) });
     if context.options.keep {
         exchange.frames[1] = whole(py, &frame);
     }

@@ -2,10 +2,12 @@
 //! connection stays here from its first packet to its last. Python parses packets that are not plain, decrypts TLS,
 //! decodes frames that are refused here, and searches frames where no boundary is known (`context`).
 
+mod clock;
 mod columns;
 mod connection;
 mod context;
 mod exchange;
+mod exchange_rows;
 mod frames;
 mod matcher;
 mod ordered;
@@ -26,7 +28,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
-use columns::Columns;
+use columns::ExchangeColumns;
 use connection::{Connection, Verdict};
 use context::{Context, Options};
 use exchange::Exchange;
@@ -75,7 +77,7 @@ pub struct Tracker {
     /// Whether exchanges become lines of JSON.
     as_lines: bool,
     /// Those that become columns, if any do.
-    columns: Option<Columns>,
+    columns: Option<ExchangeColumns>,
     ready: Vec<Py<PyAny>>,
     lines: Vec<u8>,
     /// Exchanges in `lines`.
@@ -273,7 +275,7 @@ impl Tracker {
             opened: 0,
             crowded: false,
             as_lines,
-            columns: as_columns.map(Columns::new),
+            columns: as_columns.map(ExchangeColumns::new),
             ready: Vec::new(),
             lines: Vec::new(),
             count: 0,

@@ -6,8 +6,8 @@ use pyo3::types::PyBool;
 use super::objects::{self, Instance, Made, Object, Stop};
 use super::Program;
 use crate::cursor::Cursor;
-use crate::layout::{Fixed, Kind};
-use crate::walk::{Sink, Walk, What};
+use crate::layout::{Fixed, Kind, WireType};
+use crate::walk::{Sink, Walk};
 
 /// The sink that makes Python objects.
 pub struct Objects<'a, 'py> {
@@ -26,7 +26,7 @@ pub struct Slot {
 
 /// The class of a struct, and the slots that its ops do not fill.
 #[derive(Debug)]
-pub struct Filled {
+pub struct StructSlots {
     pub class: usize,
     pub unread: Vec<usize>,
 }
@@ -65,7 +65,7 @@ impl<'py> Objects<'_, 'py> {
 
 impl<'a, 'py> Sink for Objects<'a, 'py> {
     type Field = Slot;
-    type Own = Filled;
+    type Own = StructSlots;
     type Place = ();
     type Struct = Making<'a, 'py>;
     type Value = Object<'py>;
@@ -75,7 +75,7 @@ impl<'a, 'py> Sink for Objects<'a, 'py> {
     const ASCENDING: bool = false;
 
     #[inline]
-    fn begin(&mut self, own: &Filled) -> Result<Making<'a, 'py>, Stop> {
+    fn begin(&mut self, own: &StructSlots) -> Result<Making<'a, 'py>, Stop> {
         Ok(Making { fields: Instance::new(self.py, &self.program.classes[own.class])?, unknown: Vec::new() })
     }
 
@@ -87,7 +87,7 @@ impl<'a, 'py> Sink for Objects<'a, 'py> {
     fn put_unknown(
         &mut self,
         made: &mut Making<'a, 'py>,
-        _: &Filled,
+        _: &StructSlots,
         (): (),
         tag: i32,
         data: &[u8],
@@ -100,7 +100,7 @@ impl<'a, 'py> Sink for Objects<'a, 'py> {
     }
 
     #[inline]
-    fn end(&mut self, made: Making<'a, 'py>, own: &Filled) -> Made<'py> {
+    fn end(&mut self, made: Making<'a, 'py>, own: &StructSlots) -> Made<'py> {
         let Making { mut fields, unknown } = made;
         if !unknown.is_empty() {
             let mut items = unknown.into_iter();
@@ -146,7 +146,7 @@ impl<'a, 'py> Sink for Objects<'a, 'py> {
     }
 
     #[inline]
-    fn null(&mut self, (): (), _: &Slot, _: What) -> Object<'py> {
+    fn null(&mut self, (): (), _: &Slot, _: WireType) -> Object<'py> {
         self.py.None().into_bound(self.py)
     }
 }

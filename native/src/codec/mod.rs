@@ -15,7 +15,7 @@ use pyo3::types::{PyMemoryView, PyTuple, PyType};
 use crate::cursor::Cursor;
 use crate::layout::{layouts_of, Kind, Layout, Op};
 use crate::walk::{steps_of, Steps, Walk};
-use decode::{Filled, Objects, Slot};
+use decode::{Objects, Slot, StructSlots};
 use encode::Encoder;
 use objects::{Class, Input, Small, Stop};
 
@@ -78,7 +78,7 @@ impl Shared {
 /// A table of layouts, ready to be executed.
 struct Program {
     layouts: Vec<Layout>,
-    walks: Vec<Steps<Slot, Filled>>,
+    walks: Vec<Steps<Slot, StructSlots>>,
     /// Of each layout, the ops of bytes and records, and of structs that hold some.
     octets: Vec<Vec<Op>>,
     classes: Vec<Class>,
@@ -97,7 +97,7 @@ impl Program {
             |_, op, _| Slot { kind: op.kind, slot: op.slot },
             |layout| {
                 let unread = |slot: &usize| layout.ops.iter().all(|op| op.slot != *slot);
-                Filled { class: layout.class, unread: (0..slots[layout.class]).filter(unread).collect() }
+                StructSlots { class: layout.class, unread: (0..slots[layout.class]).filter(unread).collect() }
             },
         );
         let octets = octets_of(&layouts);

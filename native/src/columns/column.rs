@@ -53,16 +53,16 @@ impl Nulls {
 
 /// Where strings or lists end, in items; rows that were passed over are empty, or null.
 #[derive(Debug, Clone)]
-pub struct Ends {
+pub struct Offsets {
     /// One more than there are rows.
     offsets: Vec<i32>,
     nulls: Nulls,
     null: bool,
 }
 
-impl Ends {
+impl Offsets {
     pub fn new(null: bool) -> Self {
-        Ends { offsets: vec![0], nulls: Nulls::default(), null }
+        Offsets { offsets: vec![0], nulls: Nulls::default(), null }
     }
 
     pub fn reserve(&mut self, more: usize) {
@@ -121,7 +121,7 @@ impl Ends {
 /// Strings of text or bytes.
 #[derive(Debug, Clone)]
 pub struct Blobs {
-    pub ends: Ends,
+    pub ends: Offsets,
     data: Vec<u8>,
     text: bool,
     /// What rows have that were passed over; empty where they are null.
@@ -130,7 +130,7 @@ pub struct Blobs {
 
 impl Blobs {
     pub fn new(text: bool, null: bool, default: Vec<u8>) -> Self {
-        Blobs { ends: Ends::new(null), data: Vec::new(), text, default }
+        Blobs { ends: Offsets::new(null), data: Vec::new(), text, default }
     }
 
     /// The first `size` bytes of `rest`, which has as many.
@@ -214,7 +214,7 @@ impl Blobs {
 /// Arrays of fixed-size values.
 #[derive(Debug, Clone)]
 pub struct Arrays {
-    pub ends: Ends,
+    pub ends: Offsets,
     pub items: Numbers,
 }
 

@@ -117,7 +117,7 @@ impl Finished {
             numbers: columns.runs.into_iter().flat_map(numbers::Run::finish).collect(),
             blobs: columns.blobs.into_iter().map(column::Blobs::finish).collect::<Result<_, _>>()?,
             arrays: columns.arrays.into_iter().map(|arrays| (arrays.ends.finish(), arrays.items)).collect(),
-            lists: columns.lists.into_iter().map(column::Ends::finish).collect(),
+            lists: columns.lists.into_iter().map(column::Offsets::finish).collect(),
             marks: columns.marks.into_iter().map(column::Marks::finish).collect(),
             unknown: columns.unknown.into_iter().map(column::Unknown::finish).collect(),
         })

@@ -7,7 +7,7 @@ use crate::layout::Kind;
 
 /// Values by row. Rows that were passed over have the default.
 #[derive(Debug, Clone)]
-pub struct Filled<T> {
+pub struct Values<T> {
     pub values: Vec<T>,
     default: T,
 }
@@ -15,18 +15,18 @@ pub struct Filled<T> {
 /// A column of the values of one kind.
 #[derive(Debug, Clone)]
 pub enum Numbers {
-    Bool(Filled<u8>),
-    Int8(Filled<i8>),
-    Int16(Filled<i16>),
-    Int32(Filled<i32>),
-    Int64(Filled<i64>),
-    Uint16(Filled<i32>),
-    Uint32(Filled<i64>),
-    Float64(Filled<f64>),
-    Uuid(Filled<[u8; 16]>),
+    Bool(Values<u8>),
+    Int8(Values<i8>),
+    Int16(Values<i16>),
+    Int32(Values<i32>),
+    Int64(Values<i64>),
+    Uint16(Values<i32>),
+    Uint32(Values<i64>),
+    Float64(Values<f64>),
+    Uuid(Values<[u8; 16]>),
 }
 
-/// Evaluates `$body` with `$column` as the `Filled` inside, and `$read` as what makes a value of its bytes.
+/// Evaluates `$body` with `$column` as the `Values` inside, and `$read` as what makes a value of its bytes.
 macro_rules! each {
     ($numbers:expr, |$column:ident, $read:ident| $body:expr) => {
         match $numbers {
@@ -70,15 +70,15 @@ macro_rules! each {
     };
 }
 
-fn filled<T>(default: T) -> Filled<T> {
-    Filled { values: Vec::new(), default }
+fn filled<T>(default: T) -> Values<T> {
+    Values { values: Vec::new(), default }
 }
 
 impl Numbers {
     /// An empty column; `default` is a Python value of its type (of uuids: 16 bytes), or zero. `None`: not a kind of
     /// fixed-size values.
     pub fn of(kind: u8, default: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Self>> {
-        fn own<'a, 'py, T>(default: Option<&'a Bound<'py, PyAny>>) -> PyResult<Filled<T>>
+        fn own<'a, 'py, T>(default: Option<&'a Bound<'py, PyAny>>) -> PyResult<Values<T>>
         where
             T: Default + FromPyObject<'a, 'py>,
             PyErr: From<T::Error>,

@@ -3,23 +3,24 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::column::{Arrays, Blobs, Ends, Marks, Unknown};
+use super::column::{Arrays, Blobs, Marks, Offsets, Unknown};
 use super::numbers::{Numbers, Run};
-use crate::walk::{Step, Steps, What};
+use crate::layout::WireType;
+use crate::walk::{Step, Steps};
 
 /// A column, or `None` for what is walked past.
 pub type Column = Option<usize>;
 
 /// The column of a field; of a list, the list's, that of the strings in it, and the space of its elements.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct FieldColumns {
     pub column: Column,
     pub list: Column,
     pub space: usize,
 }
 
 /// How one struct is read: with the column of its unknown tagged fields.
-pub type Walk = Steps<Field, Column>;
+pub type Walk = Steps<FieldColumns, Column>;
 
 /// The columns of one space, by kind.
 #[derive(Debug, Default, Clone)]
@@ -40,7 +41,7 @@ pub struct Columns {
     pub runs: Vec<Run>,
     pub blobs: Vec<Blobs>,
     pub arrays: Vec<Arrays>,
-    pub lists: Vec<Ends>,
+    pub lists: Vec<Offsets>,
     pub marks: Vec<Marks>,
     pub unknown: Vec<Unknown>,
     /// Elements of each space.
@@ -74,7 +75,7 @@ fn wrong() -> PyErr {
 impl Plan {
     pub fn of(given: &Bound<'_, PyAny>) -> PyResult<Plan> {
         let raw: Vec<RawWalk> = given.getattr("walks")?.extract()?;
-        let layout = Layout::of(given)?;
+        let layout = DeclaredColumns::of(given)?;
         let walks: Vec<Walk> = raw
             .into_iter()
             .enumerate()
@@ -87,7 +88,7 @@ impl Plan {
 }
 
 /// The existing columns, which steps are checked against.
-struct Layout {
+struct DeclaredColumns {
     spaces: Vec<Space>,
     /// Size of each run.
     runs: Vec<usize>,
@@ -95,8 +96,8 @@ struct Layout {
     empty: Columns,
 }
 
-impl Layout {
-    fn of(given: &Bound<'_, PyAny>) -> PyResult<Layout> {
+impl DeclaredColumns {
+    fn of(given: &Bound<'_, PyAny>) -> PyResult<DeclaredColumns> {
         let runs: Vec<(usize, usize)> = given.getattr("runs")?.extract()?;
         let numbers: Vec<(usize, usize, u8, Bound<'_, PyAny>)> = given.getattr("numbers")?.extract()?;
         let blobs: Vec<(usize, bool, bool, Vec<u8>)> = given.getattr("blobs")?.extract()?;
@@ -136,7 +137,7 @@ impl Layout {
         for (column, (space, kind, null)) in arrays.into_iter().enumerate() {
             spaces.get_mut(space).ok_or_else(wrong)?.arrays.push(column);
             let items = Numbers::of(kind, None)?.ok_or_else(wrong)?;
-            empty.arrays.push(Arrays { ends: Ends::new(null), items });
+            empty.arrays.push(Arrays { ends: Offsets::new(null), items });
         }
         for (column, &(space, own, null)) in lists.iter().enumerate() {
             // The elements' space comes after that of the list: so no chain of them is endless.
@@ -144,7 +145,7 @@ impl Layout {
                 return Err(wrong());
             }
             spaces[space].lists.push((column, own));
-            empty.lists.push(Ends::new(null));
+            empty.lists.push(Offsets::new(null));
         }
         for (column, (space, null)) in marks.into_iter().enumerate() {
             spaces.get_mut(space).ok_or_else(wrong)?.marks.push(column);
@@ -155,7 +156,7 @@ impl Layout {
         }
         let lists = lists.into_iter().map(|(space, own, _)| (space, own)).collect();
         let runs = runs.into_iter().map(|(_, size)| size).collect();
-        Ok(Layout { spaces, runs, lists, empty })
+        Ok(DeclaredColumns { spaces, runs, lists, empty })
     }
 
     fn walk(&self, raw: RawWalk, at: usize) -> Option<Walk> {
@@ -170,32 +171,32 @@ impl Layout {
         })
     }
 
-    fn step(&self, raw: RawStep, at: usize) -> Option<Step<Field>> {
-        let (what, number, size, string, compact, nullable, inner) = raw;
+    fn step(&self, raw: RawStep, at: usize) -> Option<Step<FieldColumns>> {
+        let (code, number, size, string, compact, nullable, inner) = raw;
         let nested = || usize::try_from(inner).ok().filter(|&walk| walk < at);
-        let (what, columns) = match what {
-            RUN => (What::Fixed { size }, self.runs.len()),
-            BLOB => (What::Blob { string, compact, nullable }, self.empty.blobs.len()),
-            NUMBERS if size > 0 => (What::Numbers { size, compact, nullable }, self.empty.arrays.len()),
-            BLOBS if size > 0 => (What::Blobs { string, size, compact, nullable }, self.lists.len()),
-            LIST if size > 0 => (What::List { size, compact, nullable, walk: nested()? }, self.lists.len()),
-            NESTED => (What::Nested { compact, nullable, walk: nested()? }, self.empty.marks.len()),
+        let (wire, columns) = match code {
+            RUN => (WireType::Fixed { size }, self.runs.len()),
+            BLOB => (WireType::Blob { string, compact, nullable }, self.empty.blobs.len()),
+            NUMBERS if size > 0 => (WireType::Numbers { size, compact, nullable }, self.empty.arrays.len()),
+            BLOBS if size > 0 => (WireType::Blobs { string, size, compact, nullable }, self.lists.len()),
+            LIST if size > 0 => (WireType::List { size, compact, nullable, walk: nested()? }, self.lists.len()),
+            NESTED => (WireType::Nested { compact, nullable, walk: nested()? }, self.empty.marks.len()),
             _ => return None,
         };
         let number = column(number, columns)?;
-        let mut field = Field { column: number, list: None, space: 0 };
-        match (what, number) {
-            (What::Fixed { .. }, Some(number)) if self.runs[number] != size => return None,
-            (What::Numbers { .. }, Some(number)) if self.empty.arrays[number].items.size() != size => return None,
-            (What::Blobs { .. } | What::List { .. }, list) => {
+        let mut field = FieldColumns { column: number, list: None, space: 0 };
+        match (wire, number) {
+            (WireType::Fixed { .. }, Some(number)) if self.runs[number] != size => return None,
+            (WireType::Numbers { .. }, Some(number)) if self.empty.arrays[number].items.size() != size => return None,
+            (WireType::Blobs { .. } | WireType::List { .. }, list) => {
                 let strings =
-                    if matches!(what, What::Blobs { .. }) { column(inner, self.empty.blobs.len())? } else { None };
+                    if matches!(wire, WireType::Blobs { .. }) { column(inner, self.empty.blobs.len())? } else { None };
                 let space = list.map_or(0, |list| self.lists[list].1);
-                field = Field { column: strings, list, space };
+                field = FieldColumns { column: strings, list, space };
             }
             _ => (),
         }
-        Some(Step { what, field })
+        Some(Step { wire, field })
     }
 }
 

@@ -7,9 +7,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::plan::{Column, Columns, Field, Plan, Space};
+use super::plan::{Column, Columns, FieldColumns, Plan, Space};
 use crate::cursor::{Cursor, Read, Refused};
-use crate::walk::{Sink, Walk, What};
+use crate::layout::WireType;
+use crate::walk::{Sink, Walk};
 
 /// Walks over all values: `data[starts[i]..ends[i]]`; those with a negative start are refused unread. Returns the
 /// columns, and which values were refused.
@@ -19,7 +20,7 @@ pub fn walk(plan: &Plan, data: &[u8], starts: &[i64], ends: &[i64]) -> (Columns,
     keep_memory(2 * data.len());
     let mut columns = plan.empty.clone();
     columns.reserve(&plan.spaces[0], starts.len());
-    let mut walk = Walk::new(&plan.walks, data.len(), Writer { data, columns });
+    let mut walk = Walk::new(&plan.walks, data.len(), ColumnWriter { data, columns });
     let root = &plan.walks[plan.walks.len() - 1];
     let mut refused = Vec::new();
     for (row, (&start, &end)) in starts.iter().zip(ends).enumerate() {
@@ -58,13 +59,13 @@ fn keep_memory(bytes: usize) {
     }
 }
 
-struct Writer<'d> {
+struct ColumnWriter<'d> {
     data: &'d [u8],
     columns: Columns,
 }
 
-impl Sink for Writer<'_> {
-    type Field = Field;
+impl Sink for ColumnWriter<'_> {
+    type Field = FieldColumns;
     /// Of unknown tagged fields.
     type Own = Column;
     /// The row.
@@ -82,7 +83,7 @@ impl Sink for Writer<'_> {
     }
 
     #[inline(always)]
-    fn put(&mut self, (): &mut (), _: &Field, (): ()) {}
+    fn put(&mut self, (): &mut (), _: &FieldColumns, (): ()) {}
 
     fn put_unknown(&mut self, (): &mut (), own: &Column, row: usize, tag: i32, data: &[u8]) -> Read<()> {
         if let Some(column) = *own {
@@ -97,7 +98,7 @@ impl Sink for Writer<'_> {
     }
 
     #[inline(always)]
-    fn fixed(&mut self, row: usize, field: &Field, size: usize, cursor: &mut Cursor<'_>) -> Read<()> {
+    fn fixed(&mut self, row: usize, field: &FieldColumns, size: usize, cursor: &mut Cursor<'_>) -> Read<()> {
         let start = cursor.position();
         cursor.take(size)?;
         if let Some(column) = field.column {
@@ -107,7 +108,7 @@ impl Sink for Writer<'_> {
     }
 
     #[inline(always)]
-    fn numbers(&mut self, row: usize, field: &Field, _: usize, data: &[u8]) -> Read<()> {
+    fn numbers(&mut self, row: usize, field: &FieldColumns, _: usize, data: &[u8]) -> Read<()> {
         if let Some(column) = field.column {
             self.columns.arrays[column].put(row, data);
         }
@@ -115,7 +116,7 @@ impl Sink for Writer<'_> {
     }
 
     #[inline(always)]
-    fn blob(&mut self, row: usize, field: &Field, start: Cursor<'_>, data: &[u8]) -> Read<()> {
+    fn blob(&mut self, row: usize, field: &FieldColumns, start: Cursor<'_>, data: &[u8]) -> Read<()> {
         if let Some(column) = field.column {
             self.columns.blobs[column].put(row, start.rest(), data.len());
         }
@@ -126,7 +127,7 @@ impl Sink for Writer<'_> {
     fn list<'w>(
         walk: &mut Walk<'w, Self>,
         row: usize,
-        field: &Field,
+        field: &FieldColumns,
         count: usize,
         mut item: impl FnMut(&mut Walk<'w, Self>, usize) -> Read<()>,
     ) -> Read<()> {
@@ -147,19 +148,19 @@ impl Sink for Writer<'_> {
     }
 
     #[inline(always)]
-    fn present(&mut self, row: usize, field: &Field) {
+    fn present(&mut self, row: usize, field: &FieldColumns) {
         if let Some(column) = field.column {
             self.columns.marks[column].put(row, true);
         }
     }
 
     #[inline(always)]
-    fn null(&mut self, row: usize, field: &Field, what: What) {
-        match (what, field.column, field.list) {
-            (What::Blob { .. }, Some(column), _) => self.columns.blobs[column].put_null(row),
-            (What::Numbers { .. }, Some(column), _) => self.columns.arrays[column].ends.put_null(row),
-            (What::Nested { .. }, Some(column), _) => self.columns.marks[column].put(row, false),
-            (What::Blobs { .. } | What::List { .. }, _, Some(list)) => self.columns.lists[list].put_null(row),
+    fn null(&mut self, row: usize, field: &FieldColumns, wire: WireType) {
+        match (wire, field.column, field.list) {
+            (WireType::Blob { .. }, Some(column), _) => self.columns.blobs[column].put_null(row),
+            (WireType::Numbers { .. }, Some(column), _) => self.columns.arrays[column].ends.put_null(row),
+            (WireType::Nested { .. }, Some(column), _) => self.columns.marks[column].put(row, false),
+            (WireType::Blobs { .. } | WireType::List { .. }, _, Some(list)) => self.columns.lists[list].put_null(row),
             _ => (),
         }
     }

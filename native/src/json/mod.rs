@@ -17,13 +17,13 @@ use crate::walk::{steps_of, Steps, Walk};
 pub use sink::Counts;
 use sink::{JsonText, Named};
 
-struct Plan {
+struct TextPlan {
     walks: Vec<Steps<Named, bool>>,
     /// `,"name":` of the fields of all classes.
     names: Vec<Vec<u8>>,
 }
 
-impl Plan {
+impl TextPlan {
     /// `fields`: of each class, names and whether they are counted; `defaults`: of each layout, the JSON of its tagged
     /// fields' defaults. None where a field that is counted is no int16, or tables do not fit together.
     fn new(layouts: &[Layout], fields: &[Vec<(String, bool)>], defaults: Vec<Vec<Vec<u8>>>) -> Option<Self> {
@@ -58,7 +58,7 @@ impl Plan {
             |layout| !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot),
         );
         let names = fields.iter().flatten().map(|(name, _)| format!(",\"{name}\":").into_bytes()).collect();
-        Some(Plan { walks, names })
+        Some(TextPlan { walks, names })
     }
 
     fn written(&self, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body> {
@@ -107,7 +107,7 @@ pub type Request<'a> = (i16, i32, Option<&'a str>, Option<Vec<u8>>, Counts);
 /// Writes one message in all its versions.
 #[pyclass(frozen, module = "kafkawire._native")]
 pub struct MessageText {
-    plan: Plan,
+    plan: TextPlan,
     first_version: i64,
     roots: Vec<usize>,
     /// The version of the header before each version of the message.
@@ -156,7 +156,7 @@ impl MessageText {
         let layouts = layouts_of(table, &slots)?;
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         let known = roots.iter().all(|root| *root < layouts.len()) && headers.len() == roots.len();
-        let plan = if known { Plan::new(&layouts, &fields, defaults) } else { None };
+        let plan = if known { TextPlan::new(&layouts, &fields, defaults) } else { None };
         let plan = plan.ok_or_else(|| PyValueError::new_err("a message that is not written as text"))?;
         Ok(MessageText { plan, first_version: table.getattr("first_version")?.extract()?, roots, headers })
     }

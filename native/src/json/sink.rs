@@ -1,11 +1,11 @@
 //! The sink that writes JSON text: what the objects of `codec::decode` would have been in JSON.
 
 use super::text;
-use super::Plan;
+use super::TextPlan;
 use crate::cursor::{Cursor, Read, Refused};
-use crate::layout::{Fixed, Kind};
+use crate::layout::{Fixed, Kind, WireType};
 use crate::rows::json::{boolean, integer};
-use crate::walk::{Sink, Walk, What};
+use crate::walk::{Sink, Walk};
 
 const UNKNOWN_TAGS: &[u8] = b",\"_unknownTaggedFields\":[";
 
@@ -14,7 +14,7 @@ pub type Counts = Vec<(i16, u32)>;
 
 /// `TEXT`: it writes; otherwise it only counts.
 pub struct JsonText<'a, const TEXT: bool> {
-    plan: &'a Plan,
+    plan: &'a TextPlan,
     /// Whether record batches are shown; they are null where not.
     payloads: bool,
     pub out: Vec<u8>,
@@ -50,7 +50,7 @@ pub struct Writing {
 
 impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
     /// `size`: how many bytes the message has.
-    pub fn new(plan: &'a Plan, size: usize, payloads: bool) -> Self {
+    pub fn new(plan: &'a TextPlan, size: usize, payloads: bool) -> Self {
         JsonText {
             plan,
             payloads,
@@ -249,7 +249,7 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
         Ok(())
     }
 
-    fn null(&mut self, (): (), _: &Named, _: What) {
+    fn null(&mut self, (): (), _: &Named, _: WireType) {
         if TEXT {
             self.out.extend_from_slice(b"null");
         }

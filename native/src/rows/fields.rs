@@ -5,7 +5,7 @@ use crate::records::header::Header;
 use super::json::{boolean, integer};
 
 /// A field: its name as it is written (`,"offset":`), and where its value comes from.
-pub struct Field<T> {
+pub struct RowField<T> {
     pub name: Vec<u8>,
     pub value: T,
 }

@@ -9,15 +9,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::records::codec::Decompressor;
-use fields::{BatchValue, Field, HeaderValue, RecordValue, Words};
-use writer::Writer;
+use fields::{BatchValue, HeaderValue, RecordValue, RowField, Words};
+use writer::RowWriter;
 
 /// The name of a field, and its value in JSON where that is the same in all rows.
 type Given = (String, Option<Vec<u8>>);
 
 /// Writes batches, and their records, as lines of JSON; `kafkawire.logdir.jsonl` states their fields.
 #[pyclass]
-struct LogRows(Writer);
+struct LogRows(RowWriter);
 
 #[pymethods]
 impl LogRows {
@@ -41,7 +41,7 @@ impl LogRows {
         max_batch_bytes: usize,
     ) -> PyResult<Self> {
         let header = header.into_iter().map(|name| (name, None)).collect();
-        Ok(LogRows(Writer {
+        Ok(LogRows(RowWriter {
             batch: fields(batch, BatchValue::named, Some(BatchValue::Constant))?,
             record: fields(record, RecordValue::named, Some(|json| RecordValue::OfBatch(BatchValue::Constant(json))))?,
             header: fields(header, HeaderValue::named, None)?,
@@ -60,7 +60,7 @@ impl LogRows {
         }))
     }
 
-    /// See `Writer::lines`: the lines, of how many batches, and whether the next one was refused.
+    /// See `RowWriter::lines`: the lines, of how many batches, and whether the next one was refused.
     fn lines<'py>(
         &mut self,
         py: Python<'py>,
@@ -81,7 +81,7 @@ fn fields<T>(
     given: Vec<Given>,
     named: impl Fn(&str) -> Option<T>,
     constant: Option<fn(Vec<u8>) -> T>,
-) -> PyResult<Vec<Field<T>>> {
+) -> PyResult<Vec<RowField<T>>> {
     let mut found = Vec::with_capacity(given.len());
     for (name, json) in given {
         let value = match (json, constant) {
@@ -90,7 +90,7 @@ fn fields<T>(
         };
         let value = value.ok_or_else(|| PyValueError::new_err(format!("no known field of a row: {name}")))?;
         let before = if found.is_empty() { '{' } else { ',' };
-        found.push(Field { name: format!("{before}\"{name}\":").into_bytes(), value });
+        found.push(RowField { name: format!("{before}\"{name}\":").into_bytes(), value });
     }
     Ok(found)
 }

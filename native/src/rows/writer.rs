@@ -6,7 +6,7 @@ use crate::records::codec::Decompressor;
 use crate::records::header::{batch_at, Header};
 use crate::records::record::{count_fits, Record};
 
-use super::fields::{BatchValue, Facts, Field, HeaderValue, Marker, RecordValue, Words};
+use super::fields::{BatchValue, Facts, HeaderValue, Marker, RecordValue, RowField, Words};
 use super::json::{integer, Shown};
 
 /// Batches whose records have more bytes than this, decompressed, are refused: their lines would be many times that.
@@ -14,11 +14,11 @@ const MOST_BYTES: usize = 16 << 20;
 const ABORT: i16 = 0;
 const COMMIT: i16 = 1;
 
-pub struct Writer {
-    pub batch: Vec<Field<BatchValue>>,
+pub struct RowWriter {
+    pub batch: Vec<RowField<BatchValue>>,
     /// Empty where records have no rows.
-    pub record: Vec<Field<RecordValue>>,
-    pub header: Vec<Field<HeaderValue>>,
+    pub record: Vec<RowField<RecordValue>>,
+    pub header: Vec<RowField<HeaderValue>>,
     pub words: Words,
     /// See `json`.
     pub printable: Vec<u8>,
@@ -35,7 +35,7 @@ pub struct Lines {
     pub refused: bool,
 }
 
-impl Writer {
+impl RowWriter {
     /// The lines of the batches that begin at `starts`, until they are `most` bytes, or up to a batch that is not
     /// plain: one that is damaged, a marker of another kind, text that Python has to judge.
     ///
@@ -108,7 +108,7 @@ struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    fn new(fields: &'a [Field<RecordValue>], facts: &Facts) -> Self {
+    fn new(fields: &'a [RowField<RecordValue>], facts: &Facts) -> Self {
         let mut common = Vec::with_capacity(512);
         let mut values = Vec::with_capacity(fields.len());
         let mut payload = false;
@@ -133,7 +133,7 @@ impl<'a> Template<'a> {
         record: &Record,
         batch: &Header,
         data: &[u8],
-        headers: &[Field<HeaderValue>],
+        headers: &[RowField<HeaderValue>],
         printable: &[u8],
     ) -> Read<()> {
         let (key, value) = match self.payload {
@@ -174,7 +174,7 @@ fn write_headers(
     out: &mut Vec<u8>,
     record: &Record,
     data: &[u8],
-    fields: &[Field<HeaderValue>],
+    fields: &[RowField<HeaderValue>],
     printable: &[u8],
 ) -> Read<()> {
     out.push(b'[');

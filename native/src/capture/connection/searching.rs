@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 
 use super::{Connection, Verdict};
 use crate::capture::context::Context;
-use crate::capture::exchange::Ends;
+use crate::capture::exchange::Endpoints;
 use crate::capture::frames::Frames;
 use crate::capture::matcher::Matcher;
 use crate::capture::recognition::is_tls;
@@ -101,10 +101,10 @@ impl Connection {
         Ok(offset)
     }
 
-    fn named(&self, py: Python<'_>, context: &Context) -> PyResult<Ends> {
+    fn named(&self, py: Python<'_>, context: &Context) -> PyResult<Endpoints> {
         let [client, broker] = [self.client, 1 - self.client].map(|index| self.ends[index].address_and_port());
         let (row, json) = context.call(py, "ends", (self.number, client, broker))?.extract::<(Py<PyAny>, _)>()?;
         let (number, client, broker) = row.extract(py)?;
-        Ok(Ends { row, number, client, broker, json })
+        Ok(Endpoints { row, number, client, broker, json })
     }
 }
