@@ -42,14 +42,14 @@ _COLOURS = ("#3274a1", "#e1812c", "#3a923a", "#c03d3e", "#9372b2", "#845b53")
 Ask = Callable[..., Any]
 
 
-class Series(NamedTuple):
+class PanelSeries(NamedTuple):
     """A line: its legend, and values by time in seconds."""
 
     legend: str
     points: Sequence[tuple[float, float]]
 
 
-class Span(NamedTuple):
+class PictureSpan(NamedTuple):
     """What is drawn: times in seconds, and those of them that each graph marks."""
 
     start: float
@@ -117,7 +117,7 @@ def _process(command: list[str], **options: Any) -> Iterator[subprocess.Popen[An
         started.communicate()
 
 
-def answers(ask: Ask, panel: Panel, span: Span) -> list[Series]:
+def answers(ask: Ask, panel: Panel, span: PictureSpan) -> list[PanelSeries]:
     """The lines of a panel, one for each series that its queries return."""
     found = []
     for query, legend in panel.queries.items():
@@ -125,11 +125,11 @@ def answers(ask: Ask, panel: Panel, span: Span) -> list[Series]:
         for one in ask("query_range", **parameters)["result"]:
             labels: Mapping[str, str] = one["metric"]
             name = re.sub(r"{{(\w+)}}", lambda match, labels=labels: labels.get(match[1], ""), legend)  # type: ignore[misc]
-            found.append(Series(name, [(float(at), float(value)) for at, value in one["values"]]))
+            found.append(PanelSeries(name, [(float(at), float(value)) for at, value in one["values"]]))
     return found
 
 
-def _night(bootstrap: str) -> Span:
+def _night(bootstrap: str) -> PictureSpan:
     """Transactions come and go; one hangs after a while, and is aborted later."""
     over = threading.Event()
     worker = threading.Thread(target=_work, args=(bootstrap, over))
@@ -148,7 +148,7 @@ def _night(bootstrap: str) -> Span:
     finally:
         over.set()
         worker.join()
-    return Span(start, time.time(), (hanging, aborted))
+    return PictureSpan(start, time.time(), (hanging, aborted))
 
 
 def _work(bootstrap: str, over: threading.Event) -> None:
@@ -182,7 +182,7 @@ i{display:inline-block;width:12px;height:3px;margin:0 4px 3px 0}span{margin-righ
 em{color:#888}"""
 
 
-def page(panels: Sequence[tuple[Panel, list[Series]]], span: Span, text: str) -> str:
+def page(panels: Sequence[tuple[Panel, list[PanelSeries]]], span: PictureSpan, text: str) -> str:
     """The panels as an HTML page.
 
     Args:
@@ -193,7 +193,7 @@ def page(panels: Sequence[tuple[Panel, list[Series]]], span: Span, text: str) ->
     return f"<!DOCTYPE html><meta charset=utf-8><style>{_STYLE}</style>{heading}<main>{sections}</main>"
 
 
-def _section(panel: Panel, lines: list[Series], span: Span) -> str:
+def _section(panel: Panel, lines: list[PanelSeries], span: PictureSpan) -> str:
     content = "<em>No data</em>"
     if lines and panel.stat:
         last = max((line.points[-1] for line in lines), key=lambda point: point[0])
@@ -207,7 +207,7 @@ def _section(panel: Panel, lines: list[Series], span: Span) -> str:
     return f"<section style='grid-column:span {panel.width}'><h2>{html.escape(panel.title)}</h2>{content}</section>"
 
 
-def _graph(lines: list[Series], unit: str, span: Span, width: int, height: int, *, axes: bool) -> str:
+def _graph(lines: list[PanelSeries], unit: str, span: PictureSpan, width: int, height: int, *, axes: bool) -> str:
     left, bottom, above = (52, 16, 6) if axes else (0, 1, 2)
     top = (max(value for line in lines for _, value in line.points) or 1) * 1.05
     scale = (width - left) / (span.end - span.start)

@@ -145,11 +145,11 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
 
 
 def test_picture_draws_each_panel_with_its_lines() -> None:
-    from tools.dashboard_picture import Series, Span, amount, page
+    from tools.dashboard_picture import PanelSeries, PictureSpan, amount, page
     from tools.grafana_dashboard import PANELS
 
-    lines = [Series("<one>", [(0.0, 1.0), (1.0, 3.0), (5.0, 2.0)]), Series("two", [(2.0, 0.0)])]
-    drawn = page([(PANELS[0], lines), (PANELS[4], lines), (PANELS[5], [])], Span(0, 10, (4,)), "a & b")
+    lines = [PanelSeries("<one>", [(0.0, 1.0), (1.0, 3.0), (5.0, 2.0)]), PanelSeries("two", [(2.0, 0.0)])]
+    drawn = page([(PANELS[0], lines), (PANELS[4], lines), (PANELS[5], [])], PictureSpan(0, 10, (4,)), "a & b")
     assert drawn.count("No data") == 1
     assert "<b>2</b>" in drawn  # the last value of all lines
     assert drawn.count("&lt;one&gt;") == 1

@@ -19,7 +19,7 @@ from tools.audit_faults.faults import EPOCHS, faults, sample
 from tools.audit_faults.judging import audit_of, broken, outcomes, write
 from tools.audit_faults.kafka import oracle, refused
 from tools.audit_faults.layouts import LAYOUTS
-from tools.audit_faults.report import DAMAGE, HARMLESS, NAMED, Judged, failures, figures, markdown
+from tools.audit_faults.report import DAMAGE, HARMLESS, NAMED, JudgedFault, failures, figures, markdown
 from tools.audit_faults.sound import sound
 from tools.broker import BrokerUnavailableError
 from tools.oracle import Oracle, OracleUnavailableError
@@ -32,7 +32,7 @@ SEEDS = 3
 def test_each_fault_is_named_by_one_rule_or_harmless(tmp_path: Path) -> None:
     made = {seed: sound(seed) for seed in range(SEEDS)}
     chosen = sample(SEEDS, 200, 22, made.__getitem__)
-    judged = [Judged(*one) for one in outcomes(tmp_path, made, chosen)]
+    judged = [JudgedFault(*one) for one in outcomes(tmp_path, made, chosen)]
     assert len(judged) == 200
     assert failures(judged) == []
     found = figures(judged, sound=SEEDS, alarms=0, by_spark=None, command="a test")
@@ -115,7 +115,7 @@ def test_kafka_refuses_nothing_that_the_audit_does_not_name(java: Oracle, tmp_pa
     made = {0: sound(0)}
     chosen = sample(1, 60, 22, made.__getitem__)
     why = {str(fault): found for fault, found in refused(java, made[0], chosen)}
-    judged = [Judged(fault, found, why[str(fault)]) for fault, found in outcomes(tmp_path, made, chosen)]
+    judged = [JudgedFault(fault, found, why[str(fault)]) for fault, found in outcomes(tmp_path, made, chosen)]
     assert sum(bool(one.refused) for one in judged) > 10
     assert [str(one.fault) for one in judged if one.refused and not (one.outcome.rules or one.outcome.damage)] == []
 

@@ -39,7 +39,7 @@ from tools.soak.memory_samples import FLAT_BYTES, descendants, on_disk, series_o
 from tools.soak.producer_load import KEY, ProducerTotals
 from tools.soak.report import markdown
 from tools.soak.run import SoakPlan, SoakState, recording_failures, soak
-from tools.soak.soak_results import ComparedCounts, Figure, Series, SoakResults
+from tools.soak.soak_results import ComparedCounts, Figure, MemorySeries, SoakResults
 from tools.soak.watch_process import TransactionKey, WatchProcess
 
 pytestmark = pytest.mark.slow
@@ -371,7 +371,7 @@ def test_recorded_problem_does_not_stop_the_run() -> None:
 
 # The page -------------------------------------------------------------------------------------------------------------
 
-FLAT = Series(
+FLAT = MemorySeries(
     name="txn watch", samples=360, mean=50 * MIB, most=51 * MIB, slope=1024, rise=20480, flat=True, judged=True
 )
 FOUND = SoakResults(

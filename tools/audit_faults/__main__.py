@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.audit_faults.faults import Fault, sample
+from tools.audit_faults.faults import LogFault, sample
 from tools.audit_faults.judging import audit_of, outcomes, write
-from tools.audit_faults.report import MISSED, Judged, failures, figures, markdown
+from tools.audit_faults.report import MISSED, JudgedFault, failures, figures, markdown
 from tools.audit_faults.sound import Files, sound
 from tools.pages import write_section
 from tools.recordings.archive import ROOT
@@ -45,7 +45,7 @@ def _alarms(root: Path, made: dict[int, Files]) -> int:
     return found
 
 
-def _refusals(made: dict[int, Files], chosen: list[Fault]) -> dict[str, tuple[str, ...]]:
+def _refusals(made: dict[int, Files], chosen: list[LogFault]) -> dict[str, tuple[str, ...]]:
     from tools.audit_faults.kafka import oracle, refused
 
     with oracle() as java:
@@ -56,7 +56,7 @@ def _refusals(made: dict[int, Files], chosen: list[Fault]) -> dict[str, tuple[st
         }
 
 
-def _differing(root: Path, made: dict[int, Files], judged: list[Judged]) -> list[Fault]:
+def _differing(root: Path, made: dict[int, Files], judged: list[JudgedFault]) -> list[LogFault]:
     """The faults for which Spark names other rules."""
     from kafkawire.spark.session import session_on
     from tools.audit_faults.spark import rules_by_spark
@@ -76,7 +76,7 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         root = Path(folder)
         alarms = _alarms(root, made)
-        judged = [Judged(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
+        judged = [JudgedFault(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
         on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
         other = _differing(root, made, on_spark) if on_spark else []
     found = figures(

@@ -1,4 +1,4 @@
-"""`Fault`: one change of one field, or of one element, in sound log directories."""
+"""`LogFault`: one change of one field, or of one element, in sound log directories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EPOCHS = "leader-epoch-checkpoint"
 _CHECKPOINTS = ("replication-offset-checkpoint", "log-start-offset-checkpoint")
 
 
-class Fault(NamedTuple):
+class LogFault(NamedTuple):
     """A fault.
 
     Attributes:
@@ -112,7 +112,7 @@ def _field_changes(
 # Faults ---------------------------------------------------------------------------------------------------------------
 
 
-def faults(seed: int, files: Files) -> Iterator[Fault]:
+def faults(seed: int, files: Files) -> Iterator[LogFault]:
     """Every fault that the sound directories of a seed can have."""
     draw = random.Random(seed)
     for path in files:
@@ -166,14 +166,16 @@ def _next_alike(rows: list[Row], chosen: list[int], structure: str) -> int | Non
     return next((at for at in others if name is None or rows[at][name] == rows[first][name]), None)
 
 
-def _of_file(draw: random.Random, seed: int, files: Files, path: str, structure: str, *, both: bool) -> Iterator[Fault]:
+def _of_file(
+    draw: random.Random, seed: int, files: Files, path: str, structure: str, *, both: bool
+) -> Iterator[LogFault]:
     layout = LAYOUTS[structure.removesuffix(" of one replica")]
     rows = layout.read(files[path])
     chosen = [at for at, row in enumerate(rows) if _changed(row, structure)]
     paths = [path, path.replace(_LEADER, _FOLLOWER)] if both else [path]
 
-    def fault(field: str, change: str, at: int, new: list[Row], after: Row | None) -> Fault:
-        return Fault(
+    def fault(field: str, change: str, at: int, new: list[Row], after: Row | None) -> LogFault:
+        return LogFault(
             structure, field, change, seed, path, at, rows[at], after, lambda: dict.fromkeys(paths, layout.write(new))
         )
 
@@ -204,7 +206,7 @@ def _of_file(draw: random.Random, seed: int, files: Files, path: str, structure:
                 yield fault("", f"{change}, offsets in order", at, numbered, became)
 
 
-def _of_files(seed: int, files: Files) -> Iterator[Fault]:
+def _of_files(seed: int, files: Files) -> Iterator[LogFault]:
     """Whole files, and the name of a snapshot, which is its offset."""
     for path, data in files.items():
         name = PurePosixPath(path)
@@ -221,26 +223,28 @@ def _of_files(seed: int, files: Files) -> Iterator[Fault]:
                 if int(name.stem) + more >= 0 and other not in files:
                     changes[what] = {path: None, other: data}
         for change, changed in changes.items():
-            yield Fault(f"{name.suffix or name.name} file", "", change, seed, path, 0, {}, {}, partial(dict, changed))
+            yield LogFault(
+                f"{name.suffix or name.name} file", "", change, seed, path, 0, {}, {}, partial(dict, changed)
+            )
 
 
-def sample(seeds: int, count: int, seed: int, sound: Callable[[int], Files]) -> list[Fault]:
+def sample(seeds: int, count: int, seed: int, sound: Callable[[int], Files]) -> list[LogFault]:
     """Faults drawn by seed, as many of each kind (structure, field, change) as there are kinds for the count.
 
     Args:
         seeds: how many sound directories are looked at.
     """
     draw = random.Random(seed)
-    kinds: dict[tuple[str, str, str], list[Fault]] = defaultdict(list)
+    kinds: dict[tuple[str, str, str], list[LogFault]] = defaultdict(list)
     for number in range(seeds):
-        here: dict[tuple[str, str, str], list[Fault]] = defaultdict(list)
+        here: dict[tuple[str, str, str], list[LogFault]] = defaultdict(list)
         for fault in faults(number, sound(number)):
             here[fault.structure, fault.field, fault.change].append(fault)
         for kind, of_kind in here.items():
             kinds[kind] += draw.sample(of_kind, min(len(of_kind), 4))
     for of_kind in kinds.values():
         draw.shuffle(of_kind)
-    found: list[Fault] = []
+    found: list[LogFault] = []
     for turn in range(4 * seeds):
         found += [of_kind[turn] for _, of_kind in sorted(kinds.items()) if len(of_kind) > turn]
         if len(found) >= count:

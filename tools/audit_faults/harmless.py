@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from kafkawire.transactions.coordinator_rules import NEVER, state_name
-from tools.audit_faults.faults import EPOCHS, Fault
+from tools.audit_faults.faults import EPOCHS, LogFault
 from tools.audit_faults.layouts import Row
 
 
@@ -21,30 +21,30 @@ class Harmless(NamedTuple):
 
     reason: str
     faults: tuple[str, ...]
-    when: Callable[[Fault], bool] | None = None
+    when: Callable[[LogFault], bool] | None = None
 
 
-def _lags(fault: Fault) -> bool:
+def _lags(fault: LogFault) -> bool:
     """Whether a high watermark of these directories is below the end (`sound`)."""
     return fault.seed % 3 == 1
 
 
-def _is_retained(fault: Fault) -> bool:
+def _is_retained(fault: LogFault) -> bool:
     """Whether a log of these directories begins behind deleted segments (`sound`)."""
     return fault.seed % 3 == 2
 
 
-def _before(holds: Callable[[Row], bool]) -> Callable[[Fault], bool]:
+def _before(holds: Callable[[Row], bool]) -> Callable[[LogFault], bool]:
     """Of the element that is changed."""
     return lambda fault: holds(fault.row)
 
 
-def _after(holds: Callable[[Row], bool]) -> Callable[[Fault], bool]:
+def _after(holds: Callable[[Row], bool]) -> Callable[[LogFault], bool]:
     """Of what the element becomes."""
     return lambda fault: fault.after is not None and holds(fault.after)
 
 
-def _state(*names: str) -> Callable[[Fault], bool]:
+def _state(*names: str) -> Callable[[LogFault], bool]:
     return _before(lambda row: state_name(row["transaction_status"]) in names)
 
 
@@ -156,7 +156,7 @@ HARMLESS = (
 )  # fmt: skip
 
 
-def reason_of(fault: Fault) -> str | None:
+def reason_of(fault: LogFault) -> str | None:
     """Why the audit need not name a fault; None where it must."""
     name = f"{fault.structure}.{fault.field} {fault.change}" if fault.field else f"{fault.structure} {fault.change}"
     for one in HARMLESS:

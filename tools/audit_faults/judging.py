@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire import logdir, rows, transactions
-from tools.audit_faults.faults import Fault
+from tools.audit_faults.faults import LogFault
 from tools.audit_faults.sound import Files
 
 
-class Outcome(NamedTuple):
+class FaultOutcome(NamedTuple):
     """What the audit says of a fault.
 
     Attributes:
@@ -36,7 +36,7 @@ def write(root: Path, files: Files) -> None:
 
 
 @contextmanager
-def broken(root: Path, files: Files, fault: Fault) -> Iterator[None]:
+def broken(root: Path, files: Files, fault: LogFault) -> Iterator[None]:
     """The sound directories below a folder, with the fault inside the block."""
     changed = fault.changed()
     try:
@@ -54,10 +54,10 @@ def broken(root: Path, files: Files, fault: Fault) -> Iterator[None]:
                 (root / path).unlink()
 
 
-def outcome(audit: rows.Audit, sound: rows.Audit | None = None) -> Outcome:
+def outcome(audit: rows.Audit, sound: rows.Audit | None = None) -> FaultOutcome:
     """Of an audit."""
     new = frozenset[str]() if sound is None else _rest(audit) - _rest(sound)
-    return Outcome(
+    return FaultOutcome(
         frozenset(violation.check for violation in audit.violations),
         frozenset(damage.reason for damage in audit.damage),
         audit.violations,
@@ -78,7 +78,9 @@ def audit_of(*roots: Path) -> rows.Audit:
     return transactions.audit(logdir.open(*roots))
 
 
-def outcomes(root: Path, of_seed: dict[int, Files], chosen: Iterable[Fault]) -> Iterator[tuple[Fault, Outcome]]:
+def outcomes(
+    root: Path, of_seed: dict[int, Files], chosen: Iterable[LogFault]
+) -> Iterator[tuple[LogFault, FaultOutcome]]:
     """The outcome of each fault; all faults of a seed one after the other."""
     for number, files in of_seed.items():
         folder = root / str(number)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafkawire.records import Batch, read
 from tests.worlds import TOPIC
-from tools.audit_faults.faults import Fault, partition_of
+from tools.audit_faults.faults import LogFault, partition_of
 from tools.audit_faults.layouts import LAYOUTS, Row
 from tools.audit_faults.sound import Files
 from tools.broker import jars
@@ -23,7 +23,7 @@ def oracle() -> Oracle:
     return Oracle(jars.BROKER_VERSION, sorted(jars.broker_jars().glob("*.jar")))
 
 
-def refused(java: Oracle, files: Files, chosen: Iterable[Fault]) -> Iterator[tuple[Fault, tuple[str, ...]]]:
+def refused(java: Oracle, files: Files, chosen: Iterable[LogFault]) -> Iterator[tuple[LogFault, tuple[str, ...]]]:
     """What is refused of the changed files and not of the sound ones, in words.
 
     Args:

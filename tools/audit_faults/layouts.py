@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Bounds = tuple[int, int] | None
 
 
-class Layout(NamedTuple):
+class FieldLayout(NamedTuple):
     """How a file holds rows. `fields`: those that are changed."""
 
     read: Callable[[bytes], list[Row]]
@@ -240,30 +240,30 @@ def _numbers(fields: dict[str, str]) -> dict[str, Bounds]:
 
 #: By the structure's name.
 LAYOUTS = {
-    "batch": Layout(_read_batches, _write_batches, _OF_HEADERS),
-    "marker": Layout(_read_batches, _write_batches, _OF_MARKERS),
-    "TransactionLogValue": Layout(
+    "batch": FieldLayout(_read_batches, _write_batches, _OF_HEADERS),
+    "marker": FieldLayout(_read_batches, _write_batches, _OF_MARKERS),
+    "TransactionLogValue": FieldLayout(
         _read_values, _write_values,
         {"transactional_id": None, "timestamp": _bounds("q")[0], **_numbers(_VALUE), "partitions": None},
     ),
-    "ProducerIdsRecord": Layout(
+    "ProducerIdsRecord": FieldLayout(
         _read_blocks, _write_blocks, {"timestamp": _bounds("q")[0], **_numbers(_OF_BLOCKS)}
     ),
-    ".txnindex": Layout(
+    ".txnindex": FieldLayout(
         partial(_read_fixed, fields=_ABORTED), partial(_write_fixed, fields=_ABORTED), _numbers(_ABORTED)
     ),
-    ".snapshot": Layout(
+    ".snapshot": FieldLayout(
         partial(_read_fixed, fields=_PRODUCER, start=_SNAPSHOT_HEAD.size), _write_snapshot, _numbers(_PRODUCER)
     ),
-    ".snapshot header": Layout(_read_head, _write_head, _numbers(_HEAD)),
-    "checkpoint": Layout(
+    ".snapshot header": FieldLayout(_read_head, _write_head, _numbers(_HEAD)),
+    "checkpoint": FieldLayout(
         partial(_read_lines, fields=_CHECKPOINT), _write_lines,
         {"topic": None, "partition": _bounds("i")[0], "offset": _bounds("q")[0]},
     ),
-    "leader-epoch-checkpoint": Layout(
+    "leader-epoch-checkpoint": FieldLayout(
         partial(_read_lines, fields=_EPOCHS), _write_lines, _numbers({"epoch": "i", "start_offset": "q"})
     ),
-    "leader-epoch-checkpoint header": Layout(
+    "leader-epoch-checkpoint header": FieldLayout(
         _read_counted, _write_counted, _numbers({"version": "i", "count": "i"})
     ),
 }  # fmt: skip

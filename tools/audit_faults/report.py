@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafkawire.transactions.answers import OF_FINDINGS
-from tools.audit_faults.faults import Fault
+from tools.audit_faults.faults import LogFault
 from tools.audit_faults.harmless import reason_of
-from tools.audit_faults.judging import Outcome
+from tools.audit_faults.judging import FaultOutcome
 from tools.pages import templates
 
 #: How a fault ends: named by one rule; as damage; not, and that is harmless; by several rules; missed.
 NAMED, DAMAGE, HARMLESS, SEVERAL, MISSED = "named", "damage", "harmless", "several", "missed"
 
 
-class Judged(NamedTuple):
+class JudgedFault(NamedTuple):
     """A fault and what became of it. `refused`: what Kafka's classes say of the changed files."""
 
-    fault: Fault
-    outcome: Outcome
+    fault: LogFault
+    outcome: FaultOutcome
     refused: tuple[str, ...] = ()
 
     @property
@@ -66,7 +66,7 @@ class Figures(NamedTuple):
 
 
 def figures(
-    judged: Sequence[Judged], *, sound: int, alarms: int, by_spark: tuple[int, int] | None, command: str
+    judged: Sequence[JudgedFault], *, sound: int, alarms: int, by_spark: tuple[int, int] | None, command: str
 ) -> Figures:
     """The figures of a run."""
     ends: dict[str, Counter[str]] = defaultdict(Counter)
@@ -86,7 +86,7 @@ def markdown(found: Figures) -> str:
     return template.render(found=found, ends=(NAMED, DAMAGE, HARMLESS, SEVERAL, MISSED))
 
 
-def failures(judged: Iterable[Judged]) -> list[str]:
+def failures(judged: Iterable[JudgedFault]) -> list[str]:
     """The faults that are missed, that several rules name, or that Kafka refuses and the audit does not name; a line
     each."""
     return [

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.audit_faults.faults import Fault
+from tools.audit_faults.faults import LogFault
 from tools.audit_faults.judging import write
 from tools.audit_faults.sound import Files, with_cluster
 
@@ -20,8 +20,8 @@ _FAULTS_A_JOB = 400
 
 
 def rules_by_spark(
-    session: SparkSession, root: Path, of_seed: Mapping[int, Files], chosen: Iterable[Fault]
-) -> Iterator[tuple[Fault, frozenset[str]]]:
+    session: SparkSession, root: Path, of_seed: Mapping[int, Files], chosen: Iterable[LogFault]
+) -> Iterator[tuple[LogFault, frozenset[str]]]:
     """The rules that the Spark job names for each fault.
 
     Args:

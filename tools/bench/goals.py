@@ -26,7 +26,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedGoal:
     """A goal and its result in a run."""
 
     text: str
@@ -356,15 +356,15 @@ GOALS = (
 )
 
 
-def judge(run: BenchRun, goals: Iterable[Goal] = GOALS) -> list[Judged]:
+def judge(run: BenchRun, goals: Iterable[Goal] = GOALS) -> list[JudgedGoal]:
     """Every goal, with its value in this run."""
     judged = []
     for goal in goals:
         value = goal.measure(run)
         if value is None:
-            judged.append(Judged(goal.text, "–", "not measured"))
+            judged.append(JudgedGoal(goal.text, "–", "not measured"))
         else:
             met = goal.meets(value)
             why = "" if met or goal.why is None else goal.why(run)
-            judged.append(Judged(goal.text, goal.show.format(value), "met" if met else "**not met**", why))
+            judged.append(JudgedGoal(goal.text, goal.show.format(value), "met" if met else "**not met**", why))
     return judged

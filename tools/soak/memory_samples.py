@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .soak_results import Series
+from .soak_results import MemorySeries
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 #: Of a run, the part behind which what a process builds up when it starts is there.
@@ -69,7 +69,7 @@ class Sampler:
         if self._thread.is_alive():
             self._thread.join()
 
-    def series(self) -> list[Series]:
+    def series(self) -> list[MemorySeries]:
         """What was found, by name; those with too few samples for a line are left out."""
         return [
             series_of(name, points, judged=name not in self._unjudged, threads_and_files=self._open.get(name))
@@ -145,7 +145,7 @@ def series_of(
     *,
     judged: bool = True,
     threads_and_files: tuple[int, int] | None = None,
-) -> Series:
+) -> MemorySeries:
     """The summary of samples, each its second and its bytes: the line through those after the warm-up, by least
     squares.
 
@@ -160,7 +160,7 @@ def series_of(
     rise = slope * float(seconds[-1])
     mean = float(kept.mean())
     threads, files = threads_and_files or (None, None)
-    return Series(
+    return MemorySeries(
         name=name,
         samples=len(y),
         mean=mean,

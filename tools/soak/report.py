@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 from tools.pages import templates
 
 from .memory_samples import FLAT_BYTES, FLAT_PART
-from .soak_results import Series, SoakResults
+from .soak_results import MemorySeries, SoakResults
 
 _TEMPLATE = "soak.md.jinja"
 _PARTS = 6
@@ -35,14 +35,14 @@ def _mib(size: float) -> str:
     return f"{size / 2**20:,.1f} MiB"
 
 
-def _course(series: Series) -> str:
+def _course(series: MemorySeries) -> str:
     """The medians of equal parts of the run, MiB: whether it rose on and on, or once."""
     sizes = [size for _, size in series.points]
     parts = [sizes[len(sizes) * i // _PARTS : len(sizes) * (i + 1) // _PARTS] for i in range(_PARTS)]
     return " ".join(f"{median(part) / 2**20:.1f}" for part in parts if part)
 
 
-def _verdict(series: Series) -> str:
+def _verdict(series: MemorySeries) -> str:
     if not series.judged:
         return "reported, not judged"
     return "flat" if series.flat else "**grows**"

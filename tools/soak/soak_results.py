@@ -25,7 +25,7 @@ class ComparedCounts(msgspec.Struct, frozen=True):
         return self.found >= self.expected if self.at_least else self.found == self.expected
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class MemorySeries(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of one quantity, in bytes.
 
     Attributes:
@@ -80,7 +80,7 @@ class SoakResults(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool
     counts: tuple[ComparedCounts, ...]
     figures: tuple[Figure, ...]
-    series: tuple[Series, ...]
+    series: tuple[MemorySeries, ...]
     failures: tuple[str, ...] = ()
 
     @property

@@ -70,7 +70,7 @@ def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
     return found
 
 
-class _Reader(LogReader):
+class _JournalReader(LogReader):
     """Takes pieces that the journal has not from the recorded log."""
 
     async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
@@ -84,7 +84,7 @@ def check_journal(data: bytes) -> None:
     path.write_bytes(before)
 
     async def run(journal: Journal) -> None:
-        reader = _Reader(None, _READ_WITH, journal)  # type: ignore[arg-type]
+        reader = _JournalReader(None, _READ_WITH, journal)  # type: ignore[arg-type]
         found = await reader.read([log.stretch for log in _logs()])
         assert len(found) == len(_logs())
 
