@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -65,11 +64,11 @@ assert bytes(m.encode(version=0)) == data""",
 )
 
 
-def _once(library: Library, compiled: str) -> tuple[float, float] | str:
+def _once(library: Library) -> tuple[float, float] | str:
     """CPU seconds of the import and of the first use, or the reason why there are none."""
     script = _SCRIPT.format(data=_DATA, library=library.library, use=library.use)
     # Compiled modules are kept, as on a user's disk, whatever this environment has set.
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPYCACHEPREFIX": compiled}
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     environment.pop("KAFKAWIRE_BACKEND", None)
     if library.engine:
@@ -87,18 +86,17 @@ def startup(rounds: int) -> Iterator[Result]:
     """Two cases: the import alone, and the first use of one message after it."""
     absent = []
     present: list[tuple[Library, list[tuple[float, float]]]] = []
-    with tempfile.TemporaryDirectory() as compiled:
-        for library in LIBRARIES:
-            found = _once(library, compiled)  # fills the caches of compiled code and of the disk, too
-            if isinstance(found, str):
-                absent.append(AbsentContestant(contestant=library.name, why=found))
-            else:
-                present.append((library, []))
-        for _ in range(rounds):
-            for library, times in present:
-                found = _once(library, compiled)
-                if not isinstance(found, str):
-                    times.append(found)
+    for library in LIBRARIES:
+        found = _once(library)  # fills the caches of compiled code and of the disk, too
+        if isinstance(found, str):
+            absent.append(AbsentContestant(contestant=library.name, why=found))
+        else:
+            present.append((library, []))
+    for _ in range(rounds):
+        for library, times in present:
+            found = _once(library)
+            if not isinstance(found, str):
+                times.append(found)
     for place, (key, title) in enumerate((("import", "import"), ("first", "first use of one message"))):
         yield Result(
             key=f"startup/{key}",
