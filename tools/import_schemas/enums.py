@@ -14,6 +14,10 @@ FILES = {"errors": ("errors.json", "code"), "apiKeys": ("api_keys.json", "key")}
 """Enum -> the file below `schemas/`, and the key that identifies an entry."""
 
 
+_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+"""For a JVM that compiles one file, runs it and ends."""
+
+
 class EnumsError(Exception):
     """Java is missing, or could not list the enums."""
 
@@ -31,7 +35,8 @@ def ask(release: str) -> dict[str, list[Entry]]:
     from tools.oracle.build import OracleUnavailableError, class_path
 
     try:
-        command = [java(), "-cp", ":".join(map(str, class_path(release))), str(Path(__file__).parent / "Enums.java")]
+        path = ":".join(map(str, class_path(release)))
+        command = [java(), *_OPTIONS, "-cp", path, str(Path(__file__).parent / "Enums.java")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except (BrokerUnavailableError, OracleUnavailableError, OSError) as error:
         raise EnumsError(str(error)) from error
