@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
 
@@ -171,9 +171,16 @@ def _prepare_streams() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
-def _run(args: list[str]) -> int:
-    command = get_command(app)  # with --install-completion and --show-completion
+@cache
+def _commands() -> Any:
+    """All commands, with --install-completion and --show-completion: built once, by the first command line."""
+    command = get_command(app)
     _spare_conversions(command)
+    return command
+
+
+def _run(args: list[str]) -> int:
+    command = _commands()
     try:
         with command.make_context("kafkawire", args) as context:
             command.invoke(context)

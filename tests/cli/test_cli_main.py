@@ -33,6 +33,7 @@ def failing(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseExceptio
             return module
 
         monkeypatch.setattr(cli, "import_module", load)
+        monkeypatch.setattr(cli, "_commands", cli._commands.__wrapped__)  # not those that were built already
         return run("decode")
 
     return runner
