@@ -7,4 +7,4 @@ from unicodedata import category
 
 def harmless(text: str) -> bool:
     """Whether no character acts on a terminal, hides or reorders others; newlines are layout."""
-    return all(char == "\n" or category(char)[0] not in "CZ" or category(char) == "Zs" for char in text)
+    return all(char == "\n" or category(char)[0] not in "CZ" or category(char) == "Zs" for char in set(text))
