@@ -152,7 +152,7 @@ def _is_metadata(name: str | None, topic: rows.Json) -> bool:
 
 
 def _shown_records(text: str, decode: bool, payloads: bool, *, hidden: bool) -> Any:
-    """Record batches as the options want them. `hidden`: without secrets."""
+    """Record batches in the form that the options choose. `hidden`: without secrets."""
     if not payloads:
         return None
     if decode:

@@ -180,7 +180,7 @@ def export(
 ) -> None:
     """Write out the JSON schemas that the codecs come from.
 
-    In DIR each family has its folder, as the compiler wants it. Without DIR the one of NAME is printed.
+    In DIR each family has its folder, as the compiler expects it. Without DIR the one of NAME is printed.
 
     \b
     For example:

@@ -22,7 +22,7 @@ pytest.importorskip("cryptography")
 
 TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 MESSAGES = [(CLIENT, b"a request"), (SERVER, bytes(range(256)) * 160), (CLIENT, b"another" * 9), (SERVER, b"the end")]
-SAID = [b"".join(data for side, data in MESSAGES if side == wanted) for wanted in (CLIENT, SERVER)]
+PLAINTEXTS = [b"".join(data for side, data in MESSAGES if side == wanted) for wanted in (CLIENT, SERVER)]
 
 SUITES = [
     (key, name)
@@ -74,7 +74,7 @@ def secrets_of(*endpoints: Endpoints) -> Secrets:
 
 def assert_whole(found: Decrypted) -> None:
     assert found.session.failure is None
-    assert (found.data, found.lost) == (SAID, [])
+    assert (found.data, found.lost) == (PLAINTEXTS, [])
 
 
 @pytest.mark.slow
@@ -440,7 +440,7 @@ def test_early_data_is_counted_and_does_not_end_decryption(tmp_path: Path) -> No
     hello = b"\x16\x03\x01" + len(message).to_bytes(2, "big") + message
     early = b"\x17\x03\x03\x00\x40" + bytes(64)
     found = decrypt([(CLIENT, hello), (CLIENT, early), *rest], secrets_of(ends))
-    assert found.data == SAID
+    assert found.data == PLAINTEXTS
     assert [(side, event.bytes, event.reason) for side, event in found.lost] == [
         (CLIENT, len(early), "of TLS early data (0-RTT)")
     ]
@@ -464,7 +464,7 @@ def test_changed_byte_never_gives_other_data(recorded: tuple[Traffic, bytes], in
     place = int(at * len(data))
     sent[index % len(sent)] = (side, data[:place] + bytes([data[place] ^ mask]) + data[place + 1 :])
     found = decrypt(sent, with_log(log))
-    for plain_streams, data in zip(SAID, found.data, strict=True):
+    for plain_streams, data in zip(PLAINTEXTS, found.data, strict=True):
         assert plain_streams.startswith(data) or data in plain_streams or found.lost
 
 

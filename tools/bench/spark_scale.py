@@ -134,7 +134,7 @@ def _row(what: str, measured: str) -> None:
 
 
 def judging(transactions: int) -> float:
-    """Returns how many times as dear a transaction is at a hundred a second of one id as at one a second."""
+    """Returns how many times as much a transaction costs at a hundred a second of one id as at one a second."""
     micros = {rate: min(_judged(transactions, rate) for _ in range(5)) for rate in (1, 100)}
     for rate, cost in micros.items():
         print(f"judged at {rate} transactions a second of one id: {cost:.2f} us of CPU a transaction", flush=True)
@@ -214,8 +214,8 @@ def gates() -> None:
         missed.append(
             f"a replica is listed in {listed:.2f} ms; its tasks: {few:.2f} ms among 600, {many:.2f} among 30,000"
         )
-    if (dearer := judging(20_000)) > 1.3:
-        missed.append(f"a hundred transactions a second of one id are {dearer:.2f} times as dear as one")
+    if (ratio := judging(20_000)) > 1.3:
+        missed.append(f"a transaction costs {ratio:.2f} times as much at a hundred a second of one id as at one")
     if missed:
         raise BenchError("; ".join(missed))
 

@@ -69,8 +69,8 @@ def _arguments() -> Iterator[bytes]:
 # Commands -------------------------------------------------------------------------------------------------------------
 
 _NAME = "00000000000000000000"
-#: Command lines, by what they are given; FILE is the input as a file (its name as the command wants it), TEXT the input
-#: as an argument.
+#: Command lines, by what they are given; FILE is the input as a file (with a name that the command accepts), TEXT the
+#: input as an argument.
 _LINES = {
     "message": (
         ("decode", "FetchResponse", "--version", "12", "FILE"),
