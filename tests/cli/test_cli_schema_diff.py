@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,7 @@ def test_rejects_inputs_that_are_neither_path_nor_namespace(run: Run, tmp_path: 
 # Kafka's releases ----------------------------------------------------------------------------------------------------
 
 
+@cache
 def messages(release: str) -> list[MessageModel]:
     (found,) = sources.releases([sources.read(kafka_jar("kafka-clients", release), prose=False)])
     return resolve([RawSchema(name, family, one) for name, (family, one) in found.messages.items()], drafts=True)
