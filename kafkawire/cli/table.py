@@ -42,7 +42,7 @@ class TableView(msgspec.Struct, frozen=True):
 #: A class of rows -> what a table shows of it; by default all fields.
 Views = Mapping[Any, TableView]
 
-#: Rows of one table: enough for columns of one width, few enough to be held in memory.
+#: Rows of one table: a longer output is printed as several, so that few rows are held in memory.
 TABLE_ROWS = 500
 
 #: Values that a table leaves blank; a column that has no others is left out.
