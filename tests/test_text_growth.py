@@ -54,7 +54,7 @@ def _filtered(text_: str) -> None:
         apis=(text_,), client_ids=(text_,), topics=(text_,), transactional_ids=(text_,), errors=True
     )
     matched = CapturedExchange(row=Exchange(api=text_, client_id=text_, problem=text_), request=ApiVersionsRequest())
-    Selector(wanted).wants(matched)
+    Selector(wanted).selects(matched)
 
 
 def _usage(text_: str) -> None:

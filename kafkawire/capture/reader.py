@@ -155,7 +155,7 @@ class Exchanges:
                 yield found
                 continue
             self.summary.exchanges += 1
-            selected = self._selector is None or self._selector.wants(found)
+            selected = self._selector is None or self._selector.selects(found)
             self.summary.problem_of(found.row)
             if selected:
                 self.summary.selected += 1

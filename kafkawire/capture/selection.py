@@ -54,7 +54,7 @@ class Selector:
         self._apis = {api.lower() for api in selection.apis}
         self._topics: set[str | UUID] = set(selection.topics)
 
-    def wants(self, matched: CapturedExchange) -> bool:
+    def selects(self, matched: CapturedExchange) -> bool:
         """Whether the exchange matches. Call it for all exchanges, in their order."""
         wanted, row = self._selection, matched.row
         if wanted.topics:

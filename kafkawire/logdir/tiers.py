@@ -268,7 +268,7 @@ def snapshots(
 
 
 def leaves_lineage(epochs: Sequence[EpochLine], lineage: Sequence[EpochLine], base: int) -> int | None:
-    """The first offset of a segment whose leader epoch is not the one that the lineage has there; None: it has no such.
+    """The first offset of a segment whose leader epoch is not the one of the lineage there; None without one.
 
     Args:
         epochs: of the segment. `base`: its first offset.

@@ -1,4 +1,4 @@
-"""How much a stream reads at a trigger: the options, as PySpark's admission control wants them (from 4.2 on)."""
+"""How much a stream reads at a trigger: the options, in the form of PySpark's admission control (from 4.2 on)."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Wanted(NamedTuple):
         return (
             topic != CLUSTER_METADATA
             and (named or topic not in INTERNAL_TOPICS)
-            and self.subscription.wants(topic, partition)
+            and self.subscription.selects(topic, partition)
         )
 
 

@@ -52,7 +52,7 @@ class Subscription(NamedTuple):
     pattern: re.Pattern[str] | None = None
     assigned: frozenset[Place] | None = None
 
-    def wants(self, topic: str | None, partition: int | None) -> bool:
+    def selects(self, topic: str | None, partition: int | None) -> bool:
         """Whether a partition is read; None: a file that is in no partition's directory."""
         return (
             (self.topics is None or topic in self.topics)

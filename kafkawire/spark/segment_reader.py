@@ -98,7 +98,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         named = set(map(remote.without_secrets, paths)) - in_use
         for file in directory.files:
-            if file.path in named and file.kind in BATCHES and self.subscription.wants(file.topic, file.partition):
+            if file.path in named and file.kind in BATCHES and self.subscription.selects(file.topic, file.partition):
                 view = None if outcomes is None else self.view(outcomes.of(file))
                 yield from self.parts(file, 0, None, ALL_OFFSETS, view)
 
@@ -108,7 +108,7 @@ class SegmentReader(ItemReader[SegmentPart]):
 
     def subscribed(self, partitions: Iterable[Partition]) -> list[Partition]:
         """The replicas that the options choose."""
-        return [one for one in partitions if self.subscription.wants(one.topic, one.partition)]
+        return [one for one in partitions if self.subscription.selects(one.topic, one.partition)]
 
     def size_of(self, item: SegmentPart) -> int:
         return (known_size(item.file) if item.end is None else item.end) - item.start

@@ -107,7 +107,7 @@ def test_unanswered_requests_are_slow_and_rows_without_time_match_no_range() -> 
     file = pcap(map(ethernet, talk.packets))
     assert [e.correlation_id for e in capture.read(BytesIO(file), selection=ExchangeSelection(slow_ms=1000))] == [2]
     timeless = CapturedExchange(row=Exchange())
-    assert not Selector(ExchangeSelection(times=(None, 10**15))).wants(timeless)
+    assert not Selector(ExchangeSelection(times=(None, 10**15))).selects(timeless)
     at_the_epoch = CapturedExchange(row=Exchange(time_ns=0, response_time_ns=5 * 10**9))
-    assert Selector(ExchangeSelection(times=(0, 1))).wants(at_the_epoch)
-    assert Selector(ExchangeSelection(errors=False)).wants(timeless)
+    assert Selector(ExchangeSelection(times=(0, 1))).selects(at_the_epoch)
+    assert Selector(ExchangeSelection(errors=False)).selects(timeless)

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("state_home", "terminal_signals")
 
 def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker, state_home: Path) -> None:
     partition.log.timestamp = 2**53
-    result = abort(run, partition, "--yes", "--force", "told by the \x1b[31mowner")
+    result = abort(run, partition, "--yes", "--force", "requested by the \x1b[31mowner")
     path = state_home / "kafkawire" / "txn-audit.jsonl"
     assert default_path() == path
     assert result.err == f"note: recorded in {path}\n"
@@ -41,7 +41,7 @@ def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker
     assert before["id"] == after["id"]
     assert before["time"] <= after["time"]
     assert before["operation"] == "abort"
-    assert before["reason"] == "told by the \x1b[31mowner"
+    assert before["reason"] == "requested by the \x1b[31mowner"
     assert before["target"]["reason"] == "young"
     assert before["target"]["evidence"]
     assert before["request"]["body"]["markers"][0]["producerId"] == 7

@@ -53,7 +53,7 @@ class Peer:
         self.reader = frames.FrameReader()
         self.last: frames.Request | None = None
 
-    def hear(self, data: bytes) -> list[frames.Request]:
+    def receive(self, data: bytes) -> list[frames.Request]:
         requests = [frames.decode_request(frame) for frame in self.reader.feed(data)]
         for request in requests:
             assert isinstance(request, frames.Request)
@@ -69,13 +69,13 @@ class Peer:
             correlation_id=request.header.correlation_id,
         )
         events = self.connection.receive(data)
-        self.hear(self.connection.outgoing())
+        self.receive(self.connection.outgoing())
         return list(events)
 
 
 def connected(credentials: Credentials | None = None) -> Peer:
     peer = Peer(Connection("b:9092", client_id="me", credentials=credentials))
-    peer.hear(peer.connection.start())
+    peer.receive(peer.connection.start())
     return peer
 
 
@@ -124,9 +124,9 @@ def test_filter_that_an_old_broker_does_not_have() -> None:
 def test_matches_responses_in_any_order() -> None:
     peer = ready()
     first, data = peer.connection.request(ListTransactionsRequest())
-    (one,) = peer.hear(data)
+    (one,) = peer.receive(data)
     second, data = peer.connection.request(MetadataRequest(topics=None))
-    (two,) = peer.hear(data)
+    (two,) = peer.receive(data)
     assert two.version == 12
     assert peer.connection.in_flight == 2
     (event,) = peer.answer(MetadataResponse(cluster_id="c"), request=two)
@@ -169,7 +169,7 @@ def test_a_draft_is_never_sent() -> None:
     assert peer.connection.in_flight == 0
     assert peer.connection.outgoing() == b""
     _, data = peer.connection.request(released())
-    (request,) = peer.hear(data)
+    (request,) = peer.receive(data)
     assert (request.header.request_api_key, request.version) == (27, 1)
 
 
@@ -180,7 +180,7 @@ def test_no_draft_of_any_text_is_ever_sent(namespace: str) -> None:
     package = import_module(f"kafkawire.drafts.{namespace}")
     requests = [name for name in package.__all__ if name.endswith("Request")]
     peer = Peer(Connection("b:9092"))
-    peer.hear(peer.connection.start())
+    peer.receive(peer.connection.start())
     peer.answer(offered(dict.fromkeys(range(100), (0, 20))))
     for name in requests:
         message = getattr(package, name)
@@ -384,7 +384,7 @@ def test_closed_at_the_first_request() -> None:
 def test_a_connection_closed_after_a_response_names_no_security() -> None:
     peer = ready()
     _, data = peer.connection.request(ListTransactionsRequest())
-    peer.hear(data)
+    peer.receive(data)
     peer.answer(ListTransactionsResponse())
     peer.connection.request(ListTransactionsRequest())
     with pytest.raises(ConnectError, match=r"closed the connection$"):

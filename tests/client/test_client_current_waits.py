@@ -155,7 +155,7 @@ async def test_a_partition_without_a_leader_is_waited_for_once() -> None:
 
 @scenario
 async def test_a_partition_without_a_leader_is_remembered_where_the_call_ends_before_the_patience() -> None:
-    """No time is left for a second attempt; the next call does not want one."""
+    """No time is left for a second attempt; the next call makes none."""
     first, second = pair({"orders": {0: -1}})
     async with second.running(), first.running(), admin(first.address, retry_backoff_ms="100000") as client:
         join(first, second)

@@ -170,7 +170,7 @@ def identity() -> Identity:
 @pytest.mark.parametrize("store", ["pem", "p12", "none"])
 @scenario
 async def test_sends_its_client_certificate(identity: Identity, store: str, tmp_path: Path) -> None:
-    """A server that wants a certificate gets ours, from PEM or PKCS#12; without one it refuses."""
+    """A server that asks for a certificate gets ours, from PEM or PKCS#12; without one it refuses."""
     pem = tmp_path / "server.pem"
     pem.write_text(identity.key + identity.certificate)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=identity.certificate)

@@ -205,7 +205,7 @@ def verifying(wire: RawCluster) -> Iterator[None]:
 
         run(alter())
         deadline = time.monotonic() + TIMEOUT_S
-        for partition in range(VERIFIED_PARTITIONS):  # of every leader: each broker hears of it by itself
+        for partition in range(VERIFIED_PARTITIONS):  # of every leader: each broker learns it by itself
             while _refusal(wire, partition, 9) != (setups.INVALID_TXN_STATE if on else None):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)

@@ -30,7 +30,7 @@ def given(**options: str) -> SourceOptions:
 )
 def test_subscriptions(options: dict[str, str], topics: list[str]) -> None:
     chosen = subscription(given(**options))
-    assert [topic for topic in ("orders", "orders2", "x") if chosen.wants(topic, 1)] == topics
+    assert [topic for topic in ("orders", "orders2", "x") if chosen.selects(topic, 1)] == topics
 
 
 @pytest.mark.parametrize(

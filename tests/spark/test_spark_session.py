@@ -107,7 +107,7 @@ def test_settings_reach_a_session_that_runs(spark: SparkSession) -> None:
 
 
 def test_reports_the_cause_where_java_ends_at_once() -> None:
-    """Java prints a trace, whose last line is no reason: Spark wants a network interface, and there is none."""
+    """Java prints a trace, whose last line is no reason: Spark needs a network interface, and there is none."""
     apart = ["unshare", "--map-root-user", "--net"]
     if shutil.which(apart[0]) is None or subprocess.run([*apart, "true"], capture_output=True).returncode:
         pytest.skip("this machine makes no network namespaces (unshare)")

@@ -27,7 +27,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         authorities: PEM of the certificates that are trusted; None for those of the system.
-        certificate: PEM of our certificate chain and key, for brokers that want one. `key_password`: of that key.
+        certificate: PEM of our certificate chain and key, for brokers that require one. `key_password`: of that key.
         check_hostname: whether the broker's certificate has to name the host that we connect to.
         versions: lowest and highest version of TLS; None for those of Python's ssl module.
     """
@@ -67,7 +67,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
             context = ssl.create_default_context(cadata=_pem_text(self.authorities))
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(f"ssl.truststore: no certificates can be read from it ({error})") from None
-        # Python 3.13 is stricter than Java: it wants key usages and key identifiers that keytool does not write.
+        # Python 3.13 is stricter than Java: it requires key usages and key identifiers that keytool does not write.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.check_hostname = self.check_hostname
         if self.versions is not None:
