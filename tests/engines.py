@@ -49,40 +49,52 @@ def readers(cls: type[Message], version: int) -> list[Engine]:
 
 def refused(cls: type[Message], version: int, data: bytes, *, strict: bool = False) -> DecodeError | None:
     """The interpreter's error, after checking its text; None when it accepts."""
+    found = interpreted(cls, version, data, strict=strict)
+    return found if isinstance(found, DecodeError) else None
+
+
+def interpreted(
+    cls: type[Message], version: int, data: bytes, *, strict: bool = False
+) -> tuple[Any, int] | DecodeError:
+    """The value that the interpreter reads and where it ends, or its error, after checking the error's text."""
     try:
-        cls.codec.interpret(data, version, strict=strict)
+        return cls.codec.interpret(data, version, strict=strict)
     except DecodeError as caught:
         error = caught
-    else:
-        return None
     assert (error.message, error.version) == (cls.spec.name, version)
     assert 0 <= error.offset <= len(data)
     assert error.expected
     assert error.found
     assert all(part.isidentifier() or part[-1] == "]" for part in error.path.split(".") if error.path)
-    assert str(error).startswith(f"{cls.spec.name} v{version}")
-    assert f"at byte {error.offset}: expected {error.expected}, found {error.found}" in str(error)
+    text = str(error)
+    assert text.startswith(f"{cls.spec.name} v{version}")
+    assert f"at byte {error.offset}: expected {error.expected}, found {error.found}" in text
     return error
 
 
-def agree(cls: type[Message], version: int, data: bytes) -> None:
-    """All engines accept the bytes, as the same value and to the same end, or all refuse them."""
-    error = refused(cls, version, data)
+def agree(cls: type[Message], version: int, data: bytes) -> DecodeError | None:
+    """All engines accept the bytes, as the same value and to the same end, or all refuse them.
+
+    Returns:
+        The error, where they refuse.
+    """
+    outcome = interpreted(cls, version, data)
     found = [engine.decode_from(data, version, 0, False, True) for engine in readers(cls, version)]
-    if error is not None:
-        assert found == [None] * len(found), error
+    if isinstance(outcome, DecodeError):
+        assert found == [None] * len(found), outcome
         with pytest.raises(DecodeError) as caught:
             cls.decode(data, version)
-        assert (str(caught.value), caught.value.offset) == (str(error), error.offset)
+        assert (str(caught.value), caught.value.offset) == (str(outcome), outcome.offset)
         assert refused(cls, version, data, strict=True) is not None
         assert all(engine.decode_from(data, version, 0, True, True) is None for engine in readers(cls, version))
-        return
-    expected, expected_end = cls.codec.interpret(data, version)
+        return outcome
+    expected, expected_end = outcome
     for result in found:
         assert result is not None
         assert same(result[0], expected)
         assert result[1] == expected_end
     canonical(cls, version, data[:expected_end], expected)
+    return None
 
 
 def canonical(cls: type[Message], version: int, data: bytes, value: Any) -> None:

@@ -23,7 +23,7 @@ def structs_of(cls: type[Struct]) -> list[type[Struct]]:
 
 
 def for_all(
-    strategy: st.SearchStrategy[T], share: float, name: str, check: Callable[[T], None], *, shrink: bool = True
+    strategy: st.SearchStrategy[T], share: float, name: str, check: Callable[[T], object], *, shrink: bool = True
 ) -> None:
     """Runs a check on a share of the profile's examples.
 

@@ -65,8 +65,7 @@ def damage(cls: type[Message], version: int, given: tuple[Any, int]) -> None:
     # Every truncation of a short message, and some of a long one: no prefix of a message is a message.
     cuts = range(len(data))
     for cut in cuts if len(data) <= 48 else numbers.sample(cuts, 12):
-        agree(cls, version, data[:cut])
-        assert refused(cls, version, data[:cut]) is not None
+        assert agree(cls, version, data[:cut]) is not None
 
 
 @for_each(kafkawire.messages.__all__)
@@ -88,5 +87,4 @@ def truncate(data: st.DataObject) -> None:
     encoded = data.draw(messages(cls, version)).encode(version)
     assume(len(encoded) < 400)
     for cut in range(len(encoded)):
-        agree(cls, version, encoded[:cut])
-        assert refused(cls, version, encoded[:cut]) is not None
+        assert agree(cls, version, encoded[:cut]) is not None

@@ -24,7 +24,8 @@ PREFIX = "prefix"
 
 def values_of(value: Any, cls: type[Message], shape: Shape | None = None) -> dict[str, Any]:
     """The row of a message, as `to_pylist` gives it; floats as text, since NaN is not equal to itself."""
-    return plain(row_maker(shape or shape_of(cls.spec))(value))
+    row: dict[str, Any] = plain(row_maker(shape or shape_of(cls.spec))(value))
+    return row
 
 
 def plain(value: Any) -> Any:
@@ -41,6 +42,7 @@ def expected_of(
     """Rows and problems, from `decode` alone."""
     rows: list[Any] = []
     problems: list[str | None] = []
+    make = row_maker(shape)
     for data, version in zip(buffers, versions, strict=True):
         row = problem = None
         if data is not None:
@@ -51,7 +53,7 @@ def expected_of(
             except (DecodeError, UnsupportedVersionError) as error:
                 problem = clean(str(error))
             else:
-                row, problem = values_of(value, cls, shape), utf8_problem(value, shape)
+                row, problem = plain(make(value)), utf8_problem(value, shape)
         rows.append(row)
         problems.append(problem)
     return rows, problems
