@@ -11,9 +11,7 @@ codecs execute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import repeat
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -47,93 +45,35 @@ RANGES = {
 _WIDTHS = (3, 2, 2, 1, 1, 1)
 
 
-class _Source(NamedTuple):
-    """What Hypothesis draws for a value, and the function that makes the value of it.
-
-    One draw decides both, whether the value is an edge and which value it is: each further draw, and each `map`, would
-    cost as much as the first.
-    """
-
-    strategy: st.SearchStrategy[Any]
-    value: Callable[[Any], Any]
+def _integers(low: int, high: int) -> st.SearchStrategy[int]:
+    borders = [n for n in (0, 1, -1, 127, 128, -128, -129, 255, 256, high, low) if low <= n <= high]
+    return st.sampled_from(borders) | st.integers(low, high)
 
 
-def _numbers(low: int, high: int, borders: Sequence[int]) -> _Source:
-    def value(drawn: int) -> int:
-        number, any_number = divmod(drawn, 2)
-        if not any_number:
-            return borders[number % len(borders)]
-        if low == 0:
-            return number
-        return -(number // 2) - 1 if number % 2 else number // 2
-
-    return _Source(st.integers(0, 2 * (high - low) + 1), value)
-
-
-def _integers(low: int, high: int) -> _Source:
-    return _numbers(low, high, [n for n in (0, 1, -1, 127, 128, -128, -129, 255, 256, high, low) if low <= n <= high])
-
-
-def _uuids() -> _Source:
-    highest = (1 << 128) - 1
-    strategy, value = _numbers(0, highest, [0, 1, highest])
-    return _Source(strategy, lambda drawn: UUID(int=value(drawn)))
-
-
-_TEXTS = ["", "a", "topic-0", "\0", "é", "𝄞😀", "\ufeff", "x" * 126, "x" * 127, "é" * 64, "x" * 300]
-_BLOBS = [b"\0", b"\xff" * 126, b"\x80" * 127, bytes(300)]
-
-
-def _text(drawn: str) -> str:
-    """The first character decides what the others become."""
-    if not drawn:
-        return ""
-    number, kind = divmod(ord(drawn[0]), 3)
-    if kind == 0:
-        return drawn[1:]
-    if kind == 1:
-        return _TEXTS[number % len(_TEXTS)]
+texts = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["", "a", "topic-0", "\0", "é", "𝄞😀", "\ufeff", "x" * 126, "x" * 127, "é" * 64, "x" * 300]),
     # What decoding makes of bytes that are no UTF-8.
-    return bytes(ord(character) % 256 for character in drawn[1:]).decode("utf-8", "surrogateescape")
+    st.binary(max_size=6).map(lambda raw: raw.decode("utf-8", "surrogateescape")),
+)
+blobs = st.binary(max_size=8) | st.sampled_from([b"\0", b"\xff" * 126, b"\x80" * 127, bytes(300)])
 
-
-def _blob(drawn: bytes) -> bytes:
-    """The first byte decides what the others become."""
-    return _BLOBS[drawn[0] % len(_BLOBS)] if drawn[:1] >= b"\x80" else drawn[1:]
-
-
-def _as_drawn(drawn: Any) -> Any:
-    return drawn
-
-
-_BLOB = _Source(st.binary(max_size=9), _blob)
-_SCALARS = {
-    "bool": _Source(st.booleans(), _as_drawn),
-    "float64": _Source(st.floats(allow_nan=False) | st.just(float("nan")), _as_drawn),
-    "uuid": _uuids(),
-    "string": _Source(st.text(max_size=9), _text),
-    "bytes": _BLOB,
-    "records": _BLOB,
+SCALARS: dict[str, st.SearchStrategy[Any]] = {
+    "bool": st.booleans(),
+    "float64": st.floats(allow_nan=False) | st.just(float("nan")),
+    "uuid": st.sampled_from([UUID(int=0), UUID(int=1), UUID(int=(1 << 128) - 1)])
+    | st.integers(0, (1 << 128) - 1).map(lambda number: UUID(int=number)),
+    "string": texts,
+    "bytes": blobs,
+    "records": blobs,
     **{name: _integers(low, high) for name, (low, high) in RANGES.items()},
 }
-SCALARS: dict[str, st.SearchStrategy[Any]] = {
-    name: source.strategy.map(source.value) for name, source in _SCALARS.items()
-}
-
-
-def _array(items: _Source) -> _Source:
-    def value(drawn: Any) -> tuple[Any, ...]:
-        if isinstance(drawn, list):
-            return tuple(map(items.value, drawn))
-        item, length = drawn
-        return tuple(repeat(items.value(item), length))
-
+_ARRAYS = {
+    name: st.lists(items, max_size=4).map(tuple)
     # Long enough for a length of two bytes, and for more numbers than are read by one prepared call.
-    long = st.tuples(items.strategy, st.sampled_from([64, 65, 127, 128]))
-    return _Source(st.lists(items.strategy, max_size=4) | long, value)
-
-
-_ARRAYS = {name: _array(items) for name, items in _SCALARS.items()}
+    | st.tuples(items, st.sampled_from([64, 65, 127, 128])).map(lambda pair: (pair[0],) * pair[1])
+    for name, items in SCALARS.items()
+}
 
 
 def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
@@ -154,75 +94,43 @@ def messages(cls: type[Message], version: int) -> st.SearchStrategy[Any]:
     return _structs(cls, version, version in cls.spec.flexible_versions, 0)
 
 
-class _Drawn(NamedTuple):
-    """A field of a struct, and how it is drawn. An optional one stays at its default in half of the values."""
-
-    name: str
-    optional: bool
-    source: _Source
-
-
 @cache
 def _structs(cls: type[Struct], version: int, flexible: bool, depth: int) -> st.SearchStrategy[Any]:
-    fields = []
-    for field in cls.spec.fields:
-        if version in field.versions:
-            source = _value(field, version, flexible, depth)
-            fields.append(_Drawn(field.attribute, version in field.tagged_versions, source))
-        elif field.ignorable and field.versions:
-            fields.append(_Drawn(field.attribute, True, _value(field, field.versions[-1], flexible, depth)))
+    fields = {field.attribute: _field(cls, field, version, flexible, depth) for field in cls.spec.fields}
     if flexible:
         own = frozenset(field.tag for field in cls.spec.fields if field.tag is not None)
-        fields.append(_Drawn("unknown_tagged_fields", True, _unknown_tags(own)))
-    return _struct(cls, fields)
+        fields["unknown_tagged_fields"] = _unknown_tags(own)
+    # Not `fixed_dictionaries`, which draws an order of the keys, too.
+    return st.tuples(*fields.values()).map(lambda values: cls(**dict(zip(fields, values, strict=True))))
 
 
-_BOOLEANS = st.booleans()
+def _field(cls: type[Struct], field: Field, version: int, flexible: bool, depth: int) -> st.SearchStrategy[Any]:
+    default = getattr(cls(), field.attribute)
+    if version not in field.versions:
+        if not field.ignorable or not field.versions:
+            return st.just(default)
+        return st.just(default) | _value(field, field.versions[-1], flexible, depth)
+    values = _value(field, version, flexible, depth)
+    return st.just(default) | values if version in field.tagged_versions else values
 
 
-@st.composite
-def _struct(draw: st.DrawFn, cls: type[Struct], fields: list[_Drawn]) -> Struct:
-    # Not of `fixed_dictionaries` or `tuples`, which add draws of their own.
-    return cls(
-        **{
-            name: source.value(draw(source.strategy))
-            for name, optional, source in fields
-            if not optional or draw(_BOOLEANS)
-        }
-    )
-
-
-def _value(field: Field, version: int, flexible: bool, depth: int) -> _Source:
-    nullable = version in field.nullable_versions
-    if field.kind != STRUCT and not field.is_array:
-        strategy, value = _SCALARS[field.type]
-        return _Source(strategy, lambda drawn: value(drawn) if drawn else None) if nullable else _SCALARS[field.type]
-    if field.kind != STRUCT:
-        strategy, value = _ARRAYS[field.type[2:]]
-    elif field.is_array:
-        structs = _structs(field.struct, version, flexible, depth + 1)
-        strategy, value = st.lists(structs, max_size=_WIDTHS[min(depth, len(_WIDTHS) - 1)]), tuple
+def _value(field: Field, version: int, flexible: bool, depth: int) -> st.SearchStrategy[Any]:
+    if field.kind == STRUCT:
+        values = _structs(field.struct, version, flexible, depth + 1)
+        if field.is_array:
+            values = st.lists(values, max_size=_WIDTHS[min(depth, len(_WIDTHS) - 1)]).map(tuple)
     else:
-        strategy, value = _structs(field.struct, version, flexible, depth + 1), _as_drawn
-    if nullable:
-        return _Source(st.none() | strategy, lambda drawn: None if drawn is None else value(drawn))
-    return _Source(strategy, value)
-
-
-_TAGS = [*range(21), 127, 128, 16383, 16384, (1 << 28) - 1, (1 << 31) - 2]
-_TAGGED_FIELDS = st.lists(st.binary(min_size=1, max_size=10), min_size=1, max_size=3)
+        values = _ARRAYS[field.type[2:]] if field.is_array else SCALARS[field.type]
+    return st.none() | values if version in field.nullable_versions else values
 
 
 @cache
-def _unknown_tags(own: frozenset[int]) -> _Source:
-    """Ascending tags that the struct knows in no version. The first byte drawn for a field decides its tag."""
-    tags = [tag for tag in _TAGS if tag not in own]
-
-    def value(drawn: list[bytes]) -> tuple[TaggedField, ...]:
-        fields = {tags[raw[0] % len(tags)]: _blob(raw[1:]) for raw in drawn}
-        return tuple(TaggedField(tag, fields[tag]) for tag in sorted(fields))
-
-    return _Source(_TAGGED_FIELDS, value)
+def _unknown_tags(own: frozenset[int]) -> st.SearchStrategy[tuple[TaggedField, ...]]:
+    """Ascending tags that the struct knows in no version."""
+    numbers = st.integers(0, 20) | st.sampled_from([127, 128, 16383, 16384, (1 << 28) - 1, (1 << 31) - 2])
+    tags = st.builds(TaggedField, numbers.filter(lambda tag: tag not in own), blobs)
+    some = st.lists(tags, min_size=1, max_size=3, unique_by=lambda field: field.tag)
+    return st.just(()) | some.map(lambda fields: tuple(sorted(fields, key=lambda field: field.tag)))
 
 
 # Frames ---------------------------------------------------------------------------------------------------------------
@@ -267,7 +175,7 @@ def frames(
 def _frames(cls: type[Message], version: int) -> st.SearchStrategy[Frame]:
     numbers = SCALARS["int32"]
     if cls.spec.kind == "request":
-        clients = st.none() if _has_no_client_id(cls, version) else st.none() | SCALARS["string"]
+        clients = st.none() if _has_no_client_id(cls, version) else st.none() | texts
         return st.builds(_request, messages(cls, version), st.just(version), numbers, clients)
     return st.builds(_response, messages(cls, version), st.just(version), numbers)
 
