@@ -32,7 +32,6 @@ SHARED = {
         "tests/spark/test_spark_own_message.py",
         "tests/spark/test_spark_replica_listing.py",
         "tests/spark/test_spark_transaction_table.py",
-        "tests/spark/test_spark_violation_table.py",
     ),
     "spark": ("tests/spark/",),
     "broker": (

@@ -38,7 +38,7 @@ impl Validity {
     }
 }
 
-/// NumberColumn of 8 bytes.
+/// A column of numbers of 8 bytes.
 #[derive(Default)]
 struct NumberColumn {
     validity: Validity,
