@@ -10,8 +10,9 @@ CARGO := $(shell command -v cargo)
 DURATION ?= 30
 #: Mutants of a file that `make mutation` tries.
 SAMPLE ?= 20
-#: Tests that run side by side. While one waits for a broker or for Spark, others work: four on two cores.
-WORKERS ?= 4
+#: Tests that run side by side. While one waits for a broker or for Spark, others work: three on two cores. A fourth
+#: worker costs more processor time (it collects all tests, too) than it finds idle.
+WORKERS ?= 3
 
 #: Compiled modules are kept whatever the shell says: tests start hundreds of Python processes, each of which would
 #: compile this package anew.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import struct
@@ -15,10 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker_fixture import StartCluster
 from tools.broker import BrokerStartError, BrokerUnavailableError, RunningCluster, cluster, jars, probe
 from tools.broker.cluster import free_ports
 from tools.broker.node import HOST, BrokerNode
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow
 
@@ -214,11 +217,13 @@ def test_config_and_feature_levels_reach_the_broker(start_cluster: StartCluster)
         found = admin.describe_configs([resource])[resource].result(timeout=20)
         assert found["transaction.state.log.num.partitions"].value == "3"
         assert found["transaction.partition.verification.enable"].value == "false"
-        versions = probe.api_versions(HOST, running.node(1).port)
-        log = running.node(1).log_file.read_text()
-    assert 22 in versions
-    assert "name='transaction.version', featureLevel=2" not in log
-    assert "name='metadata.version', featureLevel=" in log
+        assert 22 in probe.api_versions(HOST, running.node(1).port)
+        with RawCluster(running.bootstrap) as wire:
+            body = ApiVersionsRequest(client_software_name="tests", client_software_version="1")
+            answer = wire.connection(-1).ask(body, 4, ApiVersionsResponse)
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert levels.get("transaction.version", 0) == 0
+    assert levels["metadata.version"] > 0
 
 
 @pytest.mark.broker
@@ -227,6 +232,10 @@ def test_three_nodes_stop_restart_and_clean_up(start_cluster: StartCluster) -> N
         everyone = {node.node_id: (HOST, node.port) for node in running.nodes}
         for node in running.nodes:
             assert probe.registered_brokers(HOST, node.port) == everyone
+        metas = [(log_dir / "meta.properties").read_text() for log_dir in running.log_dirs.values()]
+        assert [f"node.id={number}\n" in meta for number, meta in enumerate(metas, 1)] == [True] * 3
+        assert len({re.findall("(?m)^cluster.id=(.*)$", meta)[0] for meta in metas}) == 1
+        assert len({re.findall("(?m)^directory.id=(.*)$", meta)[0] for meta in metas}) == 3
         pids = [node.process.pid for node in running.nodes if node.process is not None]
         assert len(pids) == 3
         assert running.stop_node(2), "a node of a cluster with a quorum stops by itself"
@@ -252,6 +261,7 @@ def test_kept_folder_is_closed_cleanly(start_cluster: StartCluster, tmp_path: Pa
     assert {p.name for p in log_dir.iterdir()} >= {"meta.properties", "recovery-point-offset-checkpoint"}
     folder = jars.broker_jars()
     assert list(folder.parent.glob(f"{folder.name}-kafka.Kafka-*.jsa")), "classes for the next start"
+    assert list(folder.parent.glob(f"{folder.name}-storage-*")), "a formatted log directory for the next start"
 
 
 @pytest.mark.broker

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import random
 import shutil
@@ -11,7 +10,6 @@ import struct
 import subprocess
 import tempfile
 import time
-import uuid
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from .class_archive import ClassArchive
 from .errors import BrokerStartError
 from .node import HOST, BrokerNode, ZooKeeper
 from .process import JavaProcess
+from .storage import StorageTemplate, random_uuid
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
@@ -31,6 +30,7 @@ _PORTS = range(12_000, 32_000)
 # Small logs and few internal partitions: copied directories stay small and every start is quick.
 DEFAULTS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": "4194304",
     "log.index.size.max.bytes": "65536",
     "log.segment.bytes": "1048576",
     "num.partitions": "1",
@@ -155,7 +155,19 @@ class RunningCluster:
         shared = [] if self._java_options else self._archive.options(part)
         node.process = node.spawn([java, *self._java_options, *shared, *arguments])
 
-    def _format(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
+    def _format(self, config: Mapping[str, object], feature_levels: Mapping[str, int]) -> None:
+        """Makes every node's log directory: as a copy of what the storage tool made once, where that will do."""
+        cluster_id = random_uuid()
+        template = StorageTemplate(self._jars, feature_levels) if StorageTemplate.fits(config) else None
+        if template and template.exists:
+            for node in self.nodes:
+                template.copy(node.log_dir, node_id=node.node_id, cluster_id=cluster_id)
+            return
+        self._format_with_tool(cluster_id, feature_levels)
+        if template:
+            template.keep(self.nodes[0].log_dir)
+
+    def _format_with_tool(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
         running: list[tuple[BrokerNode, subprocess.Popen[bytes]]] = []
         try:
@@ -174,15 +186,14 @@ class RunningCluster:
                 process.wait()
                 orphans.forget(process.pid)
 
-    def _start(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
+    def _start(self, config: Mapping[str, object], feature_levels: Mapping[str, int]) -> None:
         if self._zookeeper:
             main, file = "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self._zookeeper.properties_file)
+            java, *rest = self._zookeeper.java_command(self._java, self._jars, "128m", main, file)
             # Brokers wait for it by themselves.
-            self._zookeeper.process = self._zookeeper.spawn(
-                self._zookeeper.java_command(self._java, self._jars, "128m", main, file)
-            )
+            self._zookeeper.process = self._zookeeper.spawn([java, *self._archive.options(), *rest])
         else:
-            self._format(cluster_id, feature_levels)
+            self._format(config, feature_levels)
         for node in self.nodes:
             self._launch(node)
         self.wait_ready()
@@ -248,7 +259,7 @@ def cluster(
         for node in made:
             properties = _with_listeners(_properties(node, made, zookeeper, config or {}), listeners or {})
             node.write_properties(properties, log_level=log_level, loggers=loggers)
-        running._start(_cluster_id(), feature_levels or {})
+        running._start(config or {}, feature_levels or {})
         yield running
         if not (java_options or running._archive.exists) and running.stop():
             running._archive.keep(running._new_archive)
@@ -329,14 +340,6 @@ def _with_listeners(properties: dict[str, str], listeners: Mapping[str, int]) ->
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _cluster_id() -> str:
-    """A Kafka Uuid in its base64url form; never with a "-" in front, which the storage tool takes for an option."""
-    while True:
-        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if not text.startswith("-"):
-            return text
 
 
 def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:
