@@ -37,7 +37,7 @@ class BrokerHeartbeatRequest(Message, frozen=True):
     """Offset of __cluster_metadata up to which the broker has applied records. The controller unfences a broker only
     when this has reached the broker's registration record."""
     want_fence: bool = False
-    """True while the broker wants no leadership, as during startup; false asks to be unfenced."""
+    """True while the broker declines leadership, as during startup; false asks to be unfenced."""
     want_shut_down: bool = False
     """True starts a controlled shutdown: the controller moves leaderships away first, the broker repeats this until
     ShouldShutDown comes back."""

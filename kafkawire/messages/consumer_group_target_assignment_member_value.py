@@ -24,8 +24,8 @@ class TopicPartition(Struct, frozen=True):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """What the assignor wants one member of a consumer group to hold, after its int16 version 0 (KIP-848); the
-    member gets there by way of ConsumerGroupCurrentMemberAssignmentValue."""
+    """The assignment that the assignor intends for one member of a consumer group, after its int16 version 0
+    (KIP-848); the member gets there by way of ConsumerGroupCurrentMemberAssignmentValue."""
 
     if TYPE_CHECKING:
         from .consumer_group_target_assignment_member_value import TopicPartition as TopicPartition

@@ -37,8 +37,8 @@ class ConsumerProtocolSubscription(Message, frozen=True):
     )
 
     topics: tuple[str, ...] = ()
-    """Names of the topics that the member wants, sorted; a client-side pattern is already resolved to names. The
-    leader assigns only partitions of these."""
+    """Names of the topics that the member subscribes to, sorted; a client-side pattern is already resolved to names.
+    The leader assigns only partitions of these."""
     user_data: Annotated[bytes | None, Wire(nullable="0+")] = None
     """Bytes of the assignor's own, null for none; the sticky assignor keeps the previous assignment here, Kafka
     Streams its task metadata."""

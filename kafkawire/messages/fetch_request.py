@@ -41,7 +41,7 @@ class FetchPartition(Struct, frozen=True):
     """Leader epoch that the sender knows, from version 9 on (KIP-320); a lower one than the broker's gets 74, a
     higher one 75. -1 skips the check, but not on the KRaft metadata log."""
     fetch_offset: Int64 = 0
-    """Next offset that the sender wants. For a follower it also acknowledges all records before it, and so moves the
+    """Next offset that the sender reads. For a follower it also acknowledges all records before it, and so moves the
     high watermark."""
     last_fetched_epoch: Annotated[Int32, Wire("12+")] = -1
     """Leader epoch of the last record that a replica has, from version 12 on (KIP-595); the leader finds with it

@@ -25,8 +25,8 @@ class SaslHandshakeRequest(Message, frozen=True):
     response: ClassVar[type[SaslHandshakeResponse]] = sibling("sasl_handshake_response", "SaslHandshakeResponse")
 
     mechanism: str = ""
-    """SASL mechanism that the client wants: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER, for example
-    (its sasl.mechanism). Re-authentication must keep the first one."""
+    """SASL mechanism that the client chooses: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER, for
+    example (its sasl.mechanism). Re-authentication must keep the first one."""
 
 
 def _read_sasl_handshake_request(b: Buffer, p: int, version: int) -> tuple[SaslHandshakeRequest, int]:

@@ -47,7 +47,7 @@ class Member(Struct, frozen=True):
     client_host: str = ""
     """Address that the member's connection comes from, as the broker sees it."""
     subscribed_topic_names: tuple[TopicName, ...] = ()
-    """Topics that the member wants, whether they exist or not."""
+    """Topics that the member subscribes to, whether they exist or not."""
     assignment: Assignment = Assignment()
     """Partitions that the member has now; members share them, so one may appear with several."""
 

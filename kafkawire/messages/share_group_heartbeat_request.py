@@ -41,8 +41,8 @@ class ShareGroupHeartbeatRequest(Message, frozen=True):
     """Rack of the member (client.rack); null when it has none or when it has not changed since the last heartbeat.
     An empty text gets 42."""
     subscribed_topic_names: Annotated[tuple[TopicName, ...] | None, Wire(nullable="0+")] = None
-    """Topics that the member wants, by name; null when they have not changed since the last heartbeat. A join needs
-    at least one, or it gets 42. There is no subscription by pattern."""
+    """Topics that the member subscribes to, by name; null when they have not changed since the last heartbeat. A
+    join needs at least one, or it gets 42. There is no subscription by pattern."""
 
 
 def _read_share_group_heartbeat_request(b: Buffer, p: int, version: int) -> tuple[ShareGroupHeartbeatRequest, int]:

@@ -24,7 +24,7 @@ class TopicPartition(Struct, frozen=True):
 
 
 class ShareGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """What the assignor wants one share consumer to fetch, after its int16 version 0 (KIP-932)."""
+    """Partitions that the assignor intends one share consumer to fetch, after its int16 version 0 (KIP-932)."""
 
     if TYPE_CHECKING:
         from .share_group_target_assignment_member_value import TopicPartition as TopicPartition

@@ -23,8 +23,8 @@ class TaskIds(Struct, frozen=True):
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message, frozen=True):
-    """Tasks that the assignor wants one streams member to run, after its int16 version 0 (KIP-1071); the member gets
-    there by way of StreamsGroupCurrentMemberAssignmentValue."""
+    """Tasks that the assignor intends one streams member to run, after its int16 version 0 (KIP-1071); the member
+    gets there by way of StreamsGroupCurrentMemberAssignmentValue."""
 
     if TYPE_CHECKING:
         from .streams_group_target_assignment_member_value import TaskIds as TaskIds

@@ -24,7 +24,7 @@ class PartitionData(Struct, frozen=True):
     partition_index: Int32 = 0
     """Always 0: __cluster_metadata has one partition."""
     replica_epoch: Annotated[Int32, Wire(aliases=("CandidateEpoch",))] = 0
-    """Epoch that the sender wants to lead in, one above the last it knew; in a pre-vote the epoch that it is in."""
+    """Epoch in which the sender asks to lead, one above the last it knew; in a pre-vote the epoch that it is in."""
     replica_id: Annotated[BrokerId, Wire(aliases=("CandidateId",))] = 0
     """Sender's node.id: the candidate."""
     replica_directory_id: Annotated[
@@ -55,8 +55,9 @@ class TopicData(Struct, frozen=True):
 
 
 class VoteRequest(Message, frozen=True):
-    """A KRaft voter that hears nothing from a leader asks the others for their vote (KIP-595). Needs ClusterAction
-    on the cluster. Version 1 adds directory ids (KIP-853), version 2 the pre-vote, which changes no epoch (KIP-996)."""
+    """A KRaft voter that receives nothing from a leader asks the others for their vote (KIP-595). Needs
+    ClusterAction on the cluster. Version 1 adds directory ids (KIP-853), version 2 the pre-vote, which changes no
+    epoch (KIP-996)."""
 
     if TYPE_CHECKING:
         from .vote_request import PartitionData as PartitionData, TopicData as TopicData

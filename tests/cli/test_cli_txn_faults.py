@@ -61,7 +61,7 @@ STRANGERS = {
     "an HTTP server": (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
     "a TLS listener": (bytes.fromhex("15030300020250"), "set security.protocol to SSL or SASL_SSL"),
     "an SSH server": (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server answers here"),
-    "closes the connection": (b"", "no Kafka listener, or one that wants TLS"),
+    "closes the connection": (b"", "no Kafka listener, or one that requires TLS"),
     "one who resets": (RESET, "closed the connection"),
     "one who writes to terminals": (b"\x1b[2J\x1b]0;owned\x07\r\n", ""),
 }

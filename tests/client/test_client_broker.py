@@ -65,7 +65,7 @@ def test_login_where_none_is_wanted(secure: Secure) -> None:
 
 
 def test_no_login_where_one_is_wanted(secure: Secure) -> None:
-    with pytest.raises(ConnectError, match="wants authentication"):
+    with pytest.raises(ConnectError, match="requires authentication"):
         run(_list(secure.sasl))
 
 

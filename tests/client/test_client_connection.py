@@ -336,7 +336,7 @@ def test_secrets_are_not_shown() -> None:
         (bytes.fromhex("15030300020250"), "this is a TLS listener"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "an SSH server"),
         (b"-ERR unknown command\r\n", "Redis"),
-        (b"", "no Kafka listener, or one that wants TLS"),
+        (b"", "no Kafka listener, or one that requires TLS"),
         (b"\x00\x00\x00\x06\x00\x00\x03\x09\x00\x00", "never sent"),
         (b"\xff\xff\xff\xff", "no Kafka response"),
         (b"\x00\x00\x00\x00", "never sent"),
@@ -376,7 +376,7 @@ def test_impossible_frame_size_is_an_error(size: int) -> None:
 def test_closed_at_the_first_request() -> None:
     peer = ready()
     peer.connection.request(ListTransactionsRequest())
-    with pytest.raises(ConnectError, match="wants authentication") as caught:
+    with pytest.raises(ConnectError, match="requires authentication") as caught:
         peer.connection.receive(b"")
     assert caught.value.retriable
 

@@ -98,7 +98,7 @@ async def test_all_addresses_are_named() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP server answers here"),
         (bytes.fromhex("15030300020250"), "this is a TLS listener: set security.protocol"),
-        (b"", "no Kafka listener, or one that wants TLS"),
+        (b"", "no Kafka listener, or one that requires TLS"),
     ],
 )
 @scenario

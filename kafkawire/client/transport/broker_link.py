@@ -12,7 +12,7 @@ import ssl
 from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
-from kafkawire.client.transport.listener_detection import CERTIFICATE_WANTED, LOST, NOT_KAFKA
+from kafkawire.client.transport.listener_detection import CERTIFICATE_REQUIRED, LOST, NOT_KAFKA
 from kafkawire.client.transport.sasl import Credentials
 from kafkawire.wire.message import Message
 
@@ -167,7 +167,7 @@ async def connect(
         error: ConnectError = RequestTimeoutError(address, f"{stage} in {waited:.3g} s")
     except ConnectError as failed:
         silent = context is not None and failed.reason == NOT_KAFKA
-        error = TlsError(address, CERTIFICATE_WANTED) if silent else failed
+        error = TlsError(address, CERTIFICATE_REQUIRED) if silent else failed
     except ssl.SSLError as failed:  # TLS 1.3 refuses a client's certificate after the handshake
         error = TlsError(address, _tls_reason(failed))
     except OSError as failed:

@@ -13,12 +13,12 @@ _OTHERS = (
 
 TLS_HERE = "this is a TLS listener: set security.protocol to SSL or SASL_SSL"
 SASL_HERE = (
-    "the broker closed the connection at the first request: either its listener wants authentication "
+    "the broker closed the connection at the first request: either its listener requires authentication "
     "(security.protocol SASL_PLAINTEXT or SASL_SSL), or it was just stopped"
 )
-NOT_KAFKA = "closed without an answer: no Kafka listener, or one that wants TLS (security.protocol SSL or SASL_SSL)"
-CERTIFICATE_WANTED = (
-    "closed right after the TLS handshake: no Kafka listener, or one that wants a certificate of ours "
+NOT_KAFKA = "closed without an answer: no Kafka listener, or one that requires TLS (security.protocol SSL or SASL_SSL)"
+CERTIFICATE_REQUIRED = (
+    "closed right after the TLS handshake: no Kafka listener, or one that requires a client certificate "
     "(ssl.keystore.location)"
 )
 LOST = "the broker closed the connection"

@@ -25,7 +25,7 @@ class TxnPartition(Struct, frozen=True):
 class TransactionStateValueInstanceEpoch(Message, frozen=True):
     """KIP-360, older revision: state of a transactional id in __transaction_state, with the first epoch of the
     producer instance. The int16 version, 1, stands before the fields. Never shipped; the other revision and Kafka's
-    own version 1 begin with the same 1, and nothing in the bytes tells the three apart."""
+    own version 1 begin with the same 1, and nothing in the bytes distinguishes the three."""
 
     if TYPE_CHECKING:
         from .transaction_state_value_instance_epoch import TxnPartition as TxnPartition

@@ -26,7 +26,7 @@ class TransactionStateValueLastEpoch(Message, frozen=True):
     """KIP-360, newer revision: state of a transactional id in __transaction_state, with the epoch before the current
     one, so that a retried epoch bump is recognised after a change of coordinator. The int16 version, 1, stands
     before the fields. Never shipped; the other revision and Kafka's own version 1 begin with the same 1, and nothing
-    in the bytes tells the three apart."""
+    in the bytes distinguishes the three."""
 
     if TYPE_CHECKING:
         from .transaction_state_value_last_epoch import TxnPartition as TxnPartition

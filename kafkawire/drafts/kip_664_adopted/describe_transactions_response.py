@@ -17,8 +17,8 @@ class TopicData(Struct, frozen=True):
     """In DescribeTransactionsResponse: version 0."""
 
     partition_indexes: tuple[Int32, ...] = ()
-    """Partition numbers of one topic. The text's struct has no topic name, so which topic they belong to cannot be
-    told; released: Topics with Topic and Partitions."""
+    """Partition numbers of one topic. The text's struct has no topic name, so their topic cannot be determined;
+    released: Topics with Topic and Partitions."""
 
 
 class TransactionState(Struct, frozen=True):

@@ -26,7 +26,7 @@ class RequestPartition(Struct, frozen=True):
     """Partition number."""
     txn_start_offset: Annotated[Int64, Wire(tagged="1+", tag=0)] = 0
     """First offset of the transaction to end; only an admin's abort gives it. The text has no default, so it is 0: a
-    transaction that starts at offset 0 cannot be told from one that is not given, and 0 is not written."""
+    transaction that starts at offset 0 cannot be distinguished from one that is not given, and 0 is not written."""
 
 
 class RequestTopic(Struct, frozen=True):
@@ -58,7 +58,7 @@ class WritableTxnMarker(Struct, frozen=True):
 class WriteTxnMarkersRequest(Message, frozen=True):
     """KIP-664, adopted: has partition leaders write the markers that end a transaction; version 1 names the
     transaction by its start offset. Version 0 is the released one. Version 1 never shipped: the released version 1
-    keeps PartitionIndexes, has the same key and version, and no header tells the two apart."""
+    keeps PartitionIndexes, has the same key and version, and no header distinguishes the two."""
 
     if TYPE_CHECKING:
         from .write_txn_markers_request import (

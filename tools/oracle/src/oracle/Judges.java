@@ -124,7 +124,7 @@ final class Judges {
         try (TransactionIndex index = new TransactionIndex(question.get("start").asLong(), file.toFile())) {
             index.sanityCheck();
             long before = -1;
-            for (AbortedTxn entry : index.allAbortedTxns()) { // as TransactionIndex.append wants them
+            for (AbortedTxn entry : index.allAbortedTxns()) { // in the order that TransactionIndex.append requires
                 if (entry.lastOffset() <= before) {
                     throw new IllegalArgumentException("last offset " + entry.lastOffset() + " after " + before);
                 }
