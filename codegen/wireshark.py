@@ -29,7 +29,7 @@ RUNTIME = tuple(
 #: What the runtime's own fields begin with.
 _RESERVED = frozenset({"batch", "record", "unknown_tag"})
 
-#: What a number means, by the ending of its field's name and its kind; each is a key of `Words.numbers`.
+#: What a number means, by the ending of its field's name and its kind; each is a key of `DisplayRules.numbers`.
 _MEANINGS = (
     (re.compile("ErrorCode$"), INT16, "error"),
     (re.compile("^(Request)?ApiKey$"), INT16, "api_key"),
@@ -56,7 +56,7 @@ _ENUMS: dict[str, dict[int, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class DisplayRules:
     """Names and secrets that the plugin shows beyond the schemas.
 
     Attributes:
@@ -84,9 +84,9 @@ class _Shown(NamedTuple):
     about: str
 
 
-def render_wireshark(messages: Iterable[MessageModel], words: Words) -> str:
+def render_wireshark(messages: Iterable[MessageModel], rules: DisplayRules) -> str:
     """The source of the plugin for those messages."""
-    shown = _Fields(words)
+    shown = _Fields(rules)
     rendered = [_message(message, shown) for message in sorted(messages, key=lambda message: message.name)]
     templates = Path(__file__).parent / "templates"
     return (
@@ -94,9 +94,9 @@ def render_wireshark(messages: Iterable[MessageModel], words: Words) -> str:
         .get_template("wireshark.lua.jinja")
         .render(
             fields=shown.fields,
-            numbers=sorted((_ENUMS | {key: dict(value) for key, value in words.numbers.items()}).items()),
-            control_messages=sorted(words.control_messages.items()),
-            secret_words=list(words.secret_words),
+            numbers=sorted((_ENUMS | {key: dict(value) for key, value in rules.numbers.items()}).items()),
+            control_messages=sorted(rules.control_messages.items()),
+            secret_words=list(rules.secret_words),
             messages=rendered,
             runtime=[(templates / part).read_text("utf-8") for part in RUNTIME],
             quote=quote,
@@ -127,8 +127,8 @@ def filter_name(message: MessageModel) -> str:
 class _Fields:
     """All fields of the plugin, each once, in the order in which they are met."""
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    def __init__(self, rules: DisplayRules) -> None:
+        self.rules = rules
         self.fields: list[_Shown] = []
         self._places: dict[str, int] = {}
         self._counts: set[str] = set()  # filters that the runtime makes, of how many elements an array has
@@ -156,14 +156,14 @@ class _Fields:
 
     def meaning(self, message: MessageModel, struct: StructModel, one: FieldModel) -> str:
         kind = one.type.kind
-        for paths, found in ((self.words.secrets, "secret"), (self.words.configs, "config")):
+        for paths, found in ((self.rules.secrets, "secret"), (self.rules.configs, "config")):
             for path in paths.get(message.name, ()):
                 if found == "secret" and _leads_to(message, path, struct, one.name):
                     return "secret"
                 if found == "config" and one.name in ("Name", "Value") and _struct_at(message, path) == struct.name:
                     return f"config_{one.name.lower()}"
         for pattern, its_kind, found in _MEANINGS:
-            if kind == its_kind and pattern.search(one.name) and (found in self.words.numbers or found in _ENUMS):
+            if kind == its_kind and pattern.search(one.name) and (found in self.rules.numbers or found in _ENUMS):
                 return found
         if kind == INT64 and _TIMESTAMP.search(one.name):
             return "timestamp"

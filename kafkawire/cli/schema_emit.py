@@ -16,7 +16,7 @@ from kafkawire.cli.output_file import check_output, open_output, save
 if TYPE_CHECKING:
     from kafkawire.codegen.model import MessageModel
     from kafkawire.codegen.reference import Example
-    from kafkawire.codegen.wireshark import Words
+    from kafkawire.codegen.wireshark import DisplayRules
 
 
 class EmitTarget(Enum):
@@ -75,7 +75,7 @@ def emit(
 
         check_output(to, [None if schemas is None else str(schemas)])
         messages = with_kafkas_own(schemas)
-        text = render_wireshark(messages, words())
+        text = render_wireshark(messages, display_rules())
         with open_output(to) as file:
             file.write(text.encode())
         if to not in (None, "-"):
@@ -138,17 +138,17 @@ def with_kafkas_own(schemas: Path | None, *, control_records: bool = True) -> li
     ]
 
 
-def words() -> Words:
+def display_rules() -> DisplayRules:
     """What the plugin shows beyond the schemas: names of numbers, and which fields are secret."""
     from kafkawire.capture import message_json
-    from kafkawire.codegen.wireshark import Words
+    from kafkawire.codegen.wireshark import DisplayRules
     from kafkawire.kafka_api_keys import NAMES as api_keys
     from kafkawire.kafka_errors import NAMES as errors
     from kafkawire.records import secrets
     from kafkawire.records.control import CONTROL_MESSAGES, CONTROL_TYPES
     from kafkawire.transactions.coordinator_rules import STATES
 
-    return Words(
+    return DisplayRules(
         numbers={"error": errors, "api_key": api_keys, "transaction_state": STATES, "control_type": CONTROL_TYPES},
         control_messages=CONTROL_MESSAGES,
         secrets={**message_json.SECRETS, **secrets.SECRETS},

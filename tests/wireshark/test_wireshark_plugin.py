@@ -11,7 +11,7 @@ import pytest
 
 from kafkawire.cli.arguments import shipped_schemas
 from kafkawire.codegen import generate
-from kafkawire.codegen.wireshark import Words, quote, render_wireshark
+from kafkawire.codegen.wireshark import DisplayRules, quote, render_wireshark
 from kafkawire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -71,7 +71,9 @@ def write_schemas(folder: Path, request: dict[str, Any] = PING) -> Path:
 
 def tables(schemas: Path) -> str:
     """The plugin without its runtime."""
-    text = render_wireshark(generate.load(schemas), Words(numbers={"error": {0: "NONE"}}, secret_words=("password",)))
+    text = render_wireshark(
+        generate.load(schemas), DisplayRules(numbers={"error": {0: "NONE"}}, secret_words=("password",))
+    )
     return text.partition("\n-- The protocol, its fields")[0]
 
 
@@ -104,7 +106,7 @@ def test_fields_that_share_a_filter_have_the_sentences_of_all_places(tmp_path: P
 
 def test_the_same_schemas_give_the_same_text() -> None:
     messages = generate.load(shipped_schemas("kafka"))
-    assert render_wireshark(messages, Words()) == render_wireshark(reversed(messages), Words())
+    assert render_wireshark(messages, DisplayRules()) == render_wireshark(reversed(messages), DisplayRules())
 
 
 def test_every_filter_is_unique_and_one_that_wireshark_takes() -> None:

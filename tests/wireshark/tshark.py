@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import kafkawire
-from kafkawire.cli.schema_emit import with_kafkas_own, words
+from kafkawire.cli.schema_emit import display_rules, with_kafkas_own
 from kafkawire.codegen.names import snake_case
 from kafkawire.codegen.wireshark import render_wireshark
 from kafkawire.wire.spec import Field
@@ -42,7 +42,7 @@ def version() -> str:
 
 @cache
 def plugin_text(schemas: Path | None = None) -> str:
-    return render_wireshark(with_kafkas_own(schemas), words())
+    return render_wireshark(with_kafkas_own(schemas), display_rules())
 
 
 def write_plugin(folder: Path, schemas: Path | None = None) -> Path:
