@@ -54,7 +54,7 @@ test-quick: $(VENV)/.dev
 	@echo "left out: tests marked slow, and those that start a broker, Spark, Java, tshark or a browser; properties got"
 	@echo "few examples. make test and make test-deployment run them."
 
-# The rooms that an engine serves, once more in pure Python.
+# The packages that an engine serves, once more in pure Python.
 test-python: $(VENV)/.dev
 	KAFKAWIRE_BACKEND=python $(BIN)/pytest -n $(WORKERS) -q tests/wire tests/messages tests/records tests/codegen
 
@@ -127,15 +127,15 @@ fuzz: $(VENV)/.dev
 	$(BIN)/python -m tools.fuzz --minutes $(DURATION) $(if $(SANITIZE),--sanitize $(SANITIZE))
 
 # Which changes of one operator or number the tests do not notice (tools/mutation): SAMPLE mutants of each source file of
-# ROOMS (or of single files; all by default).
+# PACKAGES (or of single files; all by default).
 mutation: $(VENV)/.dev
 	$(PIP_INSTALL) --group mutation
-	$(BIN)/python -m tools.mutation --sample $(SAMPLE) --write $(ROOMS)
+	$(BIN)/python -m tools.mutation --sample $(SAMPLE) --write $(PACKAGES)
 
-# Lines and branches of each room (of ROOMS, or of those that need no other program) that its own quick tests do not reach;
-# writes a table in CONTRIBUTING.md.
+# Lines and branches of each package (of PACKAGES, or of those that need no other program) that its own quick tests do
+# not reach; writes a table in CONTRIBUTING.md.
 coverage: $(VENV)/.dev
-	$(BIN)/python -m tools.room_coverage $(ROOMS)
+	$(BIN)/python -m tools.package_coverage $(PACKAGES)
 
 # An sdist, a pure Python wheel, and a manylinux wheel for every CPython found, each tested in a clean environment
 # (tools/wheels). With PLATFORMS=musllinux_1_2_x86_64 and the like, wheels for other machines, linked by zig.

@@ -27,11 +27,11 @@ def main(check: bool) -> int:
     package = Path(__file__).absolute().parent.parent / "kafkawire"
     package = package if package.is_dir() else package.parent
     packages = [(tables.table_files(package / "schemas"), package)]
-    for folder, (room, docstring) in NAMESPACES.items():
-        output = package / room
-        if room == "drafts":
+    for folder, (subpackage, docstring) in NAMESPACES.items():
+        output = package / subpackage
+        if subpackage == "drafts":
             output /= names.package_name(folder)
-        messages = generate.load(package / "schemas" / folder, drafts=room == "drafts")
+        messages = generate.load(package / "schemas" / folder, drafts=subpackage == "drafts")
         packages.append((generate.package_files(messages, docstring), output))
     changed = []
     for files, output in packages:

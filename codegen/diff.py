@@ -252,12 +252,16 @@ class _DiffWalk:
         what, text = "field added", _describe(field)
         tagged = [version for version in versions if version in field.tagged]
         plain = [version for version in versions if version not in field.tagged]
-        yield from self._say(what, path, plain, "", text, "the version was released without it")
+        yield from self._incompatible(what, path, plain, "", text, "the version was released without it")
         why = "tagged: readers that do not know it skip it"
-        yield from (replace(change, compatible=True) for change in self._say(what, path, tagged, "", text, why))
+        yield from (
+            replace(change, compatible=True) for change in self._incompatible(what, path, tagged, "", text, why)
+        )
 
     def _removed(self, field: FieldModel, path: str, versions: list[int]) -> Iterator[SchemaChange]:
-        yield from self._say("field removed", path, versions, _describe(field), "", "the version was released with it")
+        yield from self._incompatible(
+            "field removed", path, versions, _describe(field), "", "the version was released with it"
+        )
 
     def _fields(self, old: FieldModel, new: FieldModel, path: str, shared: frozenset[int]) -> Iterator[SchemaChange]:
         name = self.new.name
@@ -272,7 +276,7 @@ class _DiffWalk:
             why = "the same bytes at the same place; JSON shows the name"
             yield SchemaChange(name, "field renamed", _joined(both), path, old.name, new.name, why=why)
         if bytes_code(old.type.kind) != bytes_code(new.type.kind) or old.type.array != new.type.array:
-            yield from self._say("field retyped", path, both, str(old.type), str(new.type), "the bytes differ")
+            yield from self._incompatible("field retyped", path, both, str(old.type), str(new.type), "the bytes differ")
         elif str(old.type) != str(new.type):
             yield SchemaChange(
                 name, "field retyped", _joined(both), path, str(old.type), str(new.type), why="the same bytes"
@@ -292,8 +296,12 @@ class _DiffWalk:
         """Changes of what a field has version by version: null, the tag, compact or not."""
         more = [now for now in both if now in new.nullable and self.was[now] not in old.nullable]
         less = [now for now in both if now not in new.nullable and self.was[now] in old.nullable]
-        yield from self._say("nullable", path, more, "no", "yes", "readers of the old schema cannot read a null")
-        yield from self._say("nullable", path, less, "yes", "no", "a null of a writer of the old schema cannot be read")
+        yield from self._incompatible(
+            "nullable", path, more, "no", "yes", "readers of the old schema cannot read a null"
+        )
+        yield from self._incompatible(
+            "nullable", path, less, "yes", "no", "a null of a writer of the old schema cannot be read"
+        )
         tags = {now: (_tag(old, self.was[now]), _tag(new, now)) for now in both}
         for versions in runs(now for now in both if tags[now][0] != tags[now][1]):
             was, now = (_text(tag, "none") for tag in tags[versions.low])
@@ -306,7 +314,9 @@ class _DiffWalk:
             and (now in self.new.flexible) == (self.was[now] in self.old.flexible)  # else it is the whole message's
         ]
         before, after = str(old.flexible), str(new.flexible)
-        yield from self._say("flexible versions", path, compact, before, after, "its length is written otherwise")
+        yield from self._incompatible(
+            "flexible versions", path, compact, before, after, "its length is written otherwise"
+        )
 
     def _flags(self, old: FieldModel, new: FieldModel, path: str) -> Iterator[SchemaChange]:
         """What no byte shows."""
@@ -318,7 +328,9 @@ class _DiffWalk:
             if was != now:
                 yield SchemaChange(self.new.name, what, "", path, was, now)
 
-    def _say(self, what: str, path: str, versions: list[int], old: str, new: str, why: str) -> Iterator[SchemaChange]:
+    def _incompatible(
+        self, what: str, path: str, versions: list[int], old: str, new: str, why: str
+    ) -> Iterator[SchemaChange]:
         """An incompatible change, for each run of versions."""
         for run in runs(versions):
             yield SchemaChange(self.new.name, what, str(run), path, old, new, False, why)

@@ -243,10 +243,10 @@ class _StructPlanner:
             name = self.names[one.type.struct]
             if not one.nullable:
                 return [f"_read_{name}"], [f"_write_{name}"], True
-            word = _choice("{}_nullable_struct", "{}_struct", nullable)
+            function = _choice("{}_nullable_struct", "{}_struct", nullable)
             return (
-                [word.format("read", "read"), f"_read_{name}"],
-                [word.format("write", "write"), f"_write_{name}"],
+                [function.format("read", "read"), f"_read_{name}"],
+                [function.format("write", "write"), f"_write_{name}"],
                 True,
             )
         compact = versions & set(one.flexible)
@@ -255,10 +255,10 @@ class _StructPlanner:
         else:
             form = _forms(condition(compact, versions) if compact else None)
             form = f"({form})" if " " in form else form
-        base = _word(one)
-        word = _choice(f"{form}.{{}}_nullable_{base}", f"{form}.{{}}_{base}", nullable)
+        base = _type_name(one)
+        function = _choice(f"{form}.{{}}_nullable_{base}", f"{form}.{{}}_{base}", nullable)
         items = [f"_{{}}_{self.names[one.type.struct]}_array"] if one.type.struct else []
-        read, write = ([part.replace("{}", verb) for part in (word, *items)] for verb in ("read", "write"))
+        read, write = ([part.replace("{}", verb) for part in (function, *items)] for verb in ("read", "write"))
         return read, write, bool(one.type.struct)
 
     def tags(self, one: FieldModel) -> Iterator[TagLine]:
@@ -279,7 +279,8 @@ class _StructPlanner:
             else:
                 fixed = not one.type.array and one.type.kind in FIXED_SIZES
                 read, write = (
-                    f"{v}_{_word(one)}" if fixed else f"flexible.{v}_{null}{_word(one)}" for v in ("read", "write")
+                    f"{v}_{_type_name(one)}" if fixed else f"flexible.{v}_{null}{_type_name(one)}"
+                    for v in ("read", "write")
                 )
             yield TagLine(one.tag, attribute, versions, read, write, bool(items))
 
@@ -298,7 +299,7 @@ def _plain_versions(one: FieldModel) -> frozenset[int]:
     return frozenset(one.versions) - frozenset(one.tagged)
 
 
-def _word(one: FieldModel) -> str:
+def _type_name(one: FieldModel) -> str:
     """What a type is called in the names of readers and writers."""
     if one.type.array:
         return "array" if one.type.struct else _PLURALS.get(one.type.kind) or KIND_NAMES[one.type.kind] + "s"

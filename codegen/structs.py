@@ -99,7 +99,7 @@ def _register(root: UncutStruct, common: list[UncutStruct]) -> dict[str, UncutSt
             suggestion = nearest(name, [*registry, *KIND_NAMES[:-1]])
             spec.node.problem(f"the struct {name} is defined nowhere{suggestion}", "type")
         elif name not in shared and name != root.name:
-            definition = _whereabouts(registry[name])
+            definition = _path_of(registry[name])
             spec.node.problem(f"the struct {name} is used twice: move it from {definition} to commonStructs", "type")
     return registry
 
@@ -112,10 +112,10 @@ def _fields_within(fields: tuple[FieldSpec, ...]) -> Iterator[FieldSpec]:
 
 
 def _problem_twice(node: SchemaNode, key: str, other: UncutStruct) -> None:
-    node.problem(f"there is a struct {other.name} already: {_whereabouts(other)}", key)
+    node.problem(f"there is a struct {other.name} already: {_path_of(other)}", key)
 
 
-def _whereabouts(struct: UncutStruct) -> str:
+def _path_of(struct: UncutStruct) -> str:
     return struct.node.path or "the message itself"
 
 

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_ROOMS = ("capture", "drafts", "errors", "frames", "logdir", "messages", "records", "transactions", "versions", "visit")
+_PACKAGES = (
+    "capture",
+    "drafts",
+    "errors",
+    "frames",
+    "logdir",
+    "messages",
+    "records",
+    "transactions",
+    "versions",
+    "visit",
+)
 _NAMES = {
     "ErrorCode": "kafkawire.kafka_errors",
     "Registry": "kafkawire.wire.registry",
@@ -54,7 +65,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _PACKAGES:
         return import_module(f"kafkawire.{name}")
     if name == "columns":
         return import_module("kafkawire.wire.columns")

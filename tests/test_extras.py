@@ -1,4 +1,4 @@
-"""Each extra brings what its rooms import, and no more is needed: modules are imported where nothing else can be."""
+"""Each extra brings what its packages import, and no more is needed: modules are imported where nothing else can be."""
 
 from __future__ import annotations
 

@@ -166,10 +166,10 @@ def test_importing_a_message_imports_no_optional_library() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "room", ["errors", "frames", "records", "messages", "drafts", "capture", "logdir", "transactions"]
+    "package", ["errors", "frames", "records", "messages", "drafts", "capture", "logdir", "transactions"]
 )
-def test_each_room_can_be_imported_alone(room: str) -> None:
-    done = python(f"import kafkawire.{room} as one; import kafkawire; assert kafkawire.{room} is one")
+def test_each_package_can_be_imported_alone(package: str) -> None:
+    done = python(f"import kafkawire.{package} as one; import kafkawire; assert kafkawire.{package} is one")
     assert (done.returncode, done.stderr) == (0, "")
 
 

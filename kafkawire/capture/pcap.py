@@ -121,7 +121,7 @@ class PcapHeaders:
     def right(self, file: Lookahead, head: bytes) -> bool:
         """Whether the header at the file's position is plausible, by its values or by the headers that follow."""
         seconds, fraction, kept, original = self._unpack(head)
-        if not self._sane(fraction, kept, original) or (self.recent and not self._near(seconds)):
+        if not self._plausible(fraction, kept, original) or (self.recent and not self._near(seconds)):
             followed = kept <= MAX_PACKET_BYTES and self._chain(file, _HEADER + kept, self._CHAIN - 1)
             # The original length must not lead to headers as well.
             if not followed or (original < kept and self._chain(file, _HEADER + original, self._CHAIN - 1)):
@@ -138,7 +138,7 @@ class PcapHeaders:
     def _near(self, seconds: int) -> bool:
         return any(abs(seconds - recent) <= self.FAR_S for recent in self.recent)
 
-    def _sane(self, fraction: int, kept: int, original: int) -> bool:
+    def _plausible(self, fraction: int, kept: int, original: int) -> bool:
         return kept <= original <= 4 * MAX_PACKET_BYTES and kept <= MAX_PACKET_BYTES and fraction < self._fractions
 
     def _chain(self, file: Lookahead, offset: int, count: int) -> bool:
@@ -150,7 +150,7 @@ class PcapHeaders:
             if len(head) < _HEADER:
                 return False
             seconds, fraction, kept, original = self._unpack(head)
-            if not kept or not self._sane(fraction, kept, original):
+            if not kept or not self._plausible(fraction, kept, original):
                 return False
             if before is None and not self._near(seconds) and seconds < self._EARLIEST_S:
                 return False

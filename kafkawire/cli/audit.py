@@ -22,9 +22,9 @@ from kafkawire.cli.findings import (
     explain,
     omitted,
     print_for_tools,
+    print_line,
     print_missing,
     print_none_found,
-    say,
 )
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
@@ -311,8 +311,8 @@ def audit(
         else:
             print_for_tools(result, chosen)
         if report is not None and chosen is Format.table:
-            say("")
-            say(f"Report: {report}")
+            print_line("")
+            print_line(f"Report: {report}")
     end(result)
 
 
@@ -379,8 +379,8 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
         output.print_rows(lines, [OpenTransaction], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut)
     else:
         print_none_found(audit, "No transaction is open.", "No open transaction was found")
-    say("")
-    say(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
+    print_line("")
+    print_line(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
     if audit.findings:
         print_missing(audit)
     _print_answers(audit.answers)
@@ -388,13 +388,13 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
     explain(audit.findings, several_clusters=several)
     broken = [violation for violation in audit.violations if violation.check not in OF_FINDINGS]
     if broken or audit.damage:
-        say("")
+        print_line("")
         listed = (*broken, *audit.damage)
         output.print_rows(
             listed, [rows.Violation, rows.DamageRow], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
         )
     for sentence in omitted(audit):
-        say(sentence)
+        print_line(sentence)
 
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
@@ -408,12 +408,12 @@ def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
         for answer in answers
         if answer.answer == "violated"
     ]
-    say(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
+    print_line(f"Checked: {len(answers)} rules of transactions. Violated: {', '.join(broken) or 'none'}.")
     mute = [answer for answer in answers if answer.answer == "not_checkable" or _doubts_an_id(answer)]
     if mute:
-        say("Not checkable:")
+        print_line("Not checkable:")
     for answer in mute:
-        say(f"  - {answer.check}: {'; '.join(answer.lacked)}")
+        print_line(f"  - {answer.check}: {'; '.join(answer.lacked)}")
 
 
 def _doubts_an_id(answer: rows.CheckAnswer) -> bool:
@@ -430,7 +430,7 @@ def _print_settings(settings: tuple[rows.Setting, ...]) -> None:
         by_source.setdefault(setting.source, []).append(f"{setting.name} {setting.value}")
     if by_source:
         by_name = (f"{', '.join(listed)} ({source})" for source, listed in by_source.items())
-        say(f"Settings: {'; '.join(by_name)}.")
+        print_line(f"Settings: {'; '.join(by_name)}.")
 
 
 def _line(finding: rows.Finding, several: bool) -> OpenTransaction:

@@ -32,7 +32,7 @@ class AuditAnswer(rows.Audit, frozen=True, kw_only=True):
     outcome: rows.Outcome
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Prints a line of text, made harmless; with runs of one escape counted."""
     typer.echo(collapsed(printable(text)).encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
@@ -89,7 +89,7 @@ def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False)
     """Prints, below a table, the evidence of findings that need action, and the suggested action."""
     for finding in findings:
         if finding.verdict != "not_hanging" or finding.reason == "stuck_prepare":
-            say("")
+            print_line("")
             explain_one(finding, f"cluster {finding.cluster_id or 'unknown'}, " if several_clusters else "")
 
 
@@ -104,11 +104,11 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
     from kafkawire.transactions.causes import described
     from kafkawire.transactions.impact_text import sentences, shown_records
 
-    say(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
+    print_line(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
     for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
-        say(f"  - {brief(sentence)}")
+        print_line(f"  - {brief(sentence)}")
     if action:
-        say(f"  => {finding.action}")
+        print_line(f"  => {finding.action}")
 
 
 def place_of(finding: rows.Finding) -> str:
@@ -128,7 +128,7 @@ def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
 
     result = outcome(audit)
     if result.complete:
-        say(clear)
+        print_line(clear)
     else:
         _list(f"{found_none}, but not everything was read{' or judged' if not_judged(audit) else ''}:", result.missing)
 
@@ -152,11 +152,11 @@ def omitted(audit: rows.Audit) -> Iterator[str]:
 
 
 def _list(title: str, sentences: Sequence[str]) -> None:
-    say(title)
+    print_line(title)
     for sentence in sentences[:_MOST]:
-        say(f"  - {sentence}")
+        print_line(f"  - {sentence}")
     if len(sentences) > _MOST:
-        say(f"  - and {len(sentences) - _MOST:,} more: --format json has all of them")
+        print_line(f"  - and {len(sentences) - _MOST:,} more: --format json has all of them")
 
 
 def counted_partitions(read: rows.Coverage) -> str:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
-from kafkawire.cli.findings import say
+from kafkawire.cli.findings import print_line
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -255,12 +255,12 @@ def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, for
     try:
         if job.human:
             for row in done():
-                _say(row)
+                _print_outcome(row)
         else:
             output.print_rows(done(), [Abort], format=format, live=True)
     finally:
         if job.log is not None:
-            job.log.tell()
+            job.log.print_path()
     if failed and len(wanted) > 1:
         verb = "were aborted" if job.log is not None else "would be aborted"
         raise NotDone(f"{failed[0]} (stopped there: {len(ended)} of {len(wanted)} {verb})")
@@ -322,7 +322,7 @@ def _abort(finding: rows.Finding, job: EndingJob) -> Abort:
 
     if job.human:
         findings.explain_one(finding, action=False)
-        say("")
+        print_line("")
     permit(finding, force=job.force)
     log = job.log
     if job.human or log is None:
@@ -382,20 +382,20 @@ def _bare(row: Abort) -> str | None:
     return None if row.problem is None else row.problem.removeprefix(f"{row.topic}-{row.partition}: ")
 
 
-def _say(row: Abort) -> None:
+def _print_outcome(row: Abort) -> None:
     if row.outcome == ALREADY_ABORTED:
-        say(
+        print_line(
             f"Already aborted: the ABORT marker of producer id {row.producer_id}, epoch {row.producer_epoch}, is at "
             f"offset {row.marker_offset} of {row.topic}-{row.partition}. Nothing was sent. The last stable offset is "
             f"{row.last_stable_offset} (high watermark {row.high_watermark})."
         )
     elif row.outcome == DRY_RUN:
-        say("Dry run: nothing was sent.")
+        print_line("Dry run: nothing was sent.")
     elif row.problem is None:
-        say(
+        print_line(
             f"Aborted: the ABORT marker is at offset {row.marker_offset} of {row.topic}-{row.partition}; the last "
             f"stable offset is {row.last_stable_offset} now (high watermark {row.high_watermark})."
         )
         if row.note:
-            say(row.note)
-    say("")
+            print_line(row.note)
+    print_line("")

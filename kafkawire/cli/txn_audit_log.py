@@ -140,7 +140,7 @@ class AuditLog:
             os.fsync(self._file.fileno())
         self.lines += 1
 
-    def tell(self) -> None:
+    def print_path(self) -> None:
         """Prints the path of the log, if anything was recorded."""
         if self.lines:
             typer.echo(f"note: recorded in {printable(str(self.path))}", err=True)

@@ -11,7 +11,7 @@ from kafkawire import rows
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS, check_minutes
 from kafkawire.cli.exit_codes import end
-from kafkawire.cli.findings import chosen_format, say
+from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.formatting import counted
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import TableView, Views
@@ -108,31 +108,33 @@ def _print_table(found: rows.Checkup, *, wide: bool, no_cut: bool) -> None:
     from kafkawire.transactions.formatting import when
 
     brokers, partitions = counted(len(found.brokers), "broker"), counted(found.partitions, "partition")
-    say(f"{brokers}, {partitions}, {counted(len(found.checks), 'check')}, as of {when(found.as_of)}.")
+    print_line(f"{brokers}, {partitions}, {counted(len(found.checks), 'check')}, as of {when(found.as_of)}.")
     if not found.risks:
-        say("Nothing was found." if found.outcome.complete else "Nothing was found, but not everything was read.")
+        print_line(
+            "Nothing was found." if found.outcome.complete else "Nothing was found, but not everything was read."
+        )
     for risk in found.risks:
-        say("")
-        say(f"{risk.subject}: {risk.setting} is {risk.value} ({risk.check})")
-        say(f"  - {risk.why}{f' ({risk.source})' if risk.source else ''}")
-        say(f"  => {risk.action}")
+        print_line("")
+        print_line(f"{risk.subject}: {risk.setting} is {risk.value} ({risk.check})")
+        print_line(f"  - {risk.why}{f' ({risk.source})' if risk.source else ''}")
+        print_line(f"  => {risk.action}")
     for title, noun, lines in (
         ("Producer ids", "partition", [_producers(row) for row in found.producers]),
         ("Transactional ids", "pattern", [_ids(row) for row in found.transactional_ids]),
     ):
         if lines:
-            say("")
+            print_line("")
             shown = f", the {_MOST} largest" if len(lines) > _MOST else ""
-            say(f"{title} ({counted(len(lines), noun)}{shown}; memory is an estimate):")
+            print_line(f"{title} ({counted(len(lines), noun)}{shown}; memory is an estimate):")
             sys.stdout.flush()
             output.print_rows(
                 lines[:_MOST], [type(lines[0])], format=Format.table, views=_VIEWS, wide=wide, no_cut=no_cut
             )
     if found.hidden:
-        say("")
-        say("Not read:")
+        print_line("")
+        print_line("Not read:")
         for sentence in found.hidden:
-            say(f"  - {sentence}")
+            print_line(f"  - {sentence}")
 
 
 def _producers(row: rows.ProducerCensus) -> ProducerLine:

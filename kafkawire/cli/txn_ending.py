@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from kafkawire.cli.findings import say
+from kafkawire.cli.findings import print_line
 from kafkawire.cli.formatting import json_bytes, printable
 from kafkawire.errors import KafkaWireError
 
@@ -79,9 +79,9 @@ def ask_leave(question: str, *, yes: bool) -> None:
 
 def show_call(call: PreparedRequest) -> None:
     """Prints a request: decoded, in hex, and to whom."""
-    say(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
-    say(f"  {json_bytes(call.body).decode()}")
-    say(f"  in hex {call.hex}")
+    print_line(f"{call.api} v{call.version} to broker {call.broker_id} ({call.address}):")
+    print_line(f"  {json_bytes(call.body).decode()}")
+    print_line(f"  in hex {call.hex}")
 
 
 def check_reason(force: str | None) -> None:

@@ -20,9 +20,9 @@ from kafkawire.cli.findings import (
     end,
     explain,
     print_for_tools,
+    print_line,
     print_missing,
     print_none_found,
-    say,
 )
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import TableView
@@ -181,12 +181,12 @@ def print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = 
         )
     else:
         print_none_found(audit, NOTHING_HANGS, NONE_FOUND)
-    say("")
+    print_line("")
     others = f"; {counted(harmless, 'transaction')} more live or too young (--all shows them)" if harmless else ""
     partitions, brokers = counted_partitions(audit.read), counted(len(audit.read.brokers), "broker")
-    say(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
+    print_line(f"{partitions} on {brokers}, as of {when(audit.as_of)} ({audit.read.clock}){others}.")
     if audit.read.scope:
-        say(audit.read.scope)
+        print_line(audit.read.scope)
     if found:
         print_missing(audit)
     explain(found)

@@ -9,7 +9,7 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import findings, output
-from kafkawire.cli.findings import say
+from kafkawire.cli.findings import print_line
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -122,7 +122,7 @@ def force_terminate(
     try:
         found, open_ = action(lambda admin: describe_one(admin.cluster, transactional_id, search, force=job.force))
         if human:
-            _say_found(found)
+            _print_state(found)
         outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
         if not open_:
             job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
@@ -131,10 +131,10 @@ def force_terminate(
         raise
     finally:
         if log is not None:
-            log.tell()
+            log.print_path()
             log.close()
     if human:
-        _say_done(outcome, found, done)
+        _print_outcome(outcome, found, done)
     problem = done.problem if done else None
     left: rows.Audit | None = None
     if problem is None and outcome != DRY_RUN:
@@ -143,7 +143,7 @@ def force_terminate(
         if left is not None:
             findings.print_missing(left)
         for finding in left.findings if left else ():
-            say("")
+            print_line("")
             findings.explain_one(finding)
     else:
         output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=chosen)
@@ -191,7 +191,7 @@ def _row(
     )
 
 
-def _say_found(found: TransactionDescription) -> None:
+def _print_state(found: TransactionDescription) -> None:
     from kafkawire.transactions.coordinator_rules import NEVER
     from kafkawire.transactions.formatting import duration, when
 
@@ -201,22 +201,22 @@ def _say_found(found: TransactionDescription) -> None:
     where = f", in {', '.join(map(str, found.partitions))}" if found.partitions else ""
     if found.state == "Ongoing" and not found.partitions:
         where = ", in topics that the principal may not Describe"
-    say(
+    print_line(
         f"{found.transactional_id} is {found.state}{since}, producer id {found.producer_id}, epoch "
         f"{found.producer_epoch}, {timeout}{where} (coordinator: broker {found.coordinator})"
     )
 
 
-def _say_done(outcome: str, found: TransactionDescription, done: Terminated | None) -> None:
+def _print_outcome(outcome: str, found: TransactionDescription, done: Terminated | None) -> None:
     from kafkawire.client.actions.terminating import NOTHING_OPEN
 
     if outcome == DRY_RUN:
-        say("Dry run: nothing was sent.")
+        print_line("Dry run: nothing was sent.")
     elif outcome == NOTHING_OPEN:
-        say("Its coordinator has nothing open: there is nothing to end, and nothing was sent.")
+        print_line("Its coordinator has nothing open: there is nothing to end, and nothing was sent.")
     elif done is not None and done.producer is not None and done.problem is None:
         given = done.producer
-        say(
+        print_line(
             f"Ended: {found.transactional_id} is {done.state}, its partitions have the transaction no longer, and its "
             f"producer is fenced (producer id {given.producer_id} is at epoch {given.producer_epoch} now)."
         )

@@ -11,7 +11,7 @@ import typer
 from kafkawire.cli import output
 from kafkawire.cli.arguments import MINUTE_MS
 from kafkawire.cli.exit_codes import ReadOutcome
-from kafkawire.cli.findings import chosen_format, say
+from kafkawire.cli.findings import chosen_format, print_line
 from kafkawire.cli.output_file import check_output
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
@@ -145,8 +145,10 @@ def print_producers(
             lines, [ProducerRow], format=format, output=to, views={ProducerRow: VIEW}, wide=wide, no_cut=no_cut
         )
         if unmarked and to is None and chosen_format(format) is output.Format.table:
-            say("")
-            say("LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0.")
+            print_line("")
+            print_line(
+                "LatestCoordinatorEpoch -1: the partition has seen no marker of the producer id; txn abort sends 0."
+            )
     outcome.end()
 
 

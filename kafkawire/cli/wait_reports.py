@@ -72,10 +72,10 @@ class Reporter:
             self._stream.flush()
 
     def _long(self) -> list[CurrentWait]:
-        return [wait for wait in self._waits.now if wait.lasted_s >= AFTER_S]
+        return [wait for wait in self._waits.now if wait.elapsed_s >= AFTER_S]
 
     def _ended(self, wait: CurrentWait) -> None:
-        if wait.lasted_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
+        if wait.elapsed_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
             self._told.pop(wait.subject, None)
         if self._shown and not self._long():
             self.clear()
@@ -85,7 +85,7 @@ class Reporter:
         if self._counting.done < self._counting.total:
             parts.append(f"{self._counting.done:,} of {counted(self._counting.total, self._counting.noun)}")
         if long:
-            lasted, limit, text = long[0].lasted_s, long[0].limit_s, printable(long[0].text)
+            lasted, limit, text = long[0].elapsed_s, long[0].limit_s, printable(long[0].text)
             parts.append(f"waiting {lasted:.0f} s of {limit:.3g} s: {text}{and_more(len(long))}")
         if not parts:
             self.clear()

@@ -247,7 +247,7 @@ class TransactionScan:
         begun, _, hole, malformed, marker, code = head
         if malformed > begun:
             hole = max(hole, malformed)
-            self._problem(_strange(producer_id, begun, malformed))
+            self._problem(_unseen_ending(producer_id, begun, malformed))
         if hole > begun:
             self.unknown.append(Stretch(producer_id, begun, hole))
             begun = hole
@@ -258,7 +258,7 @@ class TransactionScan:
             self.aborted.append(Stretch(producer_id, begun, marker))
         elif code != _COMMIT:
             self.unknown.append(Stretch(producer_id, begun, marker))
-            self._problem(_strange(producer_id, begun, marker))
+            self._problem(_unseen_ending(producer_id, begun, marker))
 
     def _problem(self, problem: StateProblem) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
@@ -338,7 +338,7 @@ class TransactionScan:
             malformed = self._malformed.get(producer_id, -1)
             if malformed > first:
                 self.unknown.append(Stretch(producer_id, first, malformed))
-                self._problem(_strange(producer_id, first, malformed))
+                self._problem(_unseen_ending(producer_id, first, malformed))
             if continues or self._damaged:
                 self.unknown.append(Stretch(producer_id, first, NO_OFFSET))
             elif first < self._jumped:
@@ -357,7 +357,7 @@ class TransactionScan:
         )
 
 
-def _strange(producer_id: int, begun: int, marker: int) -> StateProblem:
+def _unseen_ending(producer_id: int, begun: int, marker: int) -> StateProblem:
     ended = f"how producer {producer_id}'s transaction from {begun} on ended"
     return StateProblem(marker, f"the marker at offset {marker} does not show {ended}")
 

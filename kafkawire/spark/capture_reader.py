@@ -73,12 +73,12 @@ class CaptureReader(ItemReader[CapturePart]):
         self.rows = options.choice("rows", ROWS)
         self.part_bytes = options.size("maxPartBytes", PART_BYTES)
         self.selection = ExchangeSelection(
-            apis=options.words("api"), connections=options.numbers("connection"), times=_times(options)
+            apis=options.texts("api"), connections=options.numbers("connection"), times=_times(options)
         )
         self.records = options.flag("records")
         self.payloads = not options.flag("noPayloads")
         self.show_secrets = options.flag("showSecrets")
-        self.key_logs = options.words("keylog")
+        self.key_logs = options.texts("keylog")
         self.decode_as = [rule for rule in (options.text("decodeAs") or "").split(";") if rule]
         try:
             decoded_as(self.decode_as)

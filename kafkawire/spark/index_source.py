@@ -53,7 +53,7 @@ class IndexReader(ItemReader[LogFile]):
         of = {kind for wanted, kinds in _FILES.items() if self.kinds & {wanted, "damage"} for kind in kinds}
         return (
             file
-            for file in logdir.open(*self.options.paths, tier_keys=self.options.words(TIER_KEYS)).files
+            for file in logdir.open(*self.options.paths, tier_keys=self.options.texts(TIER_KEYS)).files
             if file.kind in of
         )
 

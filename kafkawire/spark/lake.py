@@ -103,7 +103,7 @@ def append(
         given.choice("highWatermark", ("true", "false")) == "true",
         given.size("maxPartBytes", PART_BYTES),
     )
-    keys = given.words(TIER_KEYS)
+    keys = given.texts(TIER_KEYS)
     for key in keys:
         private_key(key)
     return _Run(

@@ -28,7 +28,12 @@ from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
-from kafkawire.transactions.checks.cross_partition import decided_until, handed_out_until, judge_home, judge_owner
+from kafkawire.transactions.checks.cross_partition import (
+    decided_until,
+    handed_out_until,
+    judge_owner,
+    judge_partition_of_id,
+)
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
 from kafkawire.transactions.cluster_facts import ClusterFacts
@@ -178,7 +183,7 @@ def _judge_uses(listed: Iterable[_Row], using: JudgedWith, tallies: Tallies) -> 
             named = using.by_place[use.place]
             owner = named if owner is None else max(owner, named, key=lambda one: one[0])
             if first:
-                judge_home(use, using.partitions, tallies.home[use.place])
+                judge_partition_of_id(use, using.partitions, tallies.home[use.place])
     judge_owner(uses, tallies.owner, using.handed_out)
     return using.default if owner is None else owner[1]
 

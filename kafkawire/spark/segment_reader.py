@@ -81,7 +81,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     def items(self) -> Iterator[SegmentPart]:
         wanted = bounds(self.options)
         paths = self.options.paths
-        directory = logdir.open(*paths, tier_keys=self.options.words(TIER_KEYS))
+        directory = logdir.open(*paths, tier_keys=self.options.texts(TIER_KEYS))
         for one in directory.unreadable:
             yield SegmentPart(log_file(one.path), problem=Damage(0, "unreadable", one.reason))
         partitions = self.subscribed(directory.partitions)

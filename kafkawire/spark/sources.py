@@ -62,7 +62,7 @@ class StrictSource(DataSource):
         options = self.checked(*self.shared, *self.batch_only, *self.stream_only)
         assert options.paths  # a missing path is an error of `load`
         table, hidden = self.item_reader.table(options), self.item_reader.hidden(options)
-        columns = options.words("columns") or [name for name in table.names if name not in hidden]
+        columns = options.texts("columns") or [name for name in table.names if name not in hidden]
         return table_schema(table, columns, case_sensitive=options.case_sensitive)
 
     @without_trace()
@@ -196,13 +196,13 @@ class SourceOptions:
             raise ValueError(f"{name} are some of {', '.join(choices)}, not {', '.join(unknown)}")
         return tuple(choice for choice in choices if choice in found)
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def texts(self, name: str) -> tuple[str, ...]:
         """A list with commas; empty where the option is not given."""
         return tuple(word for word in map(str.strip, (self.text(name) or "").split(",")) if word)
 
     def numbers(self, name: str) -> tuple[int, ...]:
         """A list of whole numbers with commas."""
-        found = [whole_number(word, INT64) for word in self.words(name)]
+        found = [whole_number(word, INT64) for word in self.texts(name)]
         if None in found:
             raise ValueError(f"{name} are whole numbers with commas between, not {shown(self.text(name) or '')}")
         return tuple(number for number in found if number is not None)

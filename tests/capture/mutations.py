@@ -32,7 +32,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import ACK, Talk, ethernet, pcap, produce, tcp
+from tests.capture.wiretap import ACK, Conversation, ethernet, pcap, produce, tcp
 
 LAYERS = ("file", "packet", "tcp", "frame", "message")
 _HEADER, _ETHERNET, _IP, _TCP = 16, 14, 20, 20
@@ -60,10 +60,10 @@ class Undamaged(NamedTuple):
 
 def whole() -> Undamaged:
     """Several interleaved connections, each with small and large messages in both directions."""
-    talks = []
+    conversations = []
     batch = records.build([records.Record(b"key", bytes(range(256)))])
     for number in range(CONNECTIONS):
-        talk = Talk(client=("10.0.0.1", 40001 + number), mss=300)
+        talk = Conversation(client=("10.0.0.1", 40001 + number), mss=300)
         for i in range(ROUNDS):
             match i % 4:
                 case 0:
@@ -80,9 +80,11 @@ def whole() -> Undamaged:
                     answer = FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(data,)),))
                     talk.request(FetchRequest(max_wait_ms=1, min_bytes=1), version=11, correlation_id=i)
                     talk.response(answer, version=11, correlation_id=i)
-        talks.append(talk.packets)
-    order = [(i, number) for i in range(max(map(len, talks))) for number, t in enumerate(talks) if i < len(t)]
-    packets = [ethernet(talks[number][i]) for i, number in order]
+        conversations.append(talk.packets)
+    order = [
+        (i, number) for i in range(max(map(len, conversations))) for number, t in enumerate(conversations) if i < len(t)
+    ]
+    packets = [ethernet(conversations[number][i]) for i, number in order]
     starts = list(accumulate((_HEADER + len(packet) for packet in packets), initial=24))[:-1]
     rows = by_client(capture.read(BytesIO(pcap(packets)), body=True, records=True))
     return Undamaged(packets, starts, [_client(number) for _, number in order], rows)

@@ -21,7 +21,7 @@ from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import MetadataRequest, MetadataResponse, SaslAuthenticateRequest
 from kafkawire.rows import arrow
 from tests.capture.test_capture_native_tracker import CLIENTS, faults, in_python, talkative
-from tests.capture.wiretap import Talk, answer, ask, ethernet, pcap, question
+from tests.capture.wiretap import Conversation, answer, ask, ethernet, pcap, question
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
 
@@ -77,7 +77,7 @@ def test_columns_of_faulty_captures_are_the_rows(seed: int) -> None:
 
 
 def test_text_beyond_ascii_and_secrets_are_as_in_rows() -> None:
-    talk = Talk()
+    talk = Conversation()
     question(talk, 1)
     answer(talk, 1)
     talk.request(SaslAuthenticateRequest(auth_bytes=b"\0me\0hunter2"), version=2, correlation_id=2, client_id="é\x7f")
@@ -90,7 +90,7 @@ def test_text_beyond_ascii_and_secrets_are_as_in_rows() -> None:
 
 def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "BATCH_ROWS", 10)
-    talk = Talk()
+    talk = Conversation()
     for number in range(95):
         ask(talk, number)
     data = pcap(map(ethernet, talk.packets))

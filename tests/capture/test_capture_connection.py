@@ -33,7 +33,7 @@ from tests.capture.wiretap import (
     BROKER,
     CLIENT,
     SYN,
-    Talk,
+    Conversation,
     ask,
     asked,
     brief,
@@ -48,8 +48,8 @@ from tests.capture.wiretap import (
 # Packets lost, doubled, swapped --------------------------------------------------------------------------------------
 
 
-def conversation() -> Talk:
-    talk = Talk(mss=60)
+def conversation() -> Conversation:
+    talk = Conversation(mss=60)
     for number in range(30):
         ask(talk, number) if number % 3 else talk.request(MetadataRequest(), version=9, correlation_id=number).response(
             MetadataResponse(cluster_id="c" * 100), version=9, correlation_id=number
@@ -74,7 +74,7 @@ def test_duplicated_and_swapped_packets_change_no_exchange() -> None:
 @pytest.mark.parametrize("before", [1, 2, 3, 49, 50, 51, 52, 100, 517, 1000])
 def test_sequence_numbers_may_wrap(before: int) -> None:
     first = 2**32 - before
-    talk = Talk(client_seq=first, broker_seq=first + 17, mss=50)
+    talk = Conversation(client_seq=first, broker_seq=first + 17, mss=50)
     for number in range(20):
         ask(talk, number)
     assert brief(exchanges(talk)) == asked(*range(20))
@@ -114,7 +114,7 @@ def test_reports_a_hole_in_a_connection_from_before_the_capture(lost: int) -> No
 
 
 def test_finds_frames_of_several_packets_after_a_hole_that_shows_at_the_end() -> None:
-    talk = Talk(mss=100)
+    talk = Conversation(mss=100)
     for number in range(4):
         talk.request(MetadataRequest(), version=9, correlation_id=number)
         talk.response(MetadataResponse(cluster_id="c" * 250), version=9, correlation_id=number)
@@ -127,7 +127,7 @@ def test_finds_frames_of_several_packets_after_a_hole_that_shows_at_the_end() ->
 
 
 def test_reports_bytes_that_are_no_frame_in_a_connection_from_before_the_capture() -> None:
-    talk = ask(Talk(handshake=False).send(0, bytes(7)), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
+    talk = ask(Conversation(handshake=False).send(0, bytes(7)), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
     reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
     problems = [row.problem for row in reading if row.problem]
     assert problems[1] == "from the client: 28 bytes that belong to no known frame"
@@ -135,7 +135,7 @@ def test_reports_bytes_that_are_no_frame_in_a_connection_from_before_the_capture
 
 
 def test_a_connection_that_continues_after_its_end_does_not_count_as_joined() -> None:
-    talk = ask(Talk(), 1).close().send(0, b"the end of a frame")
+    talk = ask(Conversation(), 1).close().send(0, b"the end of a frame")
     reading = capture.read(BytesIO(pcap(map(ethernet, ask(talk, 2).packets))))
     assert [row.problem for row in reading if row.problem] == [
         "from the client: 18 bytes that belong to no known frame"
@@ -146,8 +146,8 @@ def test_a_connection_that_continues_after_its_end_does_not_count_as_joined() ->
 def test_a_dropped_connection_that_continues_does_not_count_as_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "MOST_OPEN", 1)
     frame = encode_request(ApiVersionsRequest(), version=0, correlation_id=2, client_id="tests")
-    talk = ask(Talk(), 1).send(0, frame[:9])
-    others = [ask(Talk(("10.0.0.3", 1000 + number)), 1).packets for number in range(3)]
+    talk = ask(Conversation(), 1).send(0, frame[:9])
+    others = [ask(Conversation(("10.0.0.3", 1000 + number)), 1).packets for number in range(3)]
     packets = [*talk.packets, *(packet for other in others for packet in other)]
     before = len(talk.packets)
     talk.send(0, frame[9:])
@@ -163,7 +163,7 @@ def test_finds_requests_in_a_frame_without_an_end_in_a_limited_number_of_searche
     wrong[1] = 1  # 64 KiB more
     asked = [encode_request(ApiVersionsRequest(), version=0, correlation_id=i, client_id="right") for i in range(20)]
     hidden = b"".join(bytes(wrong) + request for request in asked)
-    found = exchanges(Talk().send(0, hidden))
+    found = exchanges(Conversation().send(0, hidden))
     requests = [row for row in found if row.api is not None]
     assert [row.correlation_id for row in requests] == list(range(16))
     reported = [
@@ -194,7 +194,7 @@ def test_reads_captures_of_one_direction() -> None:
 
 
 def test_a_hole_within_a_large_request_costs_that_request_only() -> None:
-    talk = Talk(mss=100)
+    talk = Conversation(mss=100)
     ask(talk, 1)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
@@ -217,7 +217,7 @@ def test_a_hole_within_a_large_request_costs_that_request_only() -> None:
 
 def test_reads_request_headers_from_truncated_packets() -> None:
     """`tcpdump -s 128`: rows have the header fields, and a problem about the missing bytes."""
-    talk = Talk(mss=1000)
+    talk = Conversation(mss=1000)
     data = records.build([records.Record(bytes(3000))])
     for number in range(1, 8):
         talk.request(produce(-1, data), version=9, correlation_id=number)
@@ -239,7 +239,7 @@ def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> No
     for acks in (0, 1):
         request = ProduceRequest(acks=acks, topic_data=produce(acks, data).topic_data)
         for kept in (4 + 14, 4 + 30):
-            talk = ask(Talk(), 0)
+            talk = ask(Conversation(), 0)
             start = len(talk.packets)
             talk.request(request, version=version, correlation_id=1)
             cut = [*talk.packets[:start], talk.packets[start][: 40 + kept]]
@@ -254,7 +254,7 @@ def test_a_truncated_produce_shows_whether_it_has_a_response(version: int) -> No
 
 
 def test_counts_both_holes_of_a_frame() -> None:
-    talk = Talk(mss=100)
+    talk = Conversation(mss=100)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
     talk.acknowledge(1)
@@ -268,7 +268,7 @@ def test_counts_both_holes_of_a_frame() -> None:
 
 
 def test_reports_a_frame_with_a_hole_and_without_an_end() -> None:
-    talk = ask(Talk(mss=100), 1)
+    talk = ask(Conversation(mss=100), 1)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(3000))])), version=9, correlation_id=2)
     found = exchanges([*talk.packets[: start + 5], *talk.packets[start + 6 : start + 20]])
@@ -281,7 +281,7 @@ def test_reports_a_frame_with_a_hole_and_without_an_end() -> None:
 
 def test_finds_frames_behind_a_hole_across_the_end_of_a_frame() -> None:
     """The next frame's beginning is not known, and is searched for."""
-    talk = ask(Talk(mss=100), 1)
+    talk = ask(Conversation(mss=100), 1)
     start = len(talk.packets)
     talk.request(produce(-1, records.build([records.Record(bytes(500))])), version=9, correlation_id=2)
     end = len(talk.packets)
@@ -294,7 +294,7 @@ def test_finds_frames_behind_a_hole_across_the_end_of_a_frame() -> None:
 
 
 def test_reports_and_skips_bytes_that_are_no_frame() -> None:
-    talk = ask(Talk(), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
+    talk = ask(Conversation(), 1).send(0, b"\xff\xff\xff\xf0garbage that is no frame")
     ask(talk, 2)
     found = exchanges(talk)
     assert [b for b in brief(found) if b[3] is None] == asked(1, 2)
@@ -305,7 +305,7 @@ def test_reports_and_skips_bytes_that_are_no_frame() -> None:
 
 
 def test_finds_frames_behind_a_size_that_is_too_large() -> None:
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     start = len(talk.packets)
     for number in range(2, 6):
         ask(talk, number)
@@ -335,7 +335,7 @@ def test_reports_truncated_packets() -> None:
 
 
 def test_reads_a_truncated_file_up_to_its_end() -> None:
-    data = pcap(map(ethernet, ask(ask(Talk(), 1), 2).packets))
+    data = pcap(map(ethernet, ask(ask(Conversation(), 1), 2).packets))
     found = capture.read(BytesIO(data[:-5]))
     listed = list(found)
     assert brief(listed)[0] == asked(1)[0]
@@ -407,7 +407,7 @@ def test_cost_of_a_crafted_connection_does_not_grow_with_their_number() -> None:
 
 def test_recognizes_tls_in_swapped_packets() -> None:
     """Held segments after it are not examined either."""
-    talk = Talk(mss=30).send(0, b"\x16\x03\x01\0\xc8\1" + bytes(90))
+    talk = Conversation(mss=30).send(0, b"\x16\x03\x01\0\xc8\1" + bytes(90))
     *handshake, first, second, third, fourth = talk.packets
     reading = capture.read(BytesIO(pcap(map(ethernet, [*handshake, second, third, first, fourth]))))
     assert list(reading) == []
@@ -416,7 +416,7 @@ def test_recognizes_tls_in_swapped_packets() -> None:
 
 def test_the_search_for_frames_in_remaining_bytes_ends() -> None:
     """Many wrong sizes, each of which covers the next."""
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     start = len(talk.packets)
     for number in range(2, 60):
         question(talk, number)

@@ -10,7 +10,7 @@ import pytest
 from kafkawire import capture
 from kafkawire.capture import reader, resets
 from kafkawire.capture.matcher import NO_RESPONSE
-from tests.capture.wiretap import ACK, FIN, RST, SYN, Talk, answer, ask, ethernet, pcap, question, tcp
+from tests.capture.wiretap import ACK, FIN, RST, SYN, Conversation, answer, ask, ethernet, pcap, question, tcp
 
 STEP_NS = 100_000_000
 #: Packets in the time that is waited, and one more; and where a reset is in doubt.
@@ -42,18 +42,18 @@ def come_out(packets: list[bytes]) -> list[tuple[int | None, str | None, int]]:
 
 def others(count: int = 2 * WHILE) -> list[bytes]:
     """Packets of another connection, one for each unit of time."""
-    talk = Talk(OTHER, handshake=False)
+    talk = Conversation(OTHER, handshake=False)
     for number in range(100, 100 + count // 2):
         ask(talk, number)
     return talk.packets
 
 
-def asked_once() -> Talk:
+def asked_once() -> Conversation:
     """One exchange, and a request without its response."""
-    return question(ask(Talk(), 1), 2)
+    return question(ask(Conversation(), 1), 2)
 
 
-def reset(talk: Talk, side: int, *, shift: int = 0, flags: int = RST | ACK) -> Talk:
+def reset(talk: Conversation, side: int, *, shift: int = 0, flags: int = RST | ACK) -> Conversation:
     talk.packets.append(
         tcp(talk.ends[side], talk.ends[1 - side], talk.next[side] + shift, talk.next[1 - side], flags, b"")
     )
@@ -76,18 +76,18 @@ def test_waits_for_data_of_the_other_end_after_a_reset() -> None:
     assert found[1][:2] == (2, None)
 
 
-def with_other_packets_first(talk: Talk) -> list[bytes]:
+def with_other_packets_first(talk: Conversation) -> list[bytes]:
     """A RST that was captured before the data that precedes it."""
     *before, last = reset(talk, 0).packets
     return [*before[:-1], last, before[-1]]
 
 
-def lacking_data(talk: Talk) -> list[bytes]:
+def lacking_data(talk: Conversation) -> list[bytes]:
     """The last request was not captured, but the broker has acknowledged it."""
     return reset(question(talk, 3).acknowledge(1), 0).packets[:-3] + talk.packets[-2:]
 
 
-def behind_a_fin(talk: Talk) -> list[bytes]:
+def behind_a_fin(talk: Conversation) -> list[bytes]:
     """A closed client answers segments that still arrive."""
     talk._send(0, FIN | ACK)
     talk.next[0] += 1
@@ -95,7 +95,7 @@ def behind_a_fin(talk: Talk) -> list[bytes]:
 
 
 @pytest.mark.parametrize("happened", [with_other_packets_first, lacking_data, behind_a_fin])
-def test_accepts_resets_with_the_next_sequence_number(happened: Callable[[Talk], list[bytes]]) -> None:
+def test_accepts_resets_with_the_next_sequence_number(happened: Callable[[Conversation], list[bytes]]) -> None:
     packets = happened(asked_once())
     found = come_out([*packets, *others()])
     assert [(number, problem) for number, problem, _ in found][1] == (2, NO_RESPONSE)

@@ -23,7 +23,7 @@ from kafkawire.capture.network import MOST_HEADERS
 from kafkawire.rows import Exchange
 from tests.capture import tunnels
 from tests.capture.tunnels import TUNNELS
-from tests.capture.wiretap import ACK, BROKER, CLIENT, Talk, ethernet, pcap, question, tcp
+from tests.capture.wiretap import ACK, BROKER, CLIENT, Conversation, ethernet, pcap, question, tcp
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 FRAME = ethernet(tcp(CLIENT, BROKER, 7, 9, ACK, b"payload"))
@@ -308,7 +308,7 @@ def test_tshark_finds_the_same_segments(tmp_path: Path, packets: list[Packet]) -
 
 def test_a_question_in_a_tunnel_is_kafka() -> None:
     """The smallest capture: one connection, one request."""
-    talk = question(Talk(), 1)
+    talk = question(Conversation(), 1)
     found = capture.read(BytesIO(pcap(TUNNELS["TZSP"](ethernet(packet)) for packet in talk.packets)))
     assert [row.api for row in found] == ["ApiVersions"]
 

@@ -20,7 +20,7 @@ from kafkawire import capture
 from kafkawire.capture import files
 from kafkawire.errors import CaptureError, MissingExtraError
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import Talk, ask, asked, brief, ethernet, pcap, pcapng
+from tests.capture.wiretap import Conversation, ask, asked, brief, ethernet, pcap, pcapng
 
 LINKS: dict[str, tuple[int, Callable[[bytes], bytes]]] = {
     "ethernet": (1, ethernet),
@@ -56,7 +56,7 @@ def _udp_4789(data: bytes) -> bytes:
 
 
 def conversation() -> list[bytes]:
-    talk = Talk(mss=300)
+    talk = Conversation(mss=300)
     for number in range(6):
         ask(talk, number)
     return talk.close().packets

@@ -28,7 +28,7 @@ from kafkawire.messages.alter_user_scram_credentials_request import ScramCredent
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.wire.values import TaggedField
-from tests.capture.wiretap import Talk, ethernet, pcap, produce
+from tests.capture.wiretap import Conversation, ethernet, pcap, produce
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 OPTIONS = [
@@ -39,7 +39,7 @@ OPTIONS = [
 
 def odd() -> bytes:
     """A capture of frames, some of which only Python decodes."""
-    talk = Talk()
+    talk = Conversation()
     talk.request(produce(0), version=9, correlation_id=1)  # is never answered
     talk.request(produce(-1, records.build([records.Record(b"k", None)])), version=9, correlation_id=2)
     for number, (topic, client) in enumerate(

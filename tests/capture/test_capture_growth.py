@@ -12,7 +12,7 @@ from kafkawire import capture
 from kafkawire.capture import Exchanges, ExchangeSelection, Statistics, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.messages import ApiVersionsRequest
-from tests.capture.wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
+from tests.capture.wiretap import ACK, Conversation, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 from tests.doubling import assert_linear_steps, assert_linear_time
 
 Packets = list[bytes]
@@ -20,7 +20,7 @@ Packets = list[bytes]
 
 def exchanges(n: int) -> Packets:
     """Consecutive exchanges in one connection."""
-    talk = Talk()
+    talk = Conversation()
     for number in range(n):
         ask(talk, number)
     return talk.packets
@@ -28,7 +28,7 @@ def exchanges(n: int) -> Packets:
 
 def outstanding(n: int) -> Packets:
     """`n` requests, then `n` requests each followed by the response to an earlier one."""
-    talk = Talk()
+    talk = Conversation()
     for number in range(n):
         question(talk, number)
     for number in range(n):
@@ -38,7 +38,7 @@ def outstanding(n: int) -> Packets:
 
 
 def unanswered(n: int) -> Packets:
-    talk = Talk()
+    talk = Conversation()
     for number in range(n):
         question(talk, number)
     return talk.packets
@@ -46,7 +46,7 @@ def unanswered(n: int) -> Packets:
 
 def unasked(n: int) -> Packets:
     """Responses whose requests were not captured."""
-    talk = ask(Talk(), 0)
+    talk = ask(Conversation(), 0)
     for number in range(1, n):
         answer(talk, number)
     return talk.packets
@@ -54,22 +54,24 @@ def unasked(n: int) -> Packets:
 
 def connections(n: int) -> Packets:
     """Connections that are open at the same time."""
-    talks = [ask(Talk(("10.0.0.1", 1024 + number)), 1) for number in range(n)]
-    return [packet for packets in zip(*(talk.packets for talk in talks), strict=True) for packet in packets]
+    conversations = [ask(Conversation(("10.0.0.1", 1024 + number)), 1) for number in range(n)]
+    return [packet for packets in zip(*(talk.packets for talk in conversations), strict=True) for packet in packets]
 
 
 def ended_connections(n: int) -> Packets:
-    return [packet for number in range(n) for packet in ask(Talk(("10.0.0.1", 1024 + number)), 1).close().packets]
+    return [
+        packet for number in range(n) for packet in ask(Conversation(("10.0.0.1", 1024 + number)), 1).close().packets
+    ]
 
 
 def joined_connections(n: int) -> Packets:
-    talks = [ask(Talk(("10.0.0.1", 1024 + number)).send(1, bytes(9)), 1) for number in range(n)]
-    return [packet for talk in talks for packet in talk.packets[3:]]
+    conversations = [ask(Conversation(("10.0.0.1", 1024 + number)).send(1, bytes(9)), 1) for number in range(n)]
+    return [packet for talk in conversations for packet in talk.packets[3:]]
 
 
 def small_packets(n: int) -> Packets:
     """Segments of one large frame."""
-    return Talk(mss=10).request(produce(1, bytes(10 * n)), version=9, correlation_id=1).packets
+    return Conversation(mss=10).request(produce(1, bytes(10 * n)), version=9, correlation_id=1).packets
 
 
 def swapped_packets(n: int) -> Packets:
@@ -79,7 +81,7 @@ def swapped_packets(n: int) -> Packets:
 
 
 def holes(n: int) -> Packets:
-    talk = Talk(handshake=False)
+    talk = Conversation(handshake=False)
     for number in range(n):
         ask(talk, number)
         talk.next[number % 2] += 100
@@ -89,12 +91,12 @@ def holes(n: int) -> Packets:
 
 def held_packets(n: int) -> Packets:
     """Segments of which the first one comes last."""
-    packets = ask(Talk(mss=20).request(produce(1, bytes(20 * n)), version=9, correlation_id=1), 2).packets
+    packets = ask(Conversation(mss=20).request(produce(1, bytes(20 * n)), version=9, correlation_id=1), 2).packets
     return [*packets[:3], *packets[4:], packets[3]]
 
 
 def packets_without_data(n: int) -> Packets:
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     acknowledgment = tcp(*talk.ends, talk.next[0], talk.next[1], ACK, b"")
     return [*talk.packets, *[acknowledgment] * n]
 
@@ -138,7 +140,7 @@ def test_cost_of_reading_grows_linearly(make: Callable[[int], Packets], n: int, 
 
 def test_cost_of_statistics_grows_linearly_with_clients() -> None:
     def prepare(n: int) -> Callable[[], object]:
-        talk = Talk()
+        talk = Conversation()
         for number in range(n):
             talk.request(ApiVersionsRequest(), version=0, correlation_id=number, client_id=f"client-{number}")
         rows = list(capture.read(BytesIO(pcap(map(ethernet, answer(talk, 0).packets)))))
@@ -157,7 +159,7 @@ def test_cost_of_statistics_grows_linearly_with_clients() -> None:
 @pytest.mark.parametrize("live", [True, False])
 def test_cost_grows_linearly_with_requests_behind_an_open_one(live: bool) -> None:
     def prepare(n: int) -> Callable[[], object]:
-        slow = question(Talk(("10.0.0.3", 1024)), 1)
+        slow = question(Conversation(("10.0.0.3", 1024)), 1)
         data = pcap(map(ethernet, [*slow.packets, *exchanges(n)]))
         return lambda: list(capture.read(BytesIO(data), live=live))
 

@@ -10,16 +10,16 @@ import pytest
 
 from kafkawire import capture
 from kafkawire.capture import Stream, reader
-from tests.capture.wiretap import Talk, ask, ethernet, pcap
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 
 def packets(connections: int, rounds: int) -> list[bytes]:
     """Interleaved connections: one exchange of each, then the next of each."""
-    talks = [Talk(client=(f"10.1.{i >> 8}.{i & 255}", 40000)) for i in range(connections)]
-    for talk in talks:
+    conversations = [Conversation(client=(f"10.1.{i >> 8}.{i & 255}", 40000)) for i in range(connections)]
+    for talk in conversations:
         for number in range(rounds):
             ask(talk, number)
-    return [packet for turn in zip(*(talk.packets for talk in talks), strict=True) for packet in turn]
+    return [packet for turn in zip(*(talk.packets for talk in conversations), strict=True) for packet in turn]
 
 
 def calls(connections: int, rounds: int) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def test_cost_of_a_packet_does_not_grow_with_connections(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Stream, "tick", counted)
     monkeypatch.setattr(reader, "native", None)
-    packets = [p for n in range(300) for p in ask(Talk(("10.1.0.1", 1000 + n), ("10.0.0.2", 9092)), n).packets]
+    packets = [p for n in range(300) for p in ask(Conversation(("10.1.0.1", 1000 + n), ("10.0.0.2", 9092)), n).packets]
     reading = capture.read(BytesIO(pcap(map(ethernet, packets))))
     assert len(list(reading)) == 300
     assert dict(reading.summary.connections) == {"kafka": 300}

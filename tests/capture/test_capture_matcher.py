@@ -15,7 +15,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.api_versions_response import ApiVersion
 from tests.capture.wiretap import (
-    Talk,
+    Conversation,
     answer,
     ask,
     asked,
@@ -27,7 +27,7 @@ from tests.capture.wiretap import (
 
 
 def test_matches_pipelined_requests() -> None:
-    talk = Talk()
+    talk = Conversation()
     for number in (1, 2, 3):
         question(talk, number)
     for number in (1, 2, 3):
@@ -38,13 +38,13 @@ def test_matches_pipelined_requests() -> None:
 
 
 def test_produce_without_acknowledgment_has_no_response() -> None:
-    talk = Talk().request(produce(0), version=9, correlation_id=1)
+    talk = Conversation().request(produce(0), version=9, correlation_id=1)
     ask(talk, 2)
     assert brief(exchanges(talk)) == [("Produce", 1, False, None), *asked(2)]
 
 
 def test_an_unknown_api_or_version_keeps_its_header() -> None:
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     talk.send(0, b"\0\0\0\x0e" + struct.pack(">hhih", 9999, 1, 2, 2) + b"me" + b"\xaa\xbb")
     talk.send(1, b"\0\0\0\x05" + struct.pack(">i", 2) + b"\0")
     _, unknown = exchanges(talk, body=True)
@@ -57,7 +57,7 @@ def test_an_unknown_api_or_version_keeps_its_header() -> None:
 
 def test_decodes_the_version_0_response_to_an_unsupported_api_versions_request() -> None:
     answer_0 = ApiVersionsResponse(error_code=35, api_keys=(ApiVersion(api_key=18, max_version=4),))
-    talk = Talk().send(0, bytes.fromhex("0000000d 0012 0009 00000001 0001 78 00 00"))
+    talk = Conversation().send(0, bytes.fromhex("0000000d 0012 0009 00000001 0001 78 00 00"))
     talk.response(answer_0, version=0, correlation_id=1)
     (exchange,) = exchanges(talk, body=True)
     assert (exchange.version, exchange.errors) == (9, {"UNSUPPORTED_VERSION": 1})
@@ -69,14 +69,14 @@ def test_decodes_the_version_0_response_to_an_unsupported_api_versions_request()
 
 
 def test_reports_a_response_that_does_not_decode() -> None:
-    talk = question(Talk(), 1).send(1, b"\0\0\0\x07" + struct.pack(">i", 1) + b"\0\0\0")
+    talk = question(Conversation(), 1).send(1, b"\0\0\0\x07" + struct.pack(">i", 1) + b"\0\0\0")
     (exchange,) = exchanges(talk)
     assert exchange.problem is not None
     assert exchange.problem.startswith("response: ApiVersionsResponse v0")
 
 
 def test_reports_requests_without_responses_and_responses_without_requests() -> None:
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     question(talk, 2)
     answer(talk, 77)
     found = exchanges(talk)
@@ -85,13 +85,13 @@ def test_reports_requests_without_responses_and_responses_without_requests() -> 
 
 
 def test_matches_a_response_captured_before_its_request() -> None:
-    packets = ask(Talk(), 1).packets
+    packets = ask(Conversation(), 1).packets
     packets[3], packets[4] = packets[4], packets[3]
     assert brief(exchanges(packets)) == asked(1)
 
 
 def test_hides_tokens_without_headers_after_sasl_handshake_0() -> None:
-    talk = Talk()
+    talk = Conversation()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
     talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
     talk.send(0, b"\0\0\0\x0e\0alice\0hunter2").send(1, b"\0\0\0\0")
@@ -106,7 +106,7 @@ def test_hides_tokens_without_headers_after_sasl_handshake_0() -> None:
 
 
 def test_a_lost_answer_to_a_token_does_not_take_the_next_response() -> None:
-    talk = Talk()
+    talk = Conversation()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
     talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
     talk.send(0, b"\0\0\0\x0e\0alice\0hunter2").send(1, b"\0\0\0\0")
@@ -124,20 +124,20 @@ def test_unmatched_requests_and_responses_are_bounded(monkeypatch: pytest.Monkey
     """Of unanswered tokens, unmatched responses and unanswered requests the oldest ones are closed."""
     monkeypatch.setattr(matcher, "MOST_OUTSTANDING", 2)
     monkeypatch.setattr(matcher, "MOST_EARLY", 2)
-    talk = Talk()
+    talk = Conversation()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=0, correlation_id=1)
     talk.response(SaslHandshakeResponse(), version=0, correlation_id=1)
     for _ in range(3):
         talk.send(0, b"\0\0\0\x04\0a\0b")
     assert [row.problem for row in exchanges(talk)] == [None, *[f"{TOKEN}; {NO_RESPONSE}"] * 3]
-    talk = ask(Talk(), 1)
+    talk = ask(Conversation(), 1)
     for number in (5, 6, 7):
         answer(talk, number)
     for number in (5, 6, 7):
         question(talk, number)
     assert brief(exchanges(talk)) == [*asked(1), (None, 5, True, NO_REQUEST), ("ApiVersions", 5, False, NO_RESPONSE),
                                       *asked(6, 7)]  # fmt: skip
-    talk = Talk()
+    talk = Conversation()
     for number in (1, 2, 3, 3):
         question(talk, number)
     assert [row.problem for row in exchanges(answer(talk, 3))] == [NO_RESPONSE, NO_RESPONSE, NO_RESPONSE, None]

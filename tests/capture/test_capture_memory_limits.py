@@ -14,7 +14,21 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.matcher import LET_GO
 from kafkawire.messages import MetadataRequest
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import BROKER, FIN, RST, SYN, Talk, ask, asked, brief, ethernet, pcap, produce, question, tcp
+from tests.capture.wiretap import (
+    BROKER,
+    FIN,
+    RST,
+    SYN,
+    Conversation,
+    ask,
+    asked,
+    brief,
+    ethernet,
+    pcap,
+    produce,
+    question,
+    tcp,
+)
 
 MOST, EVERY = 40_000, 5_000
 
@@ -46,7 +60,7 @@ def most_held(packets: list[bytes], options: ReadOptions = ReadOptions()) -> tup
 
 
 def test_memory_of_unanswered_requests_is_bounded() -> None:
-    talk = Talk()
+    talk = Conversation()
     for number in range(300):
         talk.request(MetadataRequest(), version=9, correlation_id=number)
     most, _, rows = most_held(talk.packets)
@@ -59,7 +73,7 @@ def test_memory_of_unanswered_requests_is_bounded() -> None:
 def test_memory_of_large_unanswered_requests_is_bounded(options: ReadOptions) -> None:
     packets = []
     for number in range(30):
-        talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
+        talk = ask(Conversation(client=("10.0.0.1", 40000 + number)), 1)
         packets += talk.request(produce(-1, bytes(3000)), version=9, correlation_id=2).packets
     most, _, rows = most_held(packets, options)
     assert most <= MOST + 12 * (EVERY + 3100)
@@ -70,7 +84,7 @@ def test_memory_of_large_unanswered_requests_is_bounded(options: ReadOptions) ->
 def test_memory_of_frames_without_an_end_is_bounded() -> None:
     packets = []
     for number in range(30):
-        talk = ask(Talk(client=("10.0.0.1", 40000 + number)), 1)
+        talk = ask(Conversation(client=("10.0.0.1", 40000 + number)), 1)
         packets += talk.send(0, b"\0\x10\0\0" + bytes(4000)).packets
     most, _, rows = most_held(packets)
     assert most <= MOST + EVERY + 4004
@@ -82,7 +96,7 @@ def test_memory_of_frames_without_an_end_is_bounded() -> None:
 def test_memory_of_data_behind_holes_is_bounded() -> None:
     packets = []
     for number in range(30):
-        talk = ask(Talk(client=("10.0.0.1", 40000 + number), mss=1000), 1)
+        talk = ask(Conversation(client=("10.0.0.1", 40000 + number), mss=1000), 1)
         talk.next[0] += 10
         packets += talk.send(0, random.Random(number).randbytes(4000)).packets
     most, _, rows = most_held(packets)
@@ -91,7 +105,7 @@ def test_memory_of_data_behind_holes_is_bounded() -> None:
 
 
 def test_finds_frames_after_memory_was_freed() -> None:
-    talk = ask(Talk(), 1).send(0, b"\0\x10\0\0" + bytes(MOST + 2 * EVERY))
+    talk = ask(Conversation(), 1).send(0, b"\0\x10\0\0" + bytes(MOST + 2 * EVERY))
     for number in range(2, 40):
         ask(talk, number)
     _, _, rows = most_held(talk.packets)
@@ -100,8 +114,8 @@ def test_finds_frames_after_memory_was_freed() -> None:
 
 @pytest.mark.slow
 def test_number_of_open_connections_is_bounded() -> None:
-    talks = [question(Talk(client=("10.0.0.1", 40000 + number)), number) for number in range(200)]
-    packets = [packet for talk in talks for packet in talk.packets]
+    conversations = [question(Conversation(client=("10.0.0.1", 40000 + number)), number) for number in range(200)]
+    packets = [packet for talk in conversations for packet in talk.packets]
     _, most, rows = most_held(packets)
     assert most <= 51
     assert [row.correlation_id for row in rows] == list(range(200))

@@ -43,14 +43,14 @@ from kafkawire.messages.incremental_alter_configs_request import AlterableConfig
 from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint
 from tests.capture.wiretap import (
-    Talk,
+    Conversation,
     exchanges,
 )
 
 
 def test_redacts_tokens_and_passwords() -> None:
     secret = b"\0alice\0hunter2"
-    talk = Talk()
+    talk = Conversation()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=1, correlation_id=1)
     talk.response(SaslHandshakeResponse(), version=1, correlation_id=1)
     talk.request(SaslAuthenticateRequest(auth_bytes=secret), version=2, correlation_id=2)
@@ -126,7 +126,7 @@ def test_records_are_base64_decoded_or_null() -> None:
     data = records.build([records.Record(b"key", b"\xff\xfe")], base_offset=40, producer_id=9)
     data += records.build_marker("ABORT", offset=41, timestamp=5, producer_id=9, producer_epoch=0, coordinator_epoch=3)
     topics = (FetchableTopicResponse(topic="t", partitions=(PartitionData(records=data + b"torn"),)),)
-    talk = Talk().request(FetchRequest(), version=4, correlation_id=1)
+    talk = Conversation().request(FetchRequest(), version=4, correlation_id=1)
     talk.response(FetchResponse(responses=topics), version=4, correlation_id=1)
 
     def shown(**options: bool) -> Any:
@@ -229,7 +229,7 @@ def test_redacts_records_of_the_cluster_metadata(
     request_: Message, answer: Callable[[int], Message], version: int, text: bool
 ) -> None:
     response = answer(version)
-    talk = Talk()
+    talk = Conversation()
     talk.request(request_, version=version, correlation_id=1)
     talk.response(response, version=version, correlation_id=1)
     shown = (STORED_KEY.decode(), base64.b64encode(metadata_records()).decode())

@@ -27,7 +27,7 @@ from kafkawire.capture.native_tracker import NativeTracker
 from kafkawire.capture.tcp_stream import RECENT_BYTES
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import ACK, Talk, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
+from tests.capture.wiretap import ACK, Conversation, answer, ask, ethernet, pcap, pcapng, produce, question, tcp
 
 pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the native engine is not in use")
 
@@ -77,7 +77,7 @@ CLIENTS = clients()
 
 def talkative() -> list[bytes]:
     """Large and small frames in small segments, several in one, in both directions, with a wrapped sequence number."""
-    talk = Talk(client_seq=2**32 - 3000, broker_seq=2**32 - 200, mss=100)
+    talk = Conversation(client_seq=2**32 - 3000, broker_seq=2**32 - 200, mss=100)
     big = records.build([records.Record(b"k", bytes(range(256)) * 40)])
     for number in range(1, 40):
         if number % 7 == 0:
@@ -133,7 +133,7 @@ def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tracker, "MOST_ENDED", 3)
     packets, late = [], []
     for port in range(1, 8):
-        talk = Talk(("10.0.0.1", 40000 + port))
+        talk = Conversation(("10.0.0.1", 40000 + port))
         ask(talk, 1)
         talk.close()
         packets += talk.packets
@@ -144,7 +144,7 @@ def test_memory_of_closed_connections_is_bounded(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 @pytest.mark.parametrize("back", [100, RECENT_BYTES - 100, RECENT_BYTES + 100, 2 * RECENT_BYTES])
 def test_compares_retransmissions_as_far_back_as_streams(back: int) -> None:
-    talk = Talk(mss=700)
+    talk = Conversation(mss=700)
     for number in range(1, 200):
         question(talk, number)
     again = tcp(*talk.ends, talk.next[0] - back, talk.next[1], ACK, bytes(80))
@@ -241,7 +241,7 @@ def test_other_blocks_between_packets_are_left_to_python() -> None:
 
 def test_damage_is_reported_before_the_packets_behind_other_blocks() -> None:
     """What follows the damage is statistics; then packets that the native tracker can read."""
-    talk = Talk()
+    talk = Conversation()
     for number in range(8):
         ask(talk, number)
     data = pcapng(map(ethernet, talk.packets))
@@ -283,7 +283,7 @@ def test_files_of_a_ring_are_read_in_runs(tmp_path: Path, form: Callable[..., by
 
 def test_accepts_a_tunnelled_packet_of_a_connection(parsed: list[int]) -> None:
     """Python parses tunnels; the connection stays in the native tracker."""
-    talk = Talk()
+    talk = Conversation()
     for number in range(1, 6):
         ask(talk, number)
     outer = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 0, 1, 0, 64, 4, 0, b"\x0a\0\0\1", b"\x0a\0\0\2")
@@ -293,7 +293,7 @@ def test_accepts_a_tunnelled_packet_of_a_connection(parsed: list[int]) -> None:
 
 
 def test_reads_link_types_addresses_and_truncated_packets(parsed: list[int]) -> None:
-    talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
+    talk = Conversation(("fd00::1", 40000), ("fd00::2", 9092))
     for number in range(1, 20):
         ask(talk, number)
     assert len(alike([ethernet(packet) for packet in talk.packets])) == 19
@@ -314,7 +314,7 @@ def test_reads_link_types_addresses_and_truncated_packets(parsed: list[int]) -> 
     ],
 )
 def test_reads_every_link_type_in_front_of_ip(link_type: int, header: bytes, parsed: list[int]) -> None:
-    talk = Talk(("fd00::1", 40000), ("fd00::2", 9092))
+    talk = Conversation(("fd00::1", 40000), ("fd00::2", 9092))
     ask(talk, 1)
     (row,) = capture.read(BytesIO(pcap([header + packet for packet in talk.packets], link_type=link_type)))
     assert (row.correlation_id, row.problem) == (1, None)
@@ -323,7 +323,7 @@ def test_reads_every_link_type_in_front_of_ip(link_type: int, header: bytes, par
 
 def test_reads_a_connection_of_an_endpoint_with_itself() -> None:
     end = ("10.0.0.1", 9092)
-    talk = Talk(end, end)
+    talk = Conversation(end, end)
     ask(talk, 1)
     alike([ethernet(packet) for packet in talk.packets])
 
@@ -334,7 +334,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "MOST_OPEN", 20)
     packets = []
     for port in range(60):
-        talk = Talk(("10.0.0.1", 1000 + port), mss=1000)
+        talk = Conversation(("10.0.0.1", 1000 + port), mss=1000)
         ask(talk, 1)
         talk.request(produce(-1, records.build([records.Record(b"k", bytes(3000))])), version=9, correlation_id=2)
         packets += talk.packets[:-1]  # the last request never comes to its end
@@ -353,7 +353,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_connections_that_are_idle_compare_no_retransmissions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limits, "EVERY_BYTES", 300)
     monkeypatch.setattr(memory_limits, "IDLE_NS", 50_000_000)  # packets are a millisecond apart
-    idle, busy = ask(Talk(), 1), Talk(("10.0.0.1", 50000))
+    idle, busy = ask(Conversation(), 1), Conversation(("10.0.0.1", 50000))
     for number in range(40):
         ask(busy, number)
     again = tcp(*idle.ends, idle.next[0] - 5, idle.next[1], ACK, bytes(5))

@@ -31,13 +31,13 @@ from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
-from tests.capture.wiretap import Talk, ask, ethernet, pcap
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 ORDERS = UUID(int=7)
 
 
-def exports(talk: Talk | Path, **options: Any) -> list[TraceExport]:
+def exports(talk: Conversation | Path, **options: Any) -> list[TraceExport]:
     file = talk if isinstance(talk, Path) else BytesIO(pcap(map(ethernet, talk.packets)))
     return list(export(capture.read(file, keep=True).matched(), version="1", **options))
 
@@ -102,7 +102,7 @@ def test_two_runs_and_two_names_of_a_file_give_the_same_ids(tmp_path: Path) -> N
 
 
 def test_topic_id_is_resolved_by_metadata_and_shown_without_it() -> None:
-    talk = Talk()
+    talk = Conversation()
     talk.request(produce(ORDERS), version=13, correlation_id=1)
     talk.response(ProduceResponse(), version=13, correlation_id=1)
     topic = MetadataResponseTopic(name="orders", topic_id=ORDERS)
@@ -143,7 +143,7 @@ def test_topic_id_is_resolved_by_metadata_and_shown_without_it() -> None:
 
 
 def test_consumer_has_its_group_and_only_what_is_one() -> None:
-    talk = Talk()
+    talk = Conversation()
     two = tuple(FetchPartition(partition=number) for number in (0, 1))
     talk.request(FetchRequest(topics=(FetchTopic(topic="t", partitions=two),)), version=4, correlation_id=1)
     talk.response(FetchResponse(), version=4, correlation_id=1)
@@ -163,7 +163,7 @@ def test_consumer_has_its_group_and_only_what_is_one() -> None:
 
 @pytest.mark.parametrize("text", ['"}]},\n{"', "\x1b[2J", "\0", "\u202e\u2028\x85", "a" * 30_000, "ü😀"])
 def test_hostile_text_stays_a_value(text: str) -> None:
-    talk = ask(Talk(mss=65_000), 1)
+    talk = ask(Conversation(mss=65_000), 1)
     talk.request(HeartbeatRequest(group_id=text), version=3, correlation_id=2, client_id=text)
     talk.response(HeartbeatResponse(), version=3, correlation_id=2)
     found = exports(talk)
@@ -176,31 +176,31 @@ def test_hostile_text_stays_a_value(text: str) -> None:
 
 @pytest.mark.slow
 def test_messages_are_bounded_in_spans_and_in_bytes() -> None:
-    many = Talk()
+    many = Conversation()
     for number in range(1100):
         many.request(HeartbeatRequest(group_id="g"), version=3, correlation_id=number)
         many.response(HeartbeatResponse(), version=3, correlation_id=number)
     assert [len(list(spans([message]))) for message in exports(many)] == [500, 500, 100]
-    large = Talk(mss=65_000)
+    large = Conversation(mss=65_000)
     for number in range(100):
         large.request(HeartbeatRequest(group_id="g" * 30_000), version=3, correlation_id=number)
         large.response(HeartbeatResponse(), version=3, correlation_id=number)
     found = exports(large)
     assert len(list(spans(found))) == 100
     assert max(len(msgspec.json.encode(message)) for message in found) < 2 << 20
-    assert [len(list(spans([message]))) for message in exports(ask(ask(Talk(), 1), 2), live=True)] == [1, 1]
+    assert [len(list(spans([message]))) for message in exports(ask(ask(Conversation(), 1), 2), live=True)] == [1, 1]
 
 
 def test_equal_requests_in_one_packet_have_ids_of_their_own() -> None:
     from kafkawire.frames import encode_request
 
     frame = encode_request(ProduceRequest(acks=0), version=9, correlation_id=1, client_id="c")
-    ids = [span["spanId"] for span in spans(exports(Talk().send(0, frame * 3)))]
+    ids = [span["spanId"] for span in spans(exports(Conversation().send(0, frame * 3)))]
     assert len(ids) == len(set(ids)) == 3
 
 
 def test_bytes_of_no_exchange_have_no_span() -> None:
-    talk = Talk()
+    talk = Conversation()
     ask(talk, 1)
     talk.next[0] += 1000  # lost
     ask(talk, 2)

@@ -13,7 +13,7 @@ import pytest
 from kafkawire import capture
 from kafkawire.capture.reader import Ends
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import Talk, ask, ethernet, pcap, tcp
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap, tcp
 
 PCAP = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
 
@@ -58,11 +58,11 @@ def test_readers_of_a_faulty_capture_yield_together_what_one_yields(seed: int) -
     numbers = random.Random(seed)
     packets = []
     for _ in range(3):
-        talks = [Talk(("10.0.0.1", port), mss=numbers.choice((60, 1448))) for port in range(4000, 4006)]
+        conversations = [Conversation(("10.0.0.1", port), mss=numbers.choice((60, 1448))) for port in range(4000, 4006)]
         for number in range(1, 9):
-            for talk in numbers.sample(talks, 4):
+            for talk in numbers.sample(conversations, 4):
                 ask(talk, number)
-        senders = [iter((talk if numbers.randrange(3) else talk.close()).packets) for talk in talks]
+        senders = [iter((talk if numbers.randrange(3) else talk.close()).packets) for talk in conversations]
         while senders:
             one = numbers.choice(senders)
             packet = next(one, None)
@@ -99,7 +99,7 @@ def test_ownership_depends_on_endpoints_only() -> None:
         asked.append(ends)
         return False
 
-    talk = Talk(("10.0.0.9", 50000), ("10.0.0.2", 9092))
+    talk = Conversation(("10.0.0.9", 50000), ("10.0.0.2", 9092))
     ask(talk, 1)
     stray = tcp(("10.0.0.2", 9092), ("10.0.0.9", 50001), 1, 1, 16, b"\0\0")
     found: list[Exchange] = list(capture.read(BytesIO(pcap(map(ethernet, [*talk.packets, stray]))), owns=owns))
@@ -109,15 +109,17 @@ def test_ownership_depends_on_endpoints_only() -> None:
 
 
 def test_the_owner_counts_bytes_before_the_first_frames() -> None:
-    talks = [Talk(("10.0.0.1", port), mss=10) for port in range(4000, 4010)]
+    conversations = [Conversation(("10.0.0.1", port), mss=10) for port in range(4000, 4010)]
     for number in range(1, 5):
-        for talk in talks:
+        for talk in conversations:
             ask(talk, number)
     packets = [
-        packet for position in range(4, len(talks[0].packets)) for packet in (talk.packets[position] for talk in talks)
+        packet
+        for position in range(4, len(conversations[0].packets))
+        for packet in (talk.packets[position] for talk in conversations)
     ]
     data = pcap(map(ethernet, packets))
     assert all(alike(data, 3))
     whole = capture.read(BytesIO(data))
     assert not [row.problem for row in whole if row.problem]
-    assert whole.summary.joined == len(talks)
+    assert whole.summary.joined == len(conversations)

@@ -12,7 +12,7 @@ import pytest
 from kafkawire.capture import Packet, UnreadPart, read_packets
 from kafkawire.capture.files import EndOfReadableData
 from kafkawire.errors import CaptureError
-from tests.capture.wiretap import START_NS, Talk, ask, ethernet, packets_in, pcapng, up_to_damage
+from tests.capture.wiretap import START_NS, Conversation, ask, ethernet, packets_in, pcapng, up_to_damage
 
 DATA = [b"first", b"", b"third packet"]
 WANTED = [Packet(i + 1, START_NS + i * 1_000_000, 1, data) for i, data in enumerate(DATA)]
@@ -146,7 +146,9 @@ def test_does_not_check_the_first_interface_block() -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("packets", [[b"\0" * 14 + b"E" + bytes(60)] * 3, [ethernet(ask(Talk(), 1).packets[3])] * 3])
+@pytest.mark.parametrize(
+    "packets", [[b"\0" * 14 + b"E" + bytes(60)] * 3, [ethernet(ask(Conversation(), 1).packets[3])] * 3]
+)
 def test_reports_a_packet_block_with_a_damaged_type(packets: list[bytes], order: str) -> None:
     """Every type with a layout, except the old packet block, which gives the same packet."""
     whole = pcapng(packets, order=order)

@@ -14,7 +14,7 @@ from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
 from kafkawire.messages import AddPartitionsToTxnRequest, EndTxnRequest
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTransaction
 from kafkawire.wire.message import Message
-from tests.capture.wiretap import Talk, ethernet, pcap, produce
+from tests.capture.wiretap import Conversation, ethernet, pcap, produce
 
 HERE, THERE = ("10.0.0.1", 40000), ("10.0.0.3", 40000)
 BROKERS = [("10.0.0.2", 9092), ("10.0.0.4", 9092)]
@@ -40,12 +40,12 @@ def traffic(*turns: tuple[int, Message, int], ends: list[tuple[tuple[str, int], 
     Args:
         ends: client and index of the broker, of each connection.
     """
-    talks = [Talk(client, BROKERS[broker]) for client, broker in ends]
-    packets = [packet for talk in talks for packet in talk.packets]
+    conversations = [Conversation(client, BROKERS[broker]) for client, broker in ends]
+    packets = [packet for talk in conversations for packet in talk.packets]
     for number, (index, message, version) in enumerate(turns):
-        before = len(talks[index].packets)
-        talks[index].request(message, version=version, correlation_id=number)
-        packets += talks[index].packets[before:]
+        before = len(conversations[index].packets)
+        conversations[index].request(message, version=version, correlation_id=number)
+        packets += conversations[index].packets[before:]
     return pcap(map(ethernet, packets))
 
 

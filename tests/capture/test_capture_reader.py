@@ -17,7 +17,7 @@ from kafkawire.rows import to_dict
 from tests.capture.wiretap import (
     BROKER,
     START_NS,
-    Talk,
+    Conversation,
     answer,
     ask,
     asked,
@@ -37,7 +37,7 @@ def test_yields_an_exchange_with_all_fields() -> None:
     missing = PartitionResponse(partition_index=0, error_code=3), PartitionResponse(partition_index=1, error_code=3)
     response = DescribeProducersResponse(topics=(TopicResponse(name="t", partitions=missing),))
     request = DescribeProducersRequest(topics=(TopicRequest(name="t", partition_indexes=(0, 1)),))
-    talk = Talk().request(request, version=0, correlation_id=7).response(response, version=0, correlation_id=7)
+    talk = Conversation().request(request, version=0, correlation_id=7).response(response, version=0, correlation_id=7)
     (exchange,) = exchanges(talk)
     assert to_dict(exchange) == {
         "time": "2023-11-14T22:13:20.003000Z",
@@ -67,7 +67,7 @@ def test_yields_an_exchange_with_all_fields() -> None:
 
 def test_reads_a_file_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"
-    path.write_bytes(pcap(map(ethernet, ask(Talk(), 1).packets)))
+    path.write_bytes(pcap(map(ethernet, ask(Conversation(), 1).packets)))
     found = capture.read(path)
     (exchange,) = found
     assert exchange.file == str(path)
@@ -77,7 +77,7 @@ def test_reads_a_file_by_its_path(tmp_path: Path) -> None:
 
 
 def test_formats_and_link_types_give_the_same_exchanges() -> None:
-    packets = ask(ask(Talk(), 1), 2).packets
+    packets = ask(ask(Conversation(), 1), 2).packets
     wanted = exchanges(packets)
     assert list(capture.read(BytesIO(pcapng(map(ethernet, packets))))) == wanted
     cooked = [bytes(14) + b"\x08\x00" + packet for packet in packets]
@@ -92,7 +92,7 @@ def test_formats_and_link_types_give_the_same_exchanges() -> None:
 
 def test_reads_frames_over_many_segments_and_many_in_one() -> None:
     for mss in (1, 7, 40, 100_000):
-        talk = Talk(mss=mss)
+        talk = Conversation(mss=mss)
         talk.request(produce(-1, records.build([records.Record(b"x" * 500)])), version=9, correlation_id=1)
         talk.response(ProduceResponse(), version=9, correlation_id=1)
         ask(talk, 2)
@@ -102,7 +102,7 @@ def test_reads_frames_over_many_segments_and_many_in_one() -> None:
 
 
 def test_yields_exchanges_in_the_order_of_first_packets() -> None:
-    slow, fast = Talk(("10.0.0.8", 1), BROKER), Talk(("10.0.0.9", 2), BROKER)
+    slow, fast = Conversation(("10.0.0.8", 1), BROKER), Conversation(("10.0.0.9", 2), BROKER)
     question(slow, 1)
     packets = slow.packets[:]
     packets += ask(ask(fast, 5), 6).packets
@@ -112,13 +112,13 @@ def test_yields_exchanges_in_the_order_of_first_packets() -> None:
     assert [e.correlation_id for e in found] == [1, 5, 6]
     assert [e.connection for e in found] == [1, 2, 2]
     # A request that takes many segments begins where its first byte is.
-    large = Talk(("10.0.0.8", 1), BROKER, mss=50).request(produce(-1), version=9, correlation_id=9)
-    mixed = large.packets[:5] + ask(Talk(("10.0.0.9", 2), BROKER), 5).packets + large.packets[5:]
+    large = Conversation(("10.0.0.8", 1), BROKER, mss=50).request(produce(-1), version=9, correlation_id=9)
+    mixed = large.packets[:5] + ask(Conversation(("10.0.0.9", 2), BROKER), 5).packets + large.packets[5:]
     assert [(e.api, e.packet) for e in exchanges(mixed)] == [("Produce", 4), ("ApiVersions", 9)]
 
 
 def test_live_output_does_not_wait_for_a_long_poll() -> None:
-    poll, other = question(Talk(), 1), Talk(client=("10.0.0.3", 1))
+    poll, other = question(Conversation(), 1), Conversation(client=("10.0.0.3", 1))
     for number in range(2, 6):
         ask(other, number)
     packets = [*poll.packets, *other.packets, *answer(poll, 1).packets[-1:]]
@@ -128,8 +128,8 @@ def test_live_output_does_not_wait_for_a_long_poll() -> None:
 
 
 def test_reused_ports_are_another_connection() -> None:
-    first = ask(Talk(), 1).close()
-    again = ask(Talk(client_seq=90_000, broker_seq=70), 1)
+    first = ask(Conversation(), 1).close()
+    again = ask(Conversation(client_seq=90_000, broker_seq=70), 1)
     found = exchanges(first.packets + again.packets)
     assert brief(found) == asked(1, 1)
     assert [e.connection for e in found] == [1, 2]
@@ -141,14 +141,14 @@ def test_reused_ports_are_another_connection() -> None:
 
 
 def test_forgets_a_connection_that_is_over_and_accepts_its_ports_again() -> None:
-    talks = []
+    conversations = []
     for number in range(5):
-        talk = Talk(client_seq=1000 * number)
+        talk = Conversation(client_seq=1000 * number)
         ask(talk, number)
-        talks += talk.close().packets
+        conversations += talk.close().packets
         talk.acknowledge(0)
-        talks += talk.packets[-1:]  # the last acknowledgment, after both ends have closed
-    reading = capture.read(BytesIO(pcap(map(ethernet, talks))))
+        conversations += talk.packets[-1:]  # the last acknowledgment, after both ends have closed
+    reading = capture.read(BytesIO(pcap(map(ethernet, conversations))))
     found = []
     most = 0
     for exchange in reading:
@@ -161,7 +161,7 @@ def test_forgets_a_connection_that_is_over_and_accepts_its_ports_again() -> None
 
 
 def test_keeps_data_after_the_end_of_a_connection() -> None:
-    talk = Talk()
+    talk = Conversation()
     ask(talk, 1)
     talk.close()
     talk.next = [talk.next[0] - 1, talk.next[1] - 1]

@@ -13,7 +13,7 @@ from kafkawire.messages import REGISTRY, ApiVersionsRequest
 from tests.capture.wiretap import (
     BROKER,
     CLIENT,
-    Talk,
+    Conversation,
     ask,
     asked,
     brief,
@@ -35,7 +35,7 @@ RECOGNIZER = recognition.Recognizer(REGISTRY)
 )
 @pytest.mark.parametrize("handshake", [True, False])
 def test_recognizes_kafka_by_content(ends: tuple[tuple[str, int], tuple[str, int]], handshake: bool) -> None:
-    talk = Talk(*ends, handshake=handshake)
+    talk = Conversation(*ends, handshake=handshake)
     found = exchanges(ask(ask(talk, 1), 2))
     assert brief(found) == asked(1, 2)
     assert found[0].broker is not None
@@ -53,7 +53,7 @@ def test_recognizes_kafka_by_content(ends: tuple[tuple[str, int], tuple[str, int
     ],
 )
 def test_rejects_other_protocols(client_says: bytes, broker_says: bytes, verdict: str) -> None:
-    talk = Talk().send(0, client_says).send(1, broker_says).send(0, client_says * 10)
+    talk = Conversation().send(0, client_says).send(1, broker_says).send(0, client_says * 10)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert list(found) == []
     assert dict(found.summary.connections) == {verdict: 1}
@@ -61,7 +61,7 @@ def test_rejects_other_protocols(client_says: bytes, broker_says: bytes, verdict
 
 @pytest.mark.parametrize("handshake", [True, False])
 def test_stops_the_search_in_much_data_of_another_protocol(handshake: bool) -> None:
-    talk = Talk(handshake=handshake).send(1, b"220 mail\r\n" + bytes(range(256)) * 4000)
+    talk = Conversation(handshake=handshake).send(1, b"220 mail\r\n" + bytes(range(256)) * 4000)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert list(found) == []
     assert dict(found.summary.connections) == {"other": 1}

@@ -16,7 +16,7 @@ import pytest
 from kafkawire import capture
 from kafkawire.capture import ring
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import Talk, ask, ethernet, pcap, pcapng
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap, pcapng
 
 DUMPCAP = [f"ring_{number:05}_2026112300{number:04}.pcapng" for number in range(1, 30)]
 HEADER_BYTES = 24
@@ -28,7 +28,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def packets() -> list[bytes]:
-    talk = Talk(mss=50)
+    talk = Conversation(mss=50)
     for number in range(1, 21):
         ask(talk, number)
     return list(map(ethernet, talk.close().packets))

@@ -23,7 +23,7 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_request import FetchTopic
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.rows import Exchange
-from tests.capture.wiretap import Talk, ask, ethernet, pcap, produce, question
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap, produce, question
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PCAP = EXAMPLES / "capture" / "transactions.pcap"
@@ -83,7 +83,7 @@ def test_matches_by_entities_in_messages() -> None:
 
 def test_matches_a_topic_by_its_id_after_a_response_with_it() -> None:
     topic_id = UUID(int=7)
-    talk = Talk()
+    talk = Conversation()
     fetch = FetchRequest(topics=(FetchTopic(topic_id=topic_id),))
     topics = (MetadataResponseTopic(name="orders", topic_id=topic_id), MetadataResponseTopic(name="other"))
     for number, (request, version, response) in enumerate(
@@ -102,7 +102,7 @@ def test_matches_a_topic_by_its_id_after_a_response_with_it() -> None:
 
 
 def test_unanswered_requests_are_slow_and_rows_without_time_match_no_range() -> None:
-    talk = question(ask(Talk(), 1), 2)
+    talk = question(ask(Conversation(), 1), 2)
     talk.request(produce(0), version=9, correlation_id=3)
     file = pcap(map(ethernet, talk.packets))
     assert [e.correlation_id for e in capture.read(BytesIO(file), selection=ExchangeSelection(slow_ms=1000))] == [2]

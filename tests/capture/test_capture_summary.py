@@ -10,7 +10,7 @@ from kafkawire import capture
 from kafkawire.capture import summary
 from kafkawire.capture.matcher import NO_RESPONSE
 from tests.capture.wiretap import (
-    Talk,
+    Conversation,
     answer,
     ask,
     asked,
@@ -22,7 +22,7 @@ from tests.capture.wiretap import (
 
 
 def test_counts_skipped_packets() -> None:
-    packets = [bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, ask(Talk(), 1).packets), b"short"]
+    packets = [bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, ask(Conversation(), 1).packets), b"short"]
     found = capture.read(BytesIO(pcap(packets)))
     assert brief(found) == asked(1)
     assert dict(found.summary.skipped) == {"not IP": 1, "headers cut off": 1}
@@ -30,7 +30,7 @@ def test_counts_skipped_packets() -> None:
 
 
 def test_describes_a_capture_without_kafka() -> None:
-    found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Talk().packets)])))
+    found = capture.read(BytesIO(pcap([bytes(12) + b"\x08\x06" + bytes(28), *map(ethernet, Conversation().packets)])))
     assert list(found) == []
     assert found.summary.no_kafka == (
         "no Kafka was recognised in 4 packets (TCP connections: 1 undecided; 1 packet: EtherType 0x0806: ARP)"
@@ -40,7 +40,7 @@ def test_describes_a_capture_without_kafka() -> None:
 def test_number_of_problem_kinds_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Problems may contain bytes of the capture."""
     monkeypatch.setattr(summary, "_MOST_KINDS", 1)
-    talk = question(ask(Talk(), 1), 2)
+    talk = question(ask(Conversation(), 1), 2)
     answer(talk, 77)
     found = capture.read(BytesIO(pcap(map(ethernet, talk.packets))))
     assert len(list(found)) == 3

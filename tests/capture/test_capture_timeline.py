@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kafkawire import capture
 from kafkawire.capture import steps
-from tests.capture.wiretap import Talk, ethernet, pcap, produce
+from tests.capture.wiretap import Conversation, ethernet, pcap, produce
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -53,7 +53,7 @@ def test_an_unknown_producer_has_no_steps() -> None:
 
 def test_describes_records_without_sequence_numbers() -> None:
     request = replace(produce(-1), transactional_id="me")
-    talk = Talk().request(request, version=9, correlation_id=1)
+    talk = Conversation().request(request, version=9, correlation_id=1)
     matched = capture.read(BytesIO(pcap(map(ethernet, talk.packets))), keep=True).matched()
     (step,) = steps(matched, "me")
     assert step.what == "t-0: 1 record"

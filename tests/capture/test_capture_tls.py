@@ -25,7 +25,7 @@ from kafkawire.messages import (
 )
 from kafkawire.rows import Exchange
 from tests.capture.tls_traffic import CLIENT, SERVER, Endpoints
-from tests.capture.wiretap import Talk, ethernet, pcap, pcapng
+from tests.capture.wiretap import Conversation, ethernet, pcap, pcapng
 
 pytest.importorskip("cryptography")
 
@@ -55,7 +55,7 @@ MESSAGES: list[tuple[int, bytes]] = [
 
 
 def packets(sent: Sequence[tuple[int, bytes]], port: int = 40000) -> list[bytes]:
-    talk = Talk(client=("10.0.0.1", port))
+    talk = Conversation(client=("10.0.0.1", port))
     for side, data in sent:
         talk.send(side, data)
     return [ethernet(packet) for packet in talk.close().packets]

@@ -87,7 +87,7 @@ def up_to_damage(data: bytes) -> tuple[list[capture.Packet], CaptureError]:
             return packets, error
 
 
-class Talk:
+class Conversation:
     """A TCP conversation. `packets` are IP packets in the order in which they were sent."""
 
     def __init__(
@@ -115,7 +115,7 @@ class Talk:
         ends = (self.ends[side], self.ends[1 - side])
         self.packets.append(tcp(*ends, self.next[side], self.next[1 - side], flags, data))
 
-    def send(self, side: int, data: bytes) -> Talk:
+    def send(self, side: int, data: bytes) -> Conversation:
         """Data from the client (0) or the broker (1), in segments."""
         for i in range(0, len(data), self.mss):
             piece = data[i : i + self.mss]
@@ -123,26 +123,26 @@ class Talk:
             self.next[side] += len(piece)
         return self
 
-    def acknowledge(self, side: int) -> Talk:
+    def acknowledge(self, side: int) -> Conversation:
         self._send(side, ACK)
         return self
 
-    def request(self, body: Message, *, version: int, correlation_id: int, client_id: str = "tests") -> Talk:
+    def request(self, body: Message, *, version: int, correlation_id: int, client_id: str = "tests") -> Conversation:
         return self.send(0, encode_request(body, version=version, correlation_id=correlation_id, client_id=client_id))
 
-    def response(self, body: Message, *, version: int, correlation_id: int) -> Talk:
+    def response(self, body: Message, *, version: int, correlation_id: int) -> Conversation:
         return self.send(1, encode_response(body, version=version, correlation_id=correlation_id))
 
-    def close(self) -> Talk:
+    def close(self) -> Conversation:
         for side in (0, 1):
             self._send(side, FIN | ACK)
             self.next[side] += 1
         return self
 
 
-def exchanges(packets: Talk | Sequence[bytes], **options: Any) -> list[Exchange]:
+def exchanges(packets: Conversation | Sequence[bytes], **options: Any) -> list[Exchange]:
     """The exchanges that `capture.read` finds in IP packets."""
-    listed = packets.packets if isinstance(packets, Talk) else packets
+    listed = packets.packets if isinstance(packets, Conversation) else packets
     return list(capture.read(BytesIO(pcap(map(ethernet, listed))), **options))
 
 
@@ -151,15 +151,15 @@ def brief(found: Iterable[Exchange]) -> list[tuple[Any, ...]]:
     return [(e.api, e.correlation_id, e.response_bytes is not None, e.problem) for e in found]
 
 
-def question(talk: Talk, number: int) -> Talk:
+def question(talk: Conversation, number: int) -> Conversation:
     return talk.request(ApiVersionsRequest(), version=0, correlation_id=number)
 
 
-def answer(talk: Talk, number: int) -> Talk:
+def answer(talk: Conversation, number: int) -> Conversation:
     return talk.response(ApiVersionsResponse(), version=0, correlation_id=number)
 
 
-def ask(talk: Talk, number: int) -> Talk:
+def ask(talk: Conversation, number: int) -> Conversation:
     """One ApiVersions and its response."""
     return answer(question(talk, number), number)
 

@@ -21,7 +21,7 @@ from kafkawire.messages.produce_request import PartitionProduceData, TopicProduc
 from kafkawire.records import Header, Record, build
 from kafkawire.wire.message import Message
 from tests.audit_logs import HOUR, NOON, LogDirectory
-from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.capture.wiretap import Conversation, ethernet, pcap
 from tests.cli.hostile import ALL, NAMES, OF_HELD, HostileBroker, as_file
 
 OLD = NOON - 3 * HOUR
@@ -94,7 +94,7 @@ def _talk() -> list[tuple[bytes, bytes]]:
 
 def _captures(folder: Path) -> None:
     def capture(pairs: list[tuple[bytes, bytes]]) -> bytes:
-        talk = Talk()
+        talk = Conversation()
         for request, response in pairs:
             talk.send(0, request).send(1, response)
         return pcap(map(ethernet, talk.packets))

@@ -267,7 +267,7 @@ def test_reports_problems_of_exchanges_that_were_not_chosen(run: Run, trace: Pat
 def test_decode_as_reads_a_udp_port_as_an_encapsulation(run: Run, trace: Path) -> None:
     from tests.capture import tunnels, wiretap
 
-    frames = [wiretap.ethernet(packet) for packet in wiretap.ask(wiretap.Talk(), 1).packets]
+    frames = [wiretap.ethernet(packet) for packet in wiretap.ask(wiretap.Conversation(), 1).packets]
     trace.write_bytes(wiretap.pcap(frames))
     plain = run("capture", trace)
     trace.write_bytes(wiretap.pcap(tunnels.over_udp(12345, tunnels.VXLAN + frame) for frame in frames))

@@ -236,7 +236,7 @@ def test_frame_file_names_are_harmless(run: Run, world: World, tmp_path: Path) -
 
 
 def test_names_in_tls_and_in_key_logs_are_harmless(run: Run, tmp_path: Path) -> None:
-    from tests.capture.wiretap import Talk, ethernet, pcap
+    from tests.capture.wiretap import Conversation, ethernet, pcap
 
     def vector(size: int, data: bytes) -> bytes:
         return len(data).to_bytes(size, "big") + data
@@ -246,7 +246,7 @@ def test_names_in_tls_and_in_key_logs_are_harmless(run: Run, tmp_path: Path) -> 
     body = b"\3\3" + bytes(32) + vector(1, b"") + vector(2, b"\x13\1") + vector(1, b"\0") + vector(2, extension)
     hello = b"\x16\3\1" + vector(2, b"\1" + vector(3, body))
     file, key_log = tmp_path / "tls.pcap", tmp_path / LONG_FILE
-    file.write_bytes(pcap(map(ethernet, Talk().send(0, hello).close().packets)))
+    file.write_bytes(pcap(map(ethernet, Conversation().send(0, hello).close().packets)))
     key_log.write_text(f"CLIENT_RANDOM {'00' * 32} {'11' * 48}\n\x1b[2J\nerror: forged\n")
     done = run(
         "capture",

@@ -19,7 +19,7 @@ import pytest
 from kafkawire.cli import interrupt
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse
-from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.capture.wiretap import Conversation, ethernet, pcap
 
 if sys.platform == "win32":
     pytest.skip("signals as Unix has them", allow_module_level=True)
@@ -34,7 +34,7 @@ WAIT_S = 60.0
 
 def waits_for_an_answer() -> bytes:
     """A capture: a request without an answer, behind which others wait for their turn; and at last half a packet."""
-    silent, other = Talk(client=("10.0.0.1", 40001)), Talk(client=("10.0.0.1", 40002))
+    silent, other = Conversation(client=("10.0.0.1", 40001)), Conversation(client=("10.0.0.1", 40002))
     silent.request(ApiVersionsRequest(), version=0, correlation_id=1)
     for number in (2, 3):
         other.request(ApiVersionsRequest(), version=0, correlation_id=number)

@@ -1,4 +1,4 @@
-"""`secure`: one real broker with plaintext, SASL and TLS listeners and an authorizer, for all tests of the room."""
+"""`secure`: one real broker with plaintext, SASL and TLS listeners and an authorizer, for all tests of the package."""
 
 from __future__ import annotations
 

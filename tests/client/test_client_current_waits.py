@@ -47,7 +47,7 @@ def test_what_is_waited_for_is_there_from_its_beginning_to_its_end() -> None:
             ("a", "first", 30),
             ("b", "second", 2),
         ]
-        assert waits.now[0].lasted_s >= 0
+        assert waits.now[0].elapsed_s >= 0
     with suppress(ValueError), waits.on("c", "third", 1, since=first) as again:
         assert (again.began, again.began_ms) == (first.began, first.began_ms)
         raise ValueError

@@ -19,7 +19,7 @@ from kafkawire import logdir, records, rows, transactions
 from kafkawire.client import Admin, ClientError, Search
 from kafkawire.client.diagnosis import log_reading
 from kafkawire.client.diagnosis.fetched_log import whole_batches
-from kafkawire.client.diagnosis.log_reading import Load, Pace
+from kafkawire.client.diagnosis.log_reading import Load, RateLimit
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import BLIND, WireAudit, audit
 from kafkawire.kafka_errors import ErrorCode
@@ -127,9 +127,9 @@ def test_small_pieces_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def in_no_time(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    async def took(self: Pace, size: int) -> None: ...
+    async def wait_after(self: RateLimit, size: int) -> None: ...
 
-    monkeypatch.setattr(Pace, "took", took)
+    monkeypatch.setattr(RateLimit, "wait_after", wait_after)
     return {}
 
 
@@ -327,9 +327,9 @@ def test_bytes_are_spread_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_reading.asyncio, "sleep", sleep)
 
     async def run() -> None:
-        pace = Pace(1000)
+        pace = RateLimit(1000)
         for size in (500, 1500, 8000):
-            await pace.took(size)
+            await pace.wait_after(size)
 
     asyncio.run(run())
     assert now[0] == pytest.approx(110.0)

@@ -57,11 +57,11 @@ def test_real_log_directories_give_the_local_answer(spark: SparkSession, part_by
 
 
 def test_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
     renamed = tmp_path / "orders-0 (copy)"
     shutil.copytree(unpacked("tiered-storage") / "node-1" / "orders-0", renamed)
-    read = room.audit([str(EXAMPLES / "one-node"), str(tmp_path)], spark=spark).read
+    read = kafkawire_spark.audit([str(EXAMPLES / "one-node"), str(tmp_path)], spark=spark).read
     assert not read.complete
     assert [gap for gap in read.gaps if "was not read" in gap] == [
         f"{renamed} was not read: it holds segments, and its name is no partition's",
@@ -79,17 +79,17 @@ TIER, OBJECTS = "tiered-storage/tier", "tier-objects/encrypted-zstd"
     ("tiered-storage/node-2/orders-0", "tiered-storage/tier"),  # without the metadata
 ])  # fmt: skip
 def test_logs_and_their_tier_give_the_local_answer(spark: SparkSession, paths: tuple[str, ...]) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
     keys = [str(unpacked("tier-objects") / "private.pem")]
     places = [str(unpacked(path.partition("/")[0]) / path.partition("/")[2]) for path in paths]
     local = transactions.audit(logdir.open(*places, tier_keys=keys), paths=tuple(places))
-    assert room.audit(places, spark=spark, tier_keys=keys, part_bytes=1024) == local
+    assert kafkawire_spark.audit(places, spark=spark, tier_keys=keys, part_bytes=1024) == local
     assert {answer.check for answer in local.answers} >= {"tier_covers_log", "tier_object_present"}
 
 
 def test_what_is_wrong_with_a_tier_gives_the_local_answer(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
     root = shutil.copytree(unpacked("tiered-storage"), tmp_path / "copy")
     for offset, kind in ((30, "*"), (40, "log"), (61, "index")):
@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_tier_gives_the_local_answer(spark: SparkSession, t
     local = transactions.audit(logdir.open(*places), paths=tuple(places))
     assert len([one for one in local.violations if one.check == "tier_object_present"]) == 3
     assert local.read.gaps == (f"{stray} was not read: its name is no segment's in a tier",)
-    assert room.audit(places, spark=spark) == local
+    assert kafkawire_spark.audit(places, spark=spark) == local
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -190,7 +190,7 @@ def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) 
 def test_reports_a_failed_job_in_one_sentence(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from kafkawire.spark import replica_parts
     from kafkawire.spark.errors import SparkError
 
@@ -201,7 +201,7 @@ def test_reports_a_failed_job_in_one_sentence(
     logs = LogDirectory(tmp_path / "logs")
     logs.partition("orders").data(1)
     with pytest.raises(SparkError) as caught:
-        room.audit([logs.write()], spark=spark)
+        kafkawire_spark.audit([logs.write()], spark=spark)
     assert str(caught.value) == "the Spark job failed: ValueError: a replica"
 
 

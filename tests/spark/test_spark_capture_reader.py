@@ -22,7 +22,7 @@ from kafkawire.spark import capture_reader, register
 from kafkawire.spark.capture_reader import CaptureReader
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.sources import SourceOptions, Task
-from tests.capture.wiretap import Talk, ask, ethernet, pcap
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +62,7 @@ def expected(path: Path = PCAP, **options: Any) -> list[Row]:
 def test_decodes_messages_of_a_schema_directory_that_workers_do_not_have(tmp_path: Path) -> None:
     folder = write(tmp_path / "my")
     mine = load_schemas(folder)
-    talk = Talk().request(mine.PingRequest(text="a"), version=1, correlation_id=1)
+    talk = Conversation().request(mine.PingRequest(text="a"), version=1, correlation_id=1)
     talk.response(mine.PingResponse(text="b"), version=1, correlation_id=1)
     path = tmp_path / "trace.pcap"
     path.write_bytes(pcap(map(ethernet, talk.packets)))
@@ -97,7 +97,7 @@ def test_decode_as_reads_udp_ports_as_encapsulations(tmp_path: Path) -> None:
     from tests.capture import tunnels, wiretap
 
     path = tmp_path / "trace.pcap"
-    talk = wiretap.ask(wiretap.Talk(), 1)
+    talk = wiretap.ask(wiretap.Conversation(), 1)
     sent = [tunnels.over_udp(12345, tunnels.VXLAN + ethernet(packet)) for packet in talk.packets]
     path.write_bytes(pcap(sent))
     rules = "udp.port==12345,vxlan;udp.port==12346,geneve"
@@ -123,7 +123,7 @@ def test_odd_shares_give_the_same_rows(part_bytes: int) -> None:
 @pytest.mark.parametrize("rows", capture_reader.ROWS)
 def test_bytes_before_the_first_frame_of_a_joined_connection_are_no_row(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "joined.pcap"
-    talk = Talk(handshake=False).send(1, b"the end of a response")
+    talk = Conversation(handshake=False).send(1, b"the end of a response")
     path.write_bytes(pcap(map(ethernet, ask(talk, 1).packets)))
     found = read(path, rows=rows)
     assert [row["problem"] for row in found] == [None] * (1 if rows == "exchanges" else 2)
@@ -163,7 +163,7 @@ def test_frames_are_those_of_the_exchanges() -> None:
 def test_frames_with_secrets_are_withheld(tmp_path: Path) -> None:
     from kafkawire.messages import SaslAuthenticateRequest
 
-    talk = Talk()
+    talk = Conversation()
     ask(talk, 1)
     talk.request(SaslAuthenticateRequest(auth_bytes=b"\0me\0hunter2"), version=2, correlation_id=2)
     path = tmp_path / "sasl.pcap"
@@ -204,7 +204,7 @@ def folder_with_all_kinds(folder: Path) -> dict[str, str]:
     (folder / "empty.pcap").touch()
     (folder / "_SUCCESS").touch()
     (folder / "below").mkdir()
-    talk = Talk().send(0, b"GET / HTTP/1.1\r\n\r\n" * 4)
+    talk = Conversation().send(0, b"GET / HTTP/1.1\r\n\r\n" * 4)
     (folder / "below" / "web.pcap").write_bytes(pcap(map(ethernet, talk.packets)))
     return {
         "cut.pcap": "the file is damaged after packet",

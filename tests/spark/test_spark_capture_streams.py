@@ -17,7 +17,7 @@ from kafkawire.spark import register
 from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
 from kafkawire.spark.sources import SourceOptions
-from tests.capture.wiretap import Talk, ask, ethernet, pcap
+from tests.capture.wiretap import Conversation, ask, ethernet, pcap
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 def bytes_of(number: int) -> bytes:
     """A capture whose client has a port of its own."""
-    talk = Talk(("10.0.0.1", 10_000 + number))
+    talk = Conversation(("10.0.0.1", 10_000 + number))
     for one in (1, 2):
         ask(talk, one)
     return pcap(map(ethernet, talk.close().packets))

@@ -75,10 +75,10 @@ Audited = tuple[list[str], int]
 
 def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> dict[str, Any]:
     """Tables and audits, these while executors are killed; all of them without, too, if `full`."""
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from kafkawire.spark import replica_parts
 
-    with room.session_on(url, {**QUICK, "spark.sql.shuffle.partitions": "2"}) as session:
+    with kafkawire_spark.session_on(url, {**QUICK, "spark.sql.shuffle.partitions": "2"}) as session:
         results: dict[str, Any] = {"tables": tables(session), "audits": []}
         if full:
             results["undisturbed"] = [audited(session, *one) for one in audits]
@@ -94,7 +94,7 @@ def on_two_workers(url: str, folder: str, audits: list[Audited], full: bool) -> 
 
 def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
     """With this package shipped: tables, audits and transactions, and where workers have the package from."""
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from tests.spark.test_spark_wire_audit import of_both
 
     def package(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,13 +105,13 @@ def through_connect(url: str, audits: list[Audited]) -> dict[str, Any]:
         for _ in batches:
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array([kafkawire.__file__])], ["file"])
 
-    with room.session_on(url) as session:
-        room.ship(session)
+    with kafkawire_spark.session_on(url) as session:
+        kafkawire_spark.ship(session)
         results: dict[str, Any] = {"tables": tables(session), "missing": missing(session)}
         results["audits"] = [audited(session, *one) for one in audits]
         one_process, by_tasks = of_both(session)
         results["wire"] = by_tasks == one_process and len(by_tasks.findings)
-        results["transactions"] = room.transactions(logdir.open(*audits[0][0]), session).count()
+        results["transactions"] = kafkawire_spark.transactions(logdir.open(*audits[0][0]), session).count()
         (file,) = session.range(0, 1, 1, 1).mapInArrow(package, "file string").collect()
         results["package"] = file.file
     return results
@@ -136,9 +136,9 @@ def missing(spark: SparkSession) -> str:
 
 
 def audited(spark: SparkSession, paths: list[str], part_bytes: int) -> Any:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
-    return msgspec.to_builtins(room.audit(paths, AUDITED, spark=spark, part_bytes=part_bytes))
+    return msgspec.to_builtins(kafkawire_spark.audit(paths, AUDITED, spark=spark, part_bytes=part_bytes))
 
 
 def tables(spark: SparkSession) -> dict[str, list[Any]]:

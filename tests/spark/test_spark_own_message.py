@@ -20,7 +20,7 @@ from kafkawire.cli import main
 from kafkawire.messages import REGISTRY
 from kafkawire.spark import from_kafka_message, register
 from kafkawire.testing import MockBroker
-from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.capture.wiretap import Conversation, ethernet, pcap
 from tests.own_schemas import API_KEY, write
 from tests.testing.test_testing_mock_broker import Peer
 from tests.wireshark import tshark
@@ -66,7 +66,7 @@ def exchanged(codecs: Any, path: Path) -> None:
             peer.socket.close()
     assert [each.body for each in broker.requests] == [codecs.PingRequest(text="hällo")]
     if not there:
-        talk = Talk(*ends).send(0, request).send(1, len(response).to_bytes(4, "big") + response).close()
+        talk = Conversation(*ends).send(0, request).send(1, len(response).to_bytes(4, "big") + response).close()
         path.write_bytes(pcap(map(ethernet, talk.packets)))
 
 

@@ -63,9 +63,9 @@ def test_rejects_what_is_not_a_size(text: str) -> None:
 
 def test_lists_of_words_and_numbers() -> None:
     options = SourceOptions({"api": "Produce, Fetch,", "connection": "3, 17"})
-    assert options.words("api") == ("Produce", "Fetch")
+    assert options.texts("api") == ("Produce", "Fetch")
     assert options.numbers("CONNECTION") == (3, 17)
-    assert options.words("none") == options.numbers("none") == ()
+    assert options.texts("none") == options.numbers("none") == ()
     with pytest.raises(ValueError, match="api are whole numbers with commas between, not Produce"):
         options.numbers("api")
 

@@ -52,10 +52,12 @@ def broken(folder: Path, broker: int) -> str:
 
 
 def test_has_every_violation(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
     paths = [broken(tmp_path, broker) for broker in range(2)]
-    answer = room.audit(paths, spark=spark, part_bytes=1 << 12, save=room.TableOutput(path=str(tmp_path / "lake")))
+    answer = kafkawire_spark.audit(
+        paths, spark=spark, part_bytes=1 << 12, save=kafkawire_spark.TableOutput(path=str(tmp_path / "lake"))
+    )
     local = transactions.audit(logdir.open(*paths), paths=tuple(paths))
     assert answer == local
     table = spark.read.parquet(str(tmp_path / "lake" / "violations")).collect()
@@ -89,15 +91,15 @@ def crowded(folder: Path, count: int) -> str:
 
 
 def test_answer_has_the_first_findings_and_damaged_places(spark: SparkSession, tmp_path: Path) -> None:
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
 
     count, most = 3000, 50
     path = crowded(tmp_path / "broker-0", count)
     settings = transactions.Settings(transaction_state_partitions=1)
     local = transactions.audit(logdir.open(path), settings, paths=(path,))
     assert len(local.findings) == len(local.damage) == count
-    output = room.TableOutput(path=str(tmp_path / "lake"))
-    answer = room.audit([path], settings, spark=spark, part_bytes=1 << 16, save=output, most_rows=most)
+    output = kafkawire_spark.TableOutput(path=str(tmp_path / "lake"))
+    answer = kafkawire_spark.audit([path], settings, spark=spark, part_bytes=1 << 16, save=output, most_rows=most)
     assert (answer.findings, answer.damage) == (local.findings[:most], local.damage[:most])
     assert (answer.answers, answer.violations, answer.read) == (local.answers, local.violations, local.read)
     not_listed = Counter((one.verdict, one.reason, one.blocked) for one in local.findings[most:])
@@ -134,10 +136,10 @@ def test_driver_takes_no_more_of_more_findings_and_damage(spark: SparkSession, t
 
 def test_a_folder_without_a_table_in_it_is_refused_before_the_work(spark: SparkSession, tmp_path: Path) -> None:
     """A run that was killed leaves one, and Spark does not write to it."""
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from kafkawire.spark.errors import SparkError
 
-    output = room.TableOutput(path=str(tmp_path), format="parquet")
+    output = kafkawire_spark.TableOutput(path=str(tmp_path), format="parquet")
     output.check(spark)
     (tmp_path / "violations" / "_temporary").mkdir(parents=True)
     with pytest.raises(SparkError, match="violations exists: choose another place"):

@@ -186,7 +186,7 @@ def test_peak_of_a_command_does_not_include_that_of_the_process_that_measures() 
 
 
 @pytest.mark.slow
-def test_an_error_in_one_room_keeps_what_others_measured(
+def test_an_error_in_one_table_keeps_what_others_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(rounds: int) -> list[Result]:

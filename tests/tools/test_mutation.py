@@ -16,27 +16,27 @@ from tools.mutation.__main__ import HERE, ROOT, changed, read, unexecuted
 from tools.mutation.outcome_table import MutationOutcome
 from tools.mutation.sample import draw
 
-ROOMS = sorted(HERE.glob("*.toml"))
+PACKAGES = sorted(HERE.glob("*.toml"))
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda path: path.stem)
-def test_sources_tests_and_equivalent_lines_exist(room: Path) -> None:
-    settings: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.stem)
+def test_sources_tests_and_equivalent_lines_exist(package: Path) -> None:
+    settings: dict[str, Any] = tomllib.loads(package.read_text("utf-8"))
     for source, tests in settings["tests"].items():
         assert (ROOT / source).exists()
         for test in tests:
             file, _, name = test.partition("::")
             assert (f"def {name}(" if name else "def test_") in (ROOT / file).read_text("utf-8")
     for each in settings.get("equivalent", ()):
-        assert list(read(room, [each["file"]]))
+        assert list(read(package, [each["file"]]))
         assert each["why"]
         lines = {line.strip() for line in (ROOT / each["file"]).read_text("utf-8").splitlines()}
         assert set(each["old"].splitlines()) <= lines, each
         assert each["new"] != each["old"]
 
 
-def test_selects_rooms_and_files_by_name() -> None:
-    (wire,) = [room for room in ROOMS if room.stem == "wire"]
+def test_selects_packages_and_files_by_name() -> None:
+    (wire,) = [package for package in PACKAGES if package.stem == "wire"]
     everything = list(read(wire, []))
     assert list(read(wire, ["wire"])) == everything
     assert list(read(wire, ["records"])) == []
@@ -61,7 +61,7 @@ def test_splits_a_diff_into_two_texts() -> None:
 
 
 def test_a_folder_stands_for_all_its_sources_in_rust() -> None:
-    (native,) = [room for room in ROOMS if room.stem == "native"]
+    (native,) = [package for package in PACKAGES if package.stem == "native"]
     found = [target.source for target in read(native, ["native/src/records"])]
     assert "native/src/records/varint.rs" in found
     assert found == [source for source in found if source.startswith("native/src/records/")]
@@ -94,7 +94,7 @@ def test_values_get_the_type_that_an_alias_stands_for(monkeypatch: pytest.Monkey
     ]  # fmt: skip
 
 
-def test_rows_of_a_run_replace_those_of_their_rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_run_replace_those_of_their_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- mutation -->\n| wire | old |\n| records | kept |\n<!-- /mutation -->\nafter\n")
     monkeypatch.setattr(outcome_table, "PAGE", page)

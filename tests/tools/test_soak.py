@@ -466,7 +466,7 @@ def test_short_run_has_equal_counts(broker: RunningCluster, tmp_path: Path) -> N
         pytest.skip(str(error))
     plan = SoakPlan(seconds=0.1, producers=2, rate=20, partitions=2, watch_every_s=1, sample_every_s=0.2, spark=False)
     captured: list[str] = []
-    found = soak(broker, plan, tmp_path / "run", command="a test", say=captured.append)
+    found = soak(broker, plan, tmp_path / "run", command="a test", notify=captured.append)
     assert found.failures == ()
     assert wrong(list(found.counts)) == set()
     assert found.whole

@@ -193,9 +193,9 @@ def test_wheel_for_another_machine_runs_on_its_interpreter_only(
     machine: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cross, "wheel", lambda *_: tmp_path / "a.whl")
-    monkeypatch.setattr(command, "ran_elsewhere", lambda *_: "CPython 3.14.1, aarch64")
+    monkeypatch.setattr(command, "ran_on_platform", lambda *_: "CPython 3.14.1, aarch64")
     there = [Interpreter((3, 14), False, machine, Path()), Interpreter((3, 13), False, "aarch64-linux-gnu", Path())]
-    assert command.crossed(tmp_path, "manylinux_2_17_aarch64", "3.14", there, False)[1] == printed
+    assert command.cross_built(tmp_path, "manylinux_2_17_aarch64", "3.14", there, False)[1] == printed
 
 
 def test_wheels_of_dependencies_may_ask_for_newer_c_libraries() -> None:

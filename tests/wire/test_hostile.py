@@ -1,4 +1,4 @@
-"""The room: hostile bytes. Whatever they claim, a decode allocates at most 64 times its input plus 64 KiB.
+"""Hostile bytes. Whatever they claim, a decode allocates at most 64 times its input plus 64 KiB.
 
 Peaks are tracemalloc's: all that Python allocates during the decode, the value and everything passing. `SLACK` is for
 what is not the decode's: the exception with its traceback and texts, and tracemalloc's own bookkeeping.

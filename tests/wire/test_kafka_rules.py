@@ -1,4 +1,4 @@
-"""The room: what Kafka's own classes accept, rule by rule, on bytes that were put together by hand.
+"""What Kafka's own classes accept, rule by rule, on bytes that were put together by hand.
 
 The rules are those that the schemas do not say: what `ByteBufferAccessor`, `ByteUtils`, `MessageGenerator`'s `read()`
 and `RawTaggedFieldWriter` do. Every case runs through the generated decoder and the interpreter.

@@ -1,4 +1,4 @@
-"""The room: values that no bytes can carry. Every field of every message answers EncodeError with its exact path."""
+"""Values that no bytes can carry. Every field of every message answers EncodeError with its exact path."""
 
 from __future__ import annotations
 

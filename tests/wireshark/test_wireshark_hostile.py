@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kafkawire.messages import MetadataRequest
-from tests.capture.wiretap import Talk, ethernet, pcap
-from tests.wireshark import mutants, talks, tshark
+from tests.capture.wiretap import Conversation, ethernet, pcap
+from tests.wireshark import conversations, mutants, tshark
 
 pytestmark = [tshark.needs_tshark, pytest.mark.slow]
 
@@ -27,7 +27,7 @@ def test_damaged_payloads(tmp_path: Path, number: int) -> None:
 
 def test_damage_in_every_message(tmp_path: Path) -> None:
     plugin = tshark.write_plugin(tmp_path)
-    talks.write_talk(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 4 else 40)
+    conversations.write_talk(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 4 else 40)
     for number in range(MUTANTS // 4):
         damaged = mutants.mutant((tmp_path / "sound.pcap").read_bytes(), number, 0.8)
         path = mutants.write(tmp_path / "mutant.pcap", damaged)
@@ -45,7 +45,7 @@ def test_packets_cut_by_the_capture(tmp_path: Path, snap_length: int) -> None:
 def test_more_than_a_tree_can_hold(tmp_path: Path) -> None:
     """An array of half a million numbers: Wireshark itself would end with an error."""
     plugin = tshark.write_plugin(tmp_path)
-    talk = Talk(mss=60_000)
+    talk = Conversation(mss=60_000)
     talk.request(MetadataRequest(topics=None), version=1, correlation_id=1)
     body = (0).to_bytes(4, "big") + b"\0\0\0\1" + (500_000).to_bytes(4, "big") + bytes(9 * 500_000)
     talk.send(1, (len(body) + 4).to_bytes(4, "big") + b"\0\0\0\1" + body)

@@ -24,7 +24,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResult
 from tests import golden
-from tests.capture.wiretap import ACK, Talk, ethernet, pcap, tcp
+from tests.capture.wiretap import ACK, Conversation, ethernet, pcap, tcp
 from tests.wireshark import tshark
 
 pytestmark = pytest.mark.slow
@@ -160,7 +160,7 @@ def test_user_schemas(tmp_path: Path) -> None:
     body = b"\5ping\0\0\0\3\2\0\5\1\0\x08" + (1_700_000_000_000).to_bytes(8, "big") + b"\0"
     frame = (len(header) + len(body)).to_bytes(4, "big") + header + body
     path = tmp_path / "ping.pcap"
-    path.write_bytes(pcap(map(ethernet, Talk().send(0, frame).send(1, b"\0\0\0\7\0\0\0\7\0\0\x03").packets)))
+    path.write_bytes(pcap(map(ethernet, Conversation().send(0, frame).send(1, b"\0\0\0\7\0\0\0\7\0\0\x03").packets)))
     shown = tree(plugin, path, "kafkawire.ping.place.name == 5")
     assert "Name: ping\n        Count: 3\n        Places: 1\n" in shown
     assert "LastTimestamp: 1700000000000 (2023-11-14 22:13:20.000 UTC)" in shown
@@ -172,7 +172,7 @@ def test_any_port_and_any_segments(tmp_path: Path, mss: int) -> None:
     """Frames are put together over segments; without a known port, once a request's head is in one of them."""
     plugin = tshark.write_plugin(tmp_path)
     port = 9092 if mss < 14 else 19094
-    talk = Talk(broker=("10.0.0.2", port), mss=mss)
+    talk = Conversation(broker=("10.0.0.2", port), mss=mss)
     talk.request(ApiVersionsRequest(client_software_name="x" * 60), version=3, correlation_id=5)
     talk.response(ApiVersionsResponse(throttle_time_ms=9), version=3, correlation_id=5)
     path = tmp_path / "talk.pcap"
@@ -198,7 +198,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
     plugin = tshark.write_plugin(tmp_path)
     password = DescribeConfigsResourceResult(name="ssl.keystore.password", value="hunter2")
     plain = DescribeConfigsResourceResult(name="retention.ms", value="604800000")
-    talk = Talk()
+    talk = Conversation()
     talk.request(SaslHandshakeRequest(mechanism="PLAIN"), version=1, correlation_id=1)
     talk.response(SaslHandshakeResponse(mechanisms=("PLAIN",)), version=1, correlation_id=1)
     talk.request(SaslAuthenticateRequest(auth_bytes=b"\0alice\0hunter2"), version=2, correlation_id=2)

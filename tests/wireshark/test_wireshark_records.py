@@ -32,7 +32,7 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
 from kafkawire.wire.message import Message
-from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.capture.wiretap import Conversation, ethernet, pcap
 from tests.wireshark import mutants, tshark
 
 pytestmark = [tshark.needs_tshark, pytest.mark.slow]
@@ -54,7 +54,7 @@ def produce(batch: bytes, topic: str = "orders") -> ProduceRequest:
 
 
 def write(path: Path, *batches: bytes, topic: str = "orders") -> Path:
-    talk = Talk()
+    talk = Conversation()
     for number, batch in enumerate(batches):
         talk.request(produce(batch, topic), version=9, correlation_id=number)
     return mutants.write(path, pcap(map(ethernet, talk.packets)))
@@ -196,7 +196,7 @@ def test_a_topic_that_is_named_by_its_id(tmp_path: Path) -> None:
     """Kafka gives `__cluster_metadata` the id 1."""
     batch = records.build([records.Record(None, framed(TopicRecord(name="orders"), 0))])
     answer = FetchableTopicResponse(topic_id=UUID(int=1), partitions=(PartitionData(high_watermark=1, records=batch),))
-    talk = Talk().request(FetchRequest(), version=17, correlation_id=1)
+    talk = Conversation().request(FetchRequest(), version=17, correlation_id=1)
     talk.response(FetchResponse(responses=(answer,)), version=17, correlation_id=1)
     path = mutants.write(tmp_path / "fetch.pcap", pcap(map(ethernet, talk.packets)))
     shown = tshark.run(

@@ -65,7 +65,7 @@ def stated(arguments: argparse.Namespace) -> list[str]:
 
 
 def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, list[str]]:
-    """All that could be measured, and why something could not: an error in one room costs no other room's figures."""
+    """All that could be measured, and why something could not: an error in one table costs no other's figures."""
     load, start = os.getloadavg()[0], time.monotonic()
     wanted = arguments.only or [""]
     inputs = Inputs()
@@ -93,7 +93,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> tuple[BenchRun, lis
             rounds=arguments.rounds,
             seconds=arguments.seconds,
             budget=arguments.budget,
-            say=lambda text: console.print(text, highlight=False, markup=False),
+            notify=lambda text: console.print(text, highlight=False, markup=False),
         )
         if arguments.instructions and case.table in ("decode", "encode"):
             result = msgspec.structs.replace(result, instructions=tuple(instruction_counts.instructions(case, result)))

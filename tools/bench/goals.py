@@ -131,7 +131,7 @@ def at_most(limit: float) -> Callable[[float], bool]:
 def bound(other: str) -> Callable[[BenchRun], str]:
     """The C bound's own ratio to a peer: what no decoder that makes Python objects passes by much."""
 
-    def say(run: BenchRun) -> str:
+    def describe(run: BenchRun) -> str:
         found = mean("decode", "C bound", other)(run)
         ratio = "–" if found is None else f"{found:.2f}×"
         return (
@@ -140,7 +140,7 @@ def bound(other: str) -> Callable[[BenchRun], str]:
             "profile shows CPython's allocating, freeing and counting of references, and little else."
         )
 
-    return say
+    return describe
 
 
 def _kept_columns(run: BenchRun) -> str:

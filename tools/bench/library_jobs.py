@@ -64,8 +64,8 @@ def _kafka_python(message: str, version: int, data: bytes) -> Codec:
         import kafka.protocol  # noqa: F401
     except ImportError:
         raise AbsentError("kafka-python is not installed") from None
-    rooms = [import_module(f"kafka.protocol.{name}") for name in ("metadata", "admin", "consumer", "producer")]
-    cls = next((getattr(room, message) for room in rooms if hasattr(room, message)), None)
+    packages = [import_module(f"kafka.protocol.{name}") for name in ("metadata", "admin", "consumer", "producer")]
+    cls = next((getattr(package, message) for package in packages if hasattr(package, message)), None)
     if cls is None:
         raise AbsentError(f"kafka-python has no {message}")
     value = cls.decode(data, version=version)

@@ -30,7 +30,7 @@ def measure(
     seconds: float,
     budget: float,
     warm_up: float | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Measures one case.
 
@@ -40,7 +40,7 @@ def measure(
         seconds: intended CPU seconds of one contestant in a round.
         budget: limit of CPU seconds of one contestant in all rounds, beyond `FEWEST` of them.
         warm_up: CPU seconds before the first round; by default those of each contestant.
-        say: called with messages on the progress.
+        notify: called with messages on the progress.
 
     Raises:
         BenchError: an engine of kafkawire fails, or its result differs from the others'.
@@ -62,7 +62,7 @@ def measure(
             stack.callback(contestant.close)
             present.append(contestant)
         present = [contestant for contestant in present if _agrees(case, contestant, present, absent)]
-        say(f"{case.table}: {case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
+        notify(f"{case.table}: {case.title}: {', '.join(contestant.entrant.name for contestant in present)}")
         timings = _timings(present, rounds, seconds, budget, warm_up)
         memory = [
             MemoryUse(contestant=contestant.entrant.name, retained=retained, blocks=blocks, taken=taken)

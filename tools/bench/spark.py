@@ -118,7 +118,7 @@ def _headers(session: Any, rounds: int) -> Result:
 
 def _audit(rounds: int) -> Result:
     """The same directories audited without Spark, and with it on one core and on two."""
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from kafkawire import transactions
     from kafkawire.spark.session import local_session
 
@@ -135,7 +135,7 @@ def _audit(rounds: int) -> Result:
             with local_session(master) as session:
 
                 def on_spark(session: Any = session) -> object:
-                    return room.audit([folder], spark=session)
+                    return kafkawire_spark.audit([folder], spark=session)
 
                 if on_spark() != expected:
                     raise BenchError(f"{AUDIT}: {name} finds something else")

@@ -165,14 +165,14 @@ def _judged(transactions: int, rate: int) -> float:
 def planning(counts: list[int]) -> list[tuple[float, float]]:
     """Listing, and the work of tasks whose files are empty. Returns milliseconds a replica of both."""
     found = []
-    from kafkawire import spark as room
+    from kafkawire import spark as kafkawire_spark
     from kafkawire.spark.fleet_listing import listing
     from kafkawire.spark.jobs import kept
     from kafkawire.spark.replica_parts import Fleet
     from kafkawire.transactions.part_scan import PART_BYTES
     from kafkawire.transactions.settings import Settings
 
-    with room.local_session("local[2]") as session, tempfile.TemporaryDirectory() as folder:
+    with kafkawire_spark.local_session("local[2]") as session, tempfile.TemporaryDirectory() as folder:
         session.range(2).mapInArrow(lambda batches: batches, "id long").collect()  # Python workers start
         for count in counts:
             root = Path(folder, str(count))

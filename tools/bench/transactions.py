@@ -105,7 +105,7 @@ def find_hanging(running: RunningCluster, partitions: int, rounds: int) -> Resul
         running: brokers that do not verify transactions. `partitions`: of the topic that is created.
         rounds: how often each contestant runs.
     """
-    hanging = _furnish(running, partitions)
+    hanging = _create_transactions(running, partitions)
     arguments = ("--bootstrap-server", running.bootstrap, "find-hanging", "--topic", _TOPIC)
     ours = [sys.executable, "-c", _SCRIPT, "txn", arguments[2], *arguments[:2], *arguments[3:]]
     present = {
@@ -165,7 +165,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in set_here}
 
 
-def _furnish(running: RunningCluster, partitions: int) -> Hanging:
+def _create_transactions(running: RunningCluster, partitions: int) -> Hanging:
     """Makes the topic and its transactions; what hangs."""
     asyncio.run(_create_topic(running.bootstrap, partitions))
     old = int(time.time() * 1000) - 3 * _HOUR_MS

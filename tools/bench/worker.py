@@ -76,7 +76,7 @@ def main(replies: str, name: str, *options: str) -> None:
     module, function = name.split(":")
     with open(replies, "w", encoding="utf-8") as out:
 
-        def say(text: str) -> None:
+        def reply(text: str) -> None:
             out.write(text + "\n")
             out.flush()
 
@@ -84,19 +84,19 @@ def main(replies: str, name: str, *options: str) -> None:
             prepare = getattr(importlib.import_module(module), function)
             job: Job = prepare(**dict(option.split("=", 1) for option in options))
         except AbsentError as error:
-            say(f"absent {error}")
+            reply(f"absent {error}")
             return
         gc.collect()
         gc.freeze()  # imported objects are not collected during the job
-        say(f"ready {job.check}")
+        reply(f"ready {job.check}")
         for line in sys.stdin:
             match line.split():
                 case ["memory"]:
-                    say(_memory(job))
+                    reply(_memory(job))
                 case ["count", times]:
                     _count(job.run, int(times))
                 case [times]:
-                    say(_time(job.run, int(times)))
+                    reply(_time(job.run, int(times)))
 
 
 if __name__ == "__main__":

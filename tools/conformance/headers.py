@@ -21,7 +21,7 @@ class HeaderPair(NamedTuple):
     response: int
 
 
-class Wrong(NamedTuple):
+class HeaderDifference(NamedTuple):
     """What differs in the frame of one message."""
 
     message: str
@@ -32,7 +32,7 @@ class Wrong(NamedTuple):
         return f"{self.message} v{self.version}: {self.what}"
 
 
-def check(oracle: Oracle) -> tuple[int, list[Wrong]]:
+def check(oracle: Oracle) -> tuple[int, list[HeaderDifference]]:
     """How many frames were compared, and what differs."""
     headers = [HeaderPair(**_snake(item)) for item in oracle.one(op="headers")["headers"]]
     work = [
@@ -51,15 +51,17 @@ def _snake(item: dict[str, int]) -> dict[str, int]:
     return {"api_key": item.pop("apiKey"), **item}
 
 
-def _versions(work: list[tuple[type[Message], str, HeaderPair]]) -> Iterator[Wrong]:
+def _versions(work: list[tuple[type[Message], str, HeaderPair]]) -> Iterator[HeaderDifference]:
     for cls, kind, header in work:
         rule = frames.request_header_version if kind == "request" else frames.response_header_version
         ours, java = rule(cls, header.version), getattr(header, kind)
         if ours != java:
-            yield Wrong(cls.spec.name, header.version, f"header version {ours}, Java's {java}")
+            yield HeaderDifference(cls.spec.name, header.version, f"header version {ours}, Java's {java}")
 
 
-def _frames(oracle: Oracle, work: list[tuple[type[Message], str, HeaderPair]], listed: set[str]) -> Iterator[Wrong]:
+def _frames(
+    oracle: Oracle, work: list[tuple[type[Message], str, HeaderPair]], listed: set[str]
+) -> Iterator[HeaderDifference]:
     """Frames of ours, of which Java reads the header (in the version that it has for it) and then the body."""
     sent = []
     for number, (cls, kind, header) in enumerate(work):
@@ -81,9 +83,9 @@ def _frames(oracle: Oracle, work: list[tuple[type[Message], str, HeaderPair]], l
     rest = []
     for number, ((cls, _, header), (_, frame), head) in enumerate(zip(work, sent, list(heads), strict=True)):
         if "error" in head or head["value"].get("correlationId") != number:
-            yield Wrong(cls.spec.name, header.version, f"Java reads another header: {head}")
+            yield HeaderDifference(cls.spec.name, header.version, f"Java reads another header: {head}")
         elif head["value"].get("requestApiKey", header.api_key) != header.api_key:
-            yield Wrong(cls.spec.name, header.version, f"Java reads another api key: {head}")
+            yield HeaderDifference(cls.spec.name, header.version, f"Java reads another api key: {head}")
         rest.append(frame[4 + head.get("consumed", 0) :])
     bodies = oracle.ask(
         {
@@ -96,6 +98,6 @@ def _frames(oracle: Oracle, work: list[tuple[type[Message], str, HeaderPair]], l
     )
     for (cls, _, header), (body, _), data, answer in zip(work, sent, rest, bodies, strict=True):
         if "error" in answer or answer["consumed"] != len(data):
-            yield Wrong(cls.spec.name, header.version, f"Java reads another body: {answer}")
+            yield HeaderDifference(cls.spec.name, header.version, f"Java reads another body: {answer}")
         elif found := difference(body, answer["value"], header.version, older=True):
-            yield Wrong(cls.spec.name, header.version, found)
+            yield HeaderDifference(cls.spec.name, header.version, found)

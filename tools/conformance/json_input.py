@@ -72,11 +72,11 @@ def read_both(oracle: Oracle, work: list[Input]) -> Iterator[Reading]:
         if refused != accepted and (refused or ours == java):
             yield Reading(pair, what, "", False, ours, java)
         else:
-            kind = _meant(ours if refused else "", java, what)
+            kind = _intended(ours if refused else "", java, what)
             yield Reading(pair, what, kind, not kind, ours, java)
 
 
-def _meant(ours: str, java: str, what: str) -> str:
+def _intended(ours: str, java: str, what: str) -> str:
     if "unknown field" in ours:
         return UNKNOWN_NAME
     if "floating point type, but got STRING" in java and not ours:

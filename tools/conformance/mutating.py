@@ -31,7 +31,7 @@ class Mutant(NamedTuple):
     what: str
 
 
-class _Surveyor(Decoder):
+class _SpotRecorder(Decoder):
     """Decodes, and writes down what stands where."""
 
     spots: list[Spot]
@@ -68,7 +68,7 @@ class _Surveyor(Decoder):
 def spots(pair: Pair, data: bytes) -> list[Spot]:
     """The places of a sound message that a mutation can aim at."""
     codec = pair.ours.codec
-    surveyor = _Surveyor(codec.table, codec.classes, data, 0)
+    surveyor = _SpotRecorder(codec.table, codec.classes, data, 0)
     surveyor.spots = []
     surveyor.struct(codec.layout(pair.our_version))
     return surveyor.spots
@@ -129,7 +129,7 @@ def _mutate(random: Random, mutant: Mutant, places: list[Spot]) -> Mutant:
         # Places shift when a first change was of another length: then the second is a blind one at that place.
         spot = random.choice(places)
         if spot.end <= len(data):
-            what, new = _aimed(random, spot, data[spot.start : spot.end])
+            what, new = _mutated_spot(random, spot, data[spot.start : spot.end])
             return Mutant(data[: spot.start] + new + data[spot.end :], f"{mutant.what}{what} at {spot.start}; ")
     how, change = random.choice(_BLIND)
     return Mutant(change(random, data), f"{mutant.what}{how}; ")
@@ -148,7 +148,7 @@ _NOT_UTF8 = ("ff", "c0af", "c080", "e08080", "eda080", "edbfbf", "eda0bdedb880",
              "c3", "e4b8", "f09f98", "e4b8e4b8ad", "fe80", "c328", "edb081")  # fmt: skip
 
 
-def _aimed(random: Random, spot: Spot, old: bytes) -> tuple[str, bytes]:
+def _mutated_spot(random: Random, spot: Spot, old: bytes) -> tuple[str, bytes]:
     if spot.kind == "length":
         size = len(old)
         n = random.choice((*_LENGTHS, int.from_bytes(old, "big") + 1, int.from_bytes(old, "big") - 1))
@@ -240,7 +240,7 @@ def _repeat(random: Random, data: bytes) -> bytes:
     return data[:high] + data[low:high] + data[high:]
 
 
-def _noise(random: Random, data: bytes) -> bytes:
+def _random_bytes(random: Random, data: bytes) -> bytes:
     return random.randbytes(random.randrange(64))
 
 
@@ -252,5 +252,5 @@ _BLIND: tuple[tuple[str, Callable[[Random, bytes], bytes]], ...] = (
     ("inserted", _insert),
     ("deleted", _delete),
     ("repeated", _repeat),
-    ("noise", _noise),
+    ("noise", _random_bytes),
 )

@@ -1,6 +1,6 @@
 """Fuzzing: coverage-guided inputs (libFuzzer, through atheris) for every parser of the package.
 
-- `targets`: the table of targets, one module a room, with the property that is checked for every input
+- `targets`: the table of targets, one module for each package, with the property that is checked for every input
 - `target`: a row of this table
 - `inputs`: a fuzzer's bytes <-> structured inputs <-> lines of text
 - `seed_vectors`: seeds from bytes that Kafka wrote

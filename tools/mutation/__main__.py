@@ -1,14 +1,15 @@
 """`python -m tools.mutation [FILE ...]`: change the sources at one place at a time, and see whether their tests notice.
 
-    FILE                    sources (kafkawire/wire/write.py) or rooms (wire); all by default
+    FILE                    sources (kafkawire/wire/write.py) or packages (wire); all by default
     --sample 20             mutants a file, drawn from different lines first; 0 for all there are
     --seed 1                the same seed and sources give the same mutants
-    --write                 a row for each room in CONTRIBUTING.md; rows of other files stay
+    --write                 a row for each package in CONTRIBUTING.md; rows of other files stay
 
 Mutants are made by cosmic-ray, those of Rust by cargo-mutants (`cargo install cargo-mutants`), in a copy of the
-checkout. Each room has a file of its own here, `<room>.toml`: its sources, each with the tests that are to notice, the
-quickest first; and survivors that are equivalent, with the reason. Tests of Python sources run in pure Python: the
-native engine would hide what is changed. Prints every other survivor as a diff; exit code 1 where there is one.
+checkout. Each package has a file of its own here, `<package>.toml`: its sources, each with the tests that are to
+notice, the quickest first; and survivors that are equivalent, with the reason. Tests of Python sources run in pure
+Python: the native engine would hide what is changed. Prints every other survivor as a diff; exit code 1 where there is
+one.
 """
 
 from __future__ import annotations
@@ -67,10 +68,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
-    rooms = {room.stem: list(read(room, arguments.files)) for room in sorted(HERE.glob("*.toml"))}
-    targets = [target for found in rooms.values() for target in found]
+    packages = {file.stem: list(read(file, arguments.files)) for file in sorted(HERE.glob("*.toml"))}
+    targets = [target for found in packages.values() for target in found]
     if not targets:
-        sys.exit(f"tools.mutation: no room or source is named {' or '.join(arguments.files)}")
+        sys.exit(f"tools.mutation: no package or source is named {' or '.join(arguments.files)}")
     compiled = {target.source.endswith(".rs") for target in targets}
     if False in compiled and find_spec("cosmic_ray") is None:
         sys.exit("tools.mutation: cosmic-ray is not installed (pip install --group mutation)")
@@ -81,21 +82,21 @@ def main() -> int:
     with TemporaryDirectory(prefix="mutation-") as folder:
         copy(Path(folder))
         os.chdir(folder)
-        for room, found in rooms.items():
-            outcomes[room] = [run(target, arguments.sample, arguments.seed) for target in found]
+        for package, found in packages.items():
+            outcomes[package] = [run(target, arguments.sample, arguments.seed) for target in found]
     if arguments.write:
-        whole = {name for name, found in rooms.items() if len(found) == len(list(read(HERE / f"{name}.toml", [])))}
+        whole = {name for name, found in packages.items() if len(found) == len(list(read(HERE / f"{name}.toml", [])))}
         outcome_table.write(outcomes, whole, arguments.sample, arguments.seed)
     return int(any(outcome.survived for found in outcomes.values() for outcome in found))
 
 
-def read(room: Path, wanted: list[str]) -> Iterator[MutationTarget]:
-    """The selected targets of a room, which names a source or a folder of sources in Rust."""
-    settings: dict[str, Any] = tomllib.loads(room.read_text("utf-8"))
+def read(targets: Path, wanted: list[str]) -> Iterator[MutationTarget]:
+    """The selected targets of a package, which names a source or a folder of sources in Rust."""
+    settings: dict[str, Any] = tomllib.loads(targets.read_text("utf-8"))
     for place, tests in settings["tests"].items():
         files = sorted((ROOT / place).rglob("*.rs")) or [ROOT / place]
         for source in (file.relative_to(ROOT).as_posix() for file in files):
-            if not wanted or not {source, place, room.stem}.isdisjoint(wanted):
+            if not wanted or not {source, place, targets.stem}.isdisjoint(wanted):
                 same = {(each["old"], each["new"]) for each in settings.get("equivalent", ()) if each["file"] == source}
                 yield MutationTarget(source, tests, same)
 

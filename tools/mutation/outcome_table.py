@@ -1,4 +1,4 @@
-"""Outcomes of mutation as the table in CONTRIBUTING.md: a row for each room, or for files of it."""
+"""Outcomes of mutation as the table in CONTRIBUTING.md: a row for each package, or for files of it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tools.pages import sections, write_section
 
 PAGE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 HEAD = (
-    "| room | files | N, S | mutants | noticed | equivalent | survived | at |",
+    "| package | files | N, S | mutants | noticed | equivalent | survived | at |",
     "|---|---:|---|---:|---:|---:|---:|---|",
 )
 
 
 @dataclass(frozen=True)
 class MutationOutcome:
-    """Numbers of mutants of one file: tried; equivalent, as the room's file states; and not noticed by any test."""
+    """Numbers of mutants of one file: tried; equivalent, as the package's file states; and not noticed by any test."""
 
     source: str
     tried: int
@@ -27,24 +27,24 @@ class MutationOutcome:
 
 
 def write(outcomes: Mapping[str, Sequence[MutationOutcome]], whole: set[str], sample: int, seed: int) -> None:
-    """Writes the rows of a run. Rows of other rooms and files stay.
+    """Writes the rows of a run. Rows of other packages and files stay.
 
     Args:
-        outcomes: by room. `whole`: rooms of which every file was tried.
+        outcomes: by package. `whole`: packages of which every file was tried.
         sample: mutants of a file, at most. `seed`: of the sample.
     """
     before = sections(PAGE.read_text("utf-8")).get("mutation", "").splitlines()
-    rows = [row(room, found, room in whole, f"{sample}, {seed}") for room, found in outcomes.items() if found]
+    rows = [row(package, found, package in whole, f"{sample}, {seed}") for package, found in outcomes.items() if found]
     kept = {line.split("|")[1]: line for line in (*before, *rows) if line.startswith("|") and line not in HEAD}
     write_section(PAGE, "mutation", "\n".join([*HEAD, *(kept[key] for key in sorted(kept))]))
 
 
-def row(room: str, outcomes: Sequence[MutationOutcome], whole: bool, sampled: str) -> str:
+def row(package: str, outcomes: Sequence[MutationOutcome], whole: bool, sampled: str) -> str:
     """A line of the table."""
     names = ", ".join(f"`{PurePosixPath(outcome.source).stem}`" for outcome in outcomes)
     tried, equivalent, survived = (
         sum(getattr(outcome, name) for outcome in outcomes) for name in ("tried", "equivalent", "survived")
     )
-    label = room if whole else f"{room}: {names}"
+    label = package if whole else f"{package}: {names}"
     noticed = tried - equivalent - survived
     return f"| {label} | {len(outcomes)} | {sampled} | {tried} | {noticed} | {equivalent} | {survived} | {commit()} |"

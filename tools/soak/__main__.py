@@ -104,7 +104,7 @@ def _run(arguments: argparse.Namespace, console: Console) -> SoakResults:
             plan,
             Path(folder),
             command=_stated(arguments),
-            say=lambda text: console.print(text, highlight=False, markup=False),
+            notify=lambda text: console.print(text, highlight=False, markup=False),
         )
 
 

@@ -122,9 +122,9 @@ class _Transactor:
                     self._producer.produce(self._topic, _VALUE, key, partition, on_delivery=self._delivered)
             if abort:
                 self._flush()  # what is not sent yet would be thrown away
-                self._patiently(self._producer.abort_transaction)
+                self._retrying(self._producer.abort_transaction)
             else:
-                self._patiently(self._producer.commit_transaction)
+                self._retrying(self._producer.commit_transaction)
         except KafkaException as error:
             self.wrote.failed += 1
             self._recover(error.args[0])
@@ -149,10 +149,10 @@ class _Transactor:
 
     def _opened(self) -> Producer:
         producer = Producer(self._config)
-        self._patiently(producer.init_transactions)
+        self._retrying(producer.init_transactions)
         return producer
 
-    def _patiently(self, call: Callable[[float], object]) -> None:
+    def _retrying(self, call: Callable[[float], object]) -> None:
         """Calls again while that is what the error asks for."""
         deadline = time.monotonic() + _PATIENCE_S
         while True:
@@ -170,7 +170,7 @@ class _Transactor:
     def _recover(self, error: KafkaError) -> None:
         if error.txn_requires_abort():
             with suppress(KafkaException):
-                self._patiently(self._producer.abort_transaction)
+                self._retrying(self._producer.abort_transaction)
                 return
         if not error.fatal():
             raise SoakError(f"{self._name}: {error}")

@@ -98,13 +98,13 @@ class SoakState:
 
 
 def soak(
-    running: RunningCluster, plan: SoakPlan, folder: Path, *, command: str, say: Callable[[str], None]
+    running: RunningCluster, plan: SoakPlan, folder: Path, *, command: str, notify: Callable[[str], None]
 ) -> SoakResults:
     """Runs a plan on a cluster that lets transactions hang; Ctrl-C ends it with what there is so far.
 
     Args:
         folder: is made, and left to the caller. `command`: the command line, for the report.
-        say: called with messages on the progress.
+        notify: called with messages on the progress.
     """
     folder.mkdir(parents=True, exist_ok=True)
     results = SoakState()
@@ -115,11 +115,11 @@ def soak(
             parts = _start(running, plan, folder, stack, sampler)
             hangs = HangingTransactions(running, parts.watching, TOPIC, plan.partitions, folder)
             with recording_failures(results):
-                _keep_going(running, plan, parts, hangs, results, say)
+                _disturb(running, plan, parts, hangs, results, notify)
                 results.whole = True
             sampler.end()
             with recording_failures(results):
-                _end(running, parts, hangs, results, say)
+                _end(running, parts, hangs, results, notify)
     except _FAILURES as error:
         results.failures.append(str(error))
     finally:
@@ -186,13 +186,13 @@ def _pid(child: ChildProcess) -> list[int]:
     return [child.process.pid]
 
 
-def _keep_going(
+def _disturb(
     running: RunningCluster,
     plan: SoakPlan,
     parts: _Parts,
     hangs: HangingTransactions,
     results: SoakState,
-    say: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> None:
     """Makes hanging transactions, restarts brokers and checks all processes until the time is over."""
     begun = time.monotonic()
@@ -215,7 +215,7 @@ def _keep_going(
                 restart_at += plan.restart_every_s
                 restarts += 1
             hangs.one(restart)
-            say(
+            notify(
                 f"{(now - begun) / 60:.1f} min: {len(hangs.made)} hangs, {restarts} restarts, "
                 f"{parts.capturing.exchanges:,} exchanges captured, {len(parts.watching.numbers)} polls"
             )
@@ -231,10 +231,14 @@ def _crash(running: RunningCluster, node_id: int) -> None:
 
 
 def _end(
-    running: RunningCluster, parts: _Parts, hangs: HangingTransactions, results: SoakState, say: Callable[[str], None]
+    running: RunningCluster,
+    parts: _Parts,
+    hangs: HangingTransactions,
+    results: SoakState,
+    notify: Callable[[str], None],
 ) -> None:
     """Stops one after the other, and compares."""
-    say("the load ends; what was written, sent and read is compared")
+    notify("the load ends; what was written, sent and read is compared")
     with recording_failures(results):
         hangs.finish()
     parts.load.stop()

@@ -74,7 +74,7 @@ def main() -> int:
                 ".".join(map(str, version)) for version in sorted(interpreters.supported())
             ]
             steps += [
-                partial(crossed, folder, platform, version, chosen, arguments.build_std)
+                partial(cross_built, folder, platform, version, chosen, arguments.build_std)
                 for platform in arguments.platform
                 for version in versions
             ]
@@ -123,7 +123,9 @@ def tried(sdist: Path, interpreter: Interpreter, folder: Path, backend: str) -> 
     return wheel, ran(wheel, interpreter, folder, backend)
 
 
-def crossed(folder: Path, platform: str, version: str, chosen: list[Interpreter], build_std: bool) -> tuple[Path, str]:
+def cross_built(
+    folder: Path, platform: str, version: str, chosen: list[Interpreter], build_std: bool
+) -> tuple[Path, str]:
     """A wheel for another machine, and where it ran, if an interpreter of that machine is among those chosen.
 
     Args:
@@ -134,7 +136,7 @@ def crossed(folder: Path, platform: str, version: str, chosen: list[Interpreter]
     wanted = f"cp{version.replace('.', '')}", cross.PLATFORMS[platform].machine
     for interpreter in chosen:
         if (interpreter.tag, interpreter.machine) == wanted:
-            return wheel, ran_elsewhere(wheel, interpreter, folder / wheel.stem, platform)
+            return wheel, ran_on_platform(wheel, interpreter, folder / wheel.stem, platform)
     return wheel, NOT_RUN
 
 
@@ -145,7 +147,7 @@ def ran(wheel: Path, interpreter: Interpreter, folder: Path, backend: str) -> st
     return building.run([python, "-I", SMOKE, backend], {"KAFKAWIRE_BACKEND": ""}, cwd=folder).strip()
 
 
-def ran_elsewhere(wheel: Path, interpreter: Interpreter, folder: Path, platform: str) -> str:
+def ran_on_platform(wheel: Path, interpreter: Interpreter, folder: Path, platform: str) -> str:
     """Tries a wheel for another machine; what it ran on. The pip of this machine installs: an emulated one is slow."""
     site = folder / "site"
     version = ".".join(map(str, interpreter.version))

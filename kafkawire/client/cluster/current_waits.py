@@ -31,7 +31,7 @@ class CurrentWait(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float
 
     @property
-    def lasted_s(self) -> float:
+    def elapsed_s(self) -> float:
         """Seconds since it began."""
         return time.monotonic() - self.began
 

@@ -53,7 +53,7 @@ async def drive(
     errors: dict[K, ClientError] = {}
     lost: set[K] = set()
     asked: dict[K, int] = {}
-    patience: dict[K, _Patience] = {}
+    patience: dict[K, _RetryLimit] = {}
     waits = backoffs(cluster.config)
     while open_:
         routed = await _raised(route(open_), open_)
@@ -80,8 +80,8 @@ async def drive(
             errors[key] = answer
             if _is_lost(answer):
                 lost.add(key)
-            tries = patience.setdefault(key, _Patience(call, key, asked.get(key)))
-            if tries.worth(answer) and (again or key in unsent):
+            tries = patience.setdefault(key, _RetryLimit(call, key, asked.get(key)))
+            if tries.allows(answer) and (again or key in unsent):
                 retry.append(key)
         open_ = retry
         if open_ and not await call.sleep(next(waits), open_, errors):
@@ -122,13 +122,13 @@ async def every(
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)
         call = _RetriedCall(cluster, deadline)
-        patience = _Patience(call, broker_id)
+        patience = _RetryLimit(call, broker_id)
         while True:
             try:
                 answer = await ask(broker_id)
             except ClientError as error:
                 cluster.remember(broker_id, lost=_is_lost(error))
-                if not patience.worth(error):
+                if not patience.allows(error):
                     return error
                 if not await call.sleep(next(waits), [broker_id], {broker_id: error}):
                     return ApiTimeoutError(f"{error} (after {deadline.seconds:.3g} s)")
@@ -168,7 +168,7 @@ class _RetriedCall:
             return await self.deadline.sleep(seconds)
 
 
-class _Patience:
+class _RetryLimit:
     """Whether to try again: with temporary errors until the deadline; with an unreachable broker or a partition
     without a leader for less time, or once if an earlier call gave it up; with an unknown topic a few times."""
 
@@ -180,7 +180,7 @@ class _Patience:
         self._least = 1 if any(map(call.cluster.given_up, keys)) else 2
         self._unknown = 0
 
-    def worth(self, error: ClientError) -> bool:
+    def allows(self, error: ClientError) -> bool:
         if isinstance(error, BrokerError) and error.code == UNKNOWN_TOPIC_OR_PARTITION:
             self._unknown += 1
             return self._unknown < _UNKNOWN_TRIES

@@ -95,14 +95,14 @@ class StretchReader(Protocol):
         """The answers that rest on what `read` has left where it was read."""
 
 
-class Pace:
-    """Spreads bytes over time: `took` returns when the next fetch may be sent."""
+class RateLimit:
+    """Spreads bytes over time: `wait_after` returns when the next fetch may be sent."""
 
     def __init__(self, bytes_per_s: int) -> None:
         self._bytes_per_s = bytes_per_s
         self._free = time.monotonic()
 
-    async def took(self, size: int) -> None:
+    async def wait_after(self, size: int) -> None:
         now = time.monotonic()
         self._free = max(self._free, now) + size / self._bytes_per_s
         await asyncio.sleep(self._free - now)
@@ -122,7 +122,7 @@ class LogReader:
         self._cluster = cluster
         self._using = using
         self._piece = using.load.piece
-        self._pace = Pace(using.load.bytes_per_s)
+        self._rate_limit = RateLimit(using.load.bytes_per_s)
         self._side_by_side = asyncio.Semaphore(using.load.side_by_side)
         self._journal = journal
         self._progress = progress or (lambda size: None)
@@ -185,7 +185,7 @@ class LogReader:
             raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.stretch.end}")
         self._journal.add(place, offset, behind, summary if log.merge.read_again == again else None)
         self._progress(len(data))
-        await self._pace.took(len(data))
+        await self._rate_limit.wait_after(len(data))
         return behind
 
     async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:

@@ -193,7 +193,7 @@ class Connection:
     # Before Ready -----------------------------------------------------------------------------------------------------
 
     def _ask_versions(self, version: int) -> None:
-        self._say(VERSIONS_REQUEST if version >= _API_VERSIONS else ApiVersionsRequest(), version)
+        self._append_request(VERSIONS_REQUEST if version >= _API_VERSIONS else ApiVersionsRequest(), version)
 
     def _versions(self, body: ApiVersionsResponse, version: int) -> list[ConnectionEvent]:
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in body.api_keys}
@@ -206,7 +206,7 @@ class Connection:
             raise PeerError(self.address, f"ApiVersions is answered with {error_name(body.error_code)}")
         if self._credentials is None:
             return self._become_ready(0)
-        self._say(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
+        self._append_request(SaslHandshakeRequest(mechanism=self._credentials.mechanism), _HANDSHAKE)
         return []
 
     def _handshake(self, body: SaslHandshakeResponse) -> list[ConnectionEvent]:
@@ -246,7 +246,7 @@ class Connection:
 
     def _token(self, token: bytes) -> None:
         version = choose(SaslAuthenticateRequest, self.versions, address=self.address)
-        self._say(SaslAuthenticateRequest(auth_bytes=token), version)
+        self._append_request(SaslAuthenticateRequest(auth_bytes=token), version)
 
     def _become_ready(self, session_ms: int) -> list[ConnectionEvent]:
         self.ready = True
@@ -254,7 +254,7 @@ class Connection:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def _say(self, body: Message, version: int) -> None:
+    def _append_request(self, body: Message, version: int) -> None:
         self._out += self._encoded(body, version)[1]
 
     def _encoded(self, body: Message, version: int) -> tuple[int, bytes]:

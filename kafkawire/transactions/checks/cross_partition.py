@@ -54,7 +54,7 @@ def joined_answers(cluster: ClusterFacts) -> Iterator[Placed]:
     yield from _outcomes(cluster)
     yield from _producer_ids(cluster)
     yield from _owners(cluster)
-    yield from _homes(cluster)
+    yield from _partitions_of_ids(cluster)
     yield from _without_steps(cluster)
 
 
@@ -274,13 +274,13 @@ def judge_owner(
 # Transactional ids ---------------------------------------------------------------------------------------------------
 
 
-def _homes(cluster: ClusterFacts) -> Iterator[Placed]:
+def _partitions_of_ids(cluster: ClusterFacts) -> Iterator[Placed]:
     """Each id is in its partition of `__transaction_state`."""
     setting = cluster.resolved.transaction_state_partitions
     for place, history in cluster.histories.items():
         tally = Tally(ID_IN_ITS_PARTITION)
         for use in first_uses(history):
-            judge_home(use, setting, tally)
+            judge_partition_of_id(use, setting, tally)
         yield Placed(place, tally.answer())
 
 
@@ -289,20 +289,20 @@ def first_uses(history: IdFacts) -> Iterable[ProducerIdUse]:
     return {use.transactional_id: use for use in reversed(history.uses)}.values()
 
 
-def judge_home(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
+def judge_partition_of_id(use: ProducerIdUse, partitions: rows.Setting, tally: Tally) -> None:
     """Judge whether a transactional id is in its partition of `__transaction_state`.
 
     Args:
         use: the first of the id. `partitions`: how many the topic has.
         tally: of ID_IN_ITS_PARTITION; it counts the answer.
     """
-    home = partition_of_id(use.transactional_id, partitions.value)
-    if home == use.place.partition:
+    expected = partition_of_id(use.transactional_id, partitions.value)
+    if expected == use.place.partition:
         tally.held += 1
     elif partitions.source == rows.Setting.DEFAULT:
         tally.lack(_COUNT_ASSUMED)
     else:
-        what = f"of {partitions.value} partitions, the id's is {home}"
+        what = f"of {partitions.value} partitions, the id's is {expected}"
         tally.breach(use.offset, use.producer_id, what, transactional_id=use.transactional_id)
 
 

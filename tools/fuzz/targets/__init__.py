@@ -1,4 +1,4 @@
-"""The table of what is fuzzed: every parser of the package, a module a room.
+"""The table of what is fuzzed: every parser of kafkawire, one module for each package.
 
 Where two implementations of something exist, a check asks both, with the comparisons of the test suite.
 """
@@ -22,6 +22,6 @@ from tools.fuzz.targets import (
 
 TARGETS: dict[str, FuzzTarget] = {
     target.name: target
-    for room in (messages, schemas, records, logs, tiers, captures, tls, logins, brokers, journals, commands)
-    for target in room.TARGETS
+    for module in (messages, schemas, records, logs, tiers, captures, tls, logins, brokers, journals, commands)
+    for target in module.TARGETS
 }

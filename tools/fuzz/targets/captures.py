@@ -96,7 +96,7 @@ def check_capture(data: bytes) -> None:
         assert choice % len(_WRAPS) or summary.unread <= len(file)
 
 
-class _Trickle:
+class _SlowFile:
     """A file that something else writes: a few bytes at a time."""
 
     def __init__(self, data: bytes) -> None:
@@ -119,19 +119,19 @@ def check_following(data: bytes) -> None:
             return found, [str(error)]
         return found, [(part.bytes, str(part.error)) for part in unread]
 
-    assert taken(FollowedFile(_Trickle(data), lambda: False)) == taken(BytesIO(data))
+    assert taken(FollowedFile(_SlowFile(data), lambda: False)) == taken(BytesIO(data))
 
 
 def _pcaps() -> Iterator[bytes]:
     from tests.capture import wiretap
 
-    talks = _talks()
-    ip = [packet for talk in talks for packet in talk.packets]
+    conversations = _recorded_conversations()
+    ip = [packet for talk in conversations for packet in talk.packets]
     for choice, order in enumerate("<>"):
         some = [wiretap.ethernet(packet) for packet in ip[:12]]
         yield wiretap.pcap(some, order=order, nanoseconds=bool(choice))
         yield wiretap.pcapng(some, order=order, exponent=None if choice else 9)
-    for talk in talks:
+    for talk in conversations:
         yield wiretap.pcap(map(wiretap.ethernet, talk.packets))
     for link_type, packets in _links().items():
         yield wiretap.pcap(packets, link_type=link_type)
@@ -191,7 +191,7 @@ def _links() -> dict[int, list[bytes]]:
     """Packets by link type: plain, with VLAN tags, in tunnels, in fragments, exported."""
     from tests.capture import tunnels, wiretap
 
-    ip = _talks()[0].packets[2:5]
+    ip = _recorded_conversations()[0].packets[2:5]
     six = wiretap.tcp(("::1", 40000), ("::2", 9092), 1, 1, 16, b"data")
     inner = wiretap.ethernet(ip[1])
     wrapped = [wrap(inner) for wrap in tunnels.TUNNELS.values()]
@@ -239,7 +239,7 @@ def check_tunnels(data: bytes) -> None:
 
     chosen, *changes = inputs.parts_of(data) or [b""]
     wraps = list(tunnels.TUNNELS.values())
-    frames = [wiretap.ethernet(packet) for packet in _talks()[0].packets]
+    frames = [wiretap.ethernet(packet) for packet in _recorded_conversations()[0].packets]
     plain = [parse(1, frame) for frame in frames]
     for number in chosen[:_MOST_NESTED]:
         wrapped = [wraps[number % len(wraps)](frame) for frame in frames]
@@ -262,7 +262,7 @@ def check_tunnels(data: bytes) -> None:
 def _plain_rows() -> tuple[Any, Any]:
     from tests.capture import wiretap
 
-    return _both_ways(wiretap.pcap(map(wiretap.ethernet, _talks()[0].packets)), {})
+    return _both_ways(wiretap.pcap(map(wiretap.ethernet, _recorded_conversations()[0].packets)), {})
 
 
 def _nestings() -> Iterator[bytes]:
@@ -313,7 +313,7 @@ def _script(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _conversations() -> Iterator[bytes]:
-    for choice, talk in enumerate(_talks()):
+    for choice, talk in enumerate(_recorded_conversations()):
         out = [bytes([4 * choice])]
         for packet in talk.packets:
             flags = packet[33]
@@ -325,22 +325,22 @@ def _conversations() -> Iterator[bytes]:
 
 
 @cache
-def _talks() -> list[Any]:
+def _recorded_conversations() -> list[Any]:
     """Conversations: small ones, one in many segments, one in the middle, one that is no Kafka."""
     from tests.capture import wiretap
 
-    small = wiretap.Talk()
+    small = wiretap.Conversation()
     for number in range(1, 4):
         wiretap.ask(small, number)
-    many = wiretap.Talk(mss=20)
+    many = wiretap.Conversation(mss=20)
     many.request(wiretap.produce(-1), version=9, correlation_id=1)
     many.request(wiretap.produce(0), version=9, correlation_id=2)
     wiretap.ask(many, 3)
-    middle = wiretap.Talk(handshake=False)
+    middle = wiretap.Conversation(handshake=False)
     middle.send(1, b"\1\2\3")
     for number in range(1, 6):
         wiretap.ask(middle, number)
-    other = wiretap.Talk()
+    other = wiretap.Conversation()
     other.send(0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").send(1, b"HTTP/1.1 200 OK\r\n\r\n")
     return [small.close(), many.close(), middle, other]
 

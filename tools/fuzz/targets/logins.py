@@ -169,7 +169,7 @@ def _sasl() -> Iterator[bytes]:
         yield inputs.joined([bytes([mechanism]), b"r=$more,s=" + salt + b",i=2000000000"])
 
 
-class _Spoken:
+class _AnsweredSocket:
     """A socket whose peer has sent all of its data already."""
 
     def __init__(self, data: bytes) -> None:
@@ -192,7 +192,7 @@ def check_tokens(data: bytes) -> None:
         url, data = data[4:].decode("latin-1"), b"HTTP/1.1 200 OK\r\n\r\n{}"
 
     def connect(connection: Any) -> None:
-        connection.sock = _Spoken(data)
+        connection.sock = _AnsweredSocket(data)
 
     source = TokenSource(url=url, client_id="a", client_secret="b")
     with (

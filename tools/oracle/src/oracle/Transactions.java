@@ -18,7 +18,7 @@ import org.apache.kafka.common.utils.Utils;
  */
 final class Transactions {
     private static final HexFormat HEX = HexFormat.of();
-    private static final String ROOM = "org.apache.kafka.coordinator.transaction.";
+    private static final String PACKAGE = "org.apache.kafka.coordinator.transaction.";
     private static final short NO_EPOCH = -1;
 
     private Transactions() {
@@ -142,7 +142,7 @@ final class Transactions {
     }
 
     private static Class<?> type(String name) throws ClassNotFoundException {
-        return Class.forName(ROOM + name);
+        return Class.forName(PACKAGE + name);
     }
 
     private static Object state(String name) throws Throwable {

@@ -14,7 +14,7 @@ import kafkawire
 from kafkawire.messages import REGISTRY
 from kafkawire.testing.strategies import messages
 from kafkawire.wire.message import Message
-from tests.capture.wiretap import Talk, ethernet, pcap
+from tests.capture.wiretap import Conversation, ethernet, pcap
 
 #: No segment is cut: reassembly has tests of its own, and packets and frames are then the same.
 _WHOLE = 65_000
@@ -64,7 +64,7 @@ def write_talk(path: Path, number: int, share: int = 1) -> list[Sent]:
 
     Produce requests that expect no answer get one here: it is a message like any other.
     """
-    talk = Talk(mss=_WHOLE)
+    talk = Conversation(mss=_WHOLE)
     sent = []
     for place, (request, response, version) in enumerate(every_version()):
         if place % share and version != request.spec.valid_versions[-1]:

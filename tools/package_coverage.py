@@ -1,8 +1,8 @@
-"""`python -m tools.room_coverage [ROOM...]`: lines and branches of each room that its own quick tests reach.
+"""`python -m tools.package_coverage [PACKAGE...]`: lines and branches of each package that its own quick tests reach.
 
-Prints each file that is not reached whole, and writes the table in CONTRIBUTING.md: rows of rooms that were not run
-stay. Without names: the rooms whose tests need no other program. Tests of rooms that the native engine serves run with
-it and without it.
+Prints each file that is not reached whole, and writes the table in CONTRIBUTING.md: rows of packages that were not run
+stay. Without names: the packages whose tests need no other program. Tests of packages that the native engine serves
+run with it and without it.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from tools.pages import sections, write_section
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "CONTRIBUTING.md"
-ROOMS = (
+PACKAGES = (
     "wire", "frames", "records", "rows", "capture", "logdir", "transactions", "offsets", "client", "report", "testing",
 )  # fmt: skip
 SERVED = ("wire", "records", "capture")
-HEAD = ("| room | files | lines | branches | reached | at |", "|---|---:|---:|---:|---:|---|")
+HEAD = ("| package | files | lines | branches | reached | at |", "|---|---:|---:|---:|---:|---|")
 
 
-def main(rooms: list[str]) -> int:
-    for room in rooms:
-        if not all((ROOT / folder / room).is_dir() for folder in ("kafkawire", "tests")):
-            sys.exit(f"tools.room_coverage: {room} is no room with tests of its own")
+def main(packages: list[str]) -> int:
+    for package in packages:
+        if not all((ROOT / folder / package).is_dir() for folder in ("kafkawire", "tests")):
+            sys.exit(f"tools.package_coverage: {package} is no package with tests of its own")
     failed = False
-    for room in rooms or ROOMS:
-        totals, files, passed = measured(room)
+    for package in packages or PACKAGES:
+        totals, files, passed = measured(package)
         failed = failed or not passed
         before = sections(PAGE.read_text("utf-8")).get("coverage", "").splitlines()
-        write_section(PAGE, "coverage", "\n".join([*HEAD, *rows(before, row(room, totals, files))]))
+        write_section(PAGE, "coverage", "\n".join([*HEAD, *rows(before, row(package, totals, files))]))
     return int(failed)
 
 
-def measured(room: str) -> tuple[dict[str, Any], int, bool]:
+def measured(package: str) -> tuple[dict[str, Any], int, bool]:
     """The totals of coverage's report, the number of files, and whether the tests passed."""
     with tempfile.TemporaryDirectory(prefix="coverage-") as folder:
         data, report = Path(folder, "data"), Path(folder, "report.json")
         coverage = [sys.executable, "-m", "coverage"]
-        tests = ["-m", "pytest", "-q", "-m", "not slow", f"tests/{room}"]
+        tests = ["-m", "pytest", "-q", "-m", "not slow", f"tests/{package}"]
         environment = os.environ | {"COVERAGE_FILE": str(data), "HYPOTHESIS_PROFILE": "quick"}
-        run = [*coverage, "run", "--branch", "--append", "--source", f"kafkawire/{room}", *tests]
-        engines = {backend, "python"} if room in SERVED else {backend}
+        run = [*coverage, "run", "--branch", "--append", "--source", f"kafkawire/{package}", *tests]
+        engines = {backend, "python"} if package in SERVED else {backend}
         ended = [
             subprocess.run(run, cwd=ROOT, env=environment | {"KAFKAWIRE_BACKEND": engine}).returncode
             for engine in sorted(engines)
@@ -60,14 +60,16 @@ def measured(room: str) -> tuple[dict[str, Any], int, bool]:
     return found["totals"], len(found["files"]), not any(ended)
 
 
-def row(room: str, totals: dict[str, Any], files: int) -> str:
+def row(package: str, totals: dict[str, Any], files: int) -> str:
     """A line of the table."""
     reached = f"{totals['percent_covered']:.1f} %"
-    return f"| {room} | {files} | {totals['num_statements']:,} | {totals['num_branches']:,} | {reached} | {commit()} |"
+    return (
+        f"| {package} | {files} | {totals['num_statements']:,} | {totals['num_branches']:,} | {reached} | {commit()} |"
+    )
 
 
 def rows(before: list[str], new: str) -> list[str]:
-    """The rows of the table with a new one, which replaces the one of its room."""
+    """The rows of the table with a new one, which replaces the one of its package."""
     kept = {line.split("|")[1]: line for line in (*before, new) if line.startswith("|") and line not in HEAD}
     return [kept[name] for name in sorted(kept)]
 
