@@ -1,4 +1,4 @@
-"""Two sets of messages -> what changed from the old to the new, and whether who knows the old survives it.
+"""Two sets of messages -> what changed from the old to the new, and which changes break programs that have the old.
 
 The rules are those of Kafka's own checker (EvolutionVerifier and Unifier in its generator): api key and type stay, the
 highest version never sinks, the flexible versions never shrink, no field of a version that is out appears, disappears,

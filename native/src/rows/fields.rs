@@ -124,8 +124,8 @@ pub struct Marker {
     pub coordinator_epoch: i32,
 }
 
-/// Words that rows use, written as JSON, in Kafka's spelling.
-pub struct Words {
+/// Names that rows hold, as JSON text, in Kafka's spelling.
+pub struct EncodedNames {
     pub codecs: Vec<Vec<u8>>,
     pub create_time: Vec<u8>,
     pub log_append_time: Vec<u8>,
@@ -144,7 +144,7 @@ pub struct Facts<'a> {
     pub codec: &'a [u8],
     /// The state of its transaction; empty where that is not shown.
     pub transaction: &'a [u8],
-    pub words: &'a Words,
+    pub names: &'a EncodedNames,
 }
 
 impl BatchValue {
@@ -162,8 +162,8 @@ impl BatchValue {
             Self::Size => integer(out, header.size()),
             Self::Timestamp => integer(out, header.max_timestamp),
             Self::TimestampType => out.extend_from_slice(match header.log_append_time() {
-                true => &facts.words.log_append_time,
-                false => &facts.words.create_time,
+                true => &facts.names.log_append_time,
+                false => &facts.names.create_time,
             }),
             Self::ProducerId => integer(out, header.producer_id),
             Self::ProducerEpoch => integer(out, header.producer_epoch),
@@ -172,8 +172,8 @@ impl BatchValue {
             Self::LeaderEpoch => integer(out, header.leader_epoch),
             Self::Transactional => boolean(out, header.transactional()),
             Self::Control => out.extend_from_slice(match facts.marker {
-                Some(Marker { commit: true, .. }) => &facts.words.commit,
-                Some(Marker { commit: false, .. }) => &facts.words.abort,
+                Some(Marker { commit: true, .. }) => &facts.names.commit,
+                Some(Marker { commit: false, .. }) => &facts.names.abort,
                 None => b"null",
             }),
             Self::CoordinatorEpoch => match facts.marker {

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::records::codec::Decompressor;
-use fields::{BatchValue, HeaderValue, RecordValue, RowField, Words};
+use fields::{BatchValue, EncodedNames, HeaderValue, RecordValue, RowField};
 use writer::RowWriter;
 
 /// The name of a field, and its value in JSON where that is the same in all rows.
@@ -22,8 +22,8 @@ struct LogRows(RowWriter);
 #[pymethods]
 impl LogRows {
     /// Fields in their order; an empty `record` writes batches only. `codecs`, `timestamp_types` (CreateTime,
-    /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are words in JSON; `printable` a byte for
-    /// each character.
+    /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are names as JSON text; `printable` a byte
+    /// for each character.
     ///
     /// ValueError: a field that is not known here.
     #[new]
@@ -45,7 +45,7 @@ impl LogRows {
             batch: fields(batch, BatchValue::named, Some(BatchValue::Constant))?,
             record: fields(record, RecordValue::named, Some(|json| RecordValue::OfBatch(BatchValue::Constant(json))))?,
             header: fields(header, HeaderValue::named, None)?,
-            words: Words {
+            names: EncodedNames {
                 codecs,
                 create_time: timestamp_types.0,
                 log_append_time: timestamp_types.1,

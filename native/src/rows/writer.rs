@@ -6,7 +6,7 @@ use crate::records::codec::Decompressor;
 use crate::records::header::{batch_at, Header};
 use crate::records::record::{count_fits, Record};
 
-use super::fields::{BatchValue, Facts, HeaderValue, Marker, RecordValue, RowField, Words};
+use super::fields::{BatchValue, EncodedNames, Facts, HeaderValue, Marker, RecordValue, RowField};
 use super::json::{integer, Shown};
 
 /// Batches whose records have more bytes than this, decompressed, are refused: their lines would be many times that.
@@ -19,7 +19,7 @@ pub struct RowWriter {
     /// Empty where records have no rows.
     pub record: Vec<RowField<RecordValue>>,
     pub header: Vec<RowField<HeaderValue>>,
-    pub words: Words,
+    pub names: EncodedNames,
     /// See `json`.
     pub printable: Vec<u8>,
     /// Whether the records of markers can be written: what they hold is decoded elsewhere.
@@ -39,7 +39,7 @@ impl RowWriter {
     /// The lines of the batches that begin at `starts`, until they are `most` bytes, or up to a batch that is not
     /// plain: one that is damaged, a marker of another kind, text that Python has to judge.
     ///
-    /// `origin`: position of `data` in its file. `states`: of the batches' transactions, places in `words.states`.
+    /// `origin`: position of `data` in its file. `states`: of the batches' transactions, places in `names.states`.
     pub fn lines(&mut self, data: &[u8], origin: i64, starts: &[i64], states: Option<&[i8]>, most: usize) -> Lines {
         let mut out = Vec::with_capacity(most + most / 8);
         let mut batches = 0;
@@ -77,12 +77,12 @@ impl RowWriter {
             position: origin + at as i64,
             header: &header,
             marker: if header.control() { Some(marker(records, header.count)?) } else { None },
-            codec: self.words.codecs.get(header.codec()).ok_or(Refused)?,
+            codec: self.names.codecs.get(header.codec()).ok_or(Refused)?,
             transaction: match state {
-                Some(state) => usize::try_from(state).ok().and_then(|at| self.words.states.get(at)).ok_or(Refused)?,
+                Some(state) => usize::try_from(state).ok().and_then(|at| self.names.states.get(at)).ok_or(Refused)?,
                 None => &[],
             },
-            words: &self.words,
+            names: &self.names,
         };
         for field in &self.batch {
             out.extend_from_slice(&field.name);
