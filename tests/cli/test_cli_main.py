@@ -1,4 +1,4 @@
-"""The door: errors become one line and an exit code."""
+"""`main`: errors become one line and an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile bytes in columns: claims cost nothing, bad values leave the others alone, and `decode` has the word."""
+"""Hostile bytes in columns: claims cost nothing, bad values leave the others alone, and errors are those of `decode`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interpreter`: what it says of bytes and of values that it refuses, word for word."""
+"""`interpreter`: the whole text of its errors for bytes and for values that it refuses."""
 # ruff: noqa: E501
 
 from __future__ import annotations

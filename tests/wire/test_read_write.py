@@ -1,6 +1,6 @@
-"""`read` and `write`: every word against the interpreter, which executes the same op, on values and on bytes.
+"""`read` and `write`: every function against the interpreter, which executes the same op, on values and on bytes.
 
-A word says nothing of what is wrong: where the interpreter refuses, a reader must raise one of `FAILURES` or end behind
+These functions do not describe what is wrong: where the interpreter refuses, a reader must raise one of `FAILURES` or end behind
 the buffer, a writer raise one of its own.
 """
 
@@ -59,15 +59,15 @@ def codes() -> list[int]:
     ]  # fmt: skip
 
 
-def word(code: int) -> str:
-    """What the words of an op are called behind `read_` and `write_`."""
+def name_of(code: int) -> str:
+    """The name of an op's functions behind `read_` and `write_`."""
     name = KIND_NAMES[code & KIND_MASK]
     if code & ARRAY:
         name = "blobs" if name == "bytes" else name + "s"
     return ("compact_" if code & COMPACT else "") + ("nullable_" if code & NULLABLE else "") + name
 
 
-CODES = {word(code): code for code in codes()}
+CODES = {name_of(code): code for code in codes()}
 
 
 def interpreted(code: int, data: bytes) -> tuple[Any, int] | None:
@@ -221,14 +221,14 @@ def test_structs_that_may_be_null() -> None:
             assert b"".join(chunks) == data
 
 
-def test_every_word_of_values_is_tested() -> None:
-    def words(module: Any, verb: str) -> set[str]:
+def test_every_function_is_tested() -> None:
+    def functions_of(module: Any, verb: str) -> set[str]:
         return {name.removeprefix(verb) for name in vars(module) if name.startswith(verb)}
 
     of_structs = {"one", "struct", "nullable_struct", "tagged_nullable_struct"}
     of_arrays = {"array", "nullable_array", "compact_array", "compact_nullable_array"}
-    assert words(read, "read_") == {*CODES, *of_structs, *of_arrays, "uvarint", "length"}
-    assert words(write, "write_") == {*CODES, *of_structs, *of_arrays}
+    assert functions_of(read, "read_") == {*CODES, *of_structs, *of_arrays, "uvarint", "length"}
+    assert functions_of(write, "write_") == {*CODES, *of_structs, *of_arrays}
 
 
 def test_classic_and_flexible_versions_have_functions_of_the_same_names() -> None:

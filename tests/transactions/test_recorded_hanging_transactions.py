@@ -1,4 +1,4 @@
-"""The zoo: all ways in which transactions hang or only seem to, by real brokers, against a written truth table.
+"""All ways in which transactions hang or only seem to, by real brokers, against a written truth table.
 
 `python -m tools.recordings hanging-transactions` makes them, and fails where the brokers answer otherwise.
 """
