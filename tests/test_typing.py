@@ -91,7 +91,7 @@ def test_json_takes_a_class_and_gives_its_messages() -> None:
     assert_type(kafkawire.backend, str)
 
 
-def test_what_is_read_is_told_apart_by_its_class() -> None:
+def test_a_type_checker_distinguishes_results_by_class() -> None:
     segment = (EXAMPLES / "kafka-logs/one-node/broker-1/orders-0/00000000000000000000.log").read_bytes()
     for item in records.read(segment):
         assert_type(item, records.Batch | records.Damage)

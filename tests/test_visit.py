@@ -119,7 +119,7 @@ OTHERS = {
 }  # fmt: skip
 
 
-def test_each_field_whose_name_speaks_of_an_entity_is_one() -> None:
+def test_each_field_named_after_an_entity_has_its_kind() -> None:
     missed = []
     for entry in REGISTRY:
         for struct in REGISTRY.load(entry).codec.classes:

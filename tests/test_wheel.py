@@ -148,7 +148,7 @@ def test_a_wheel_from_the_sdist_holds_the_engine(sdist: Path, wheel: Path, pytho
     assert "native" in run(python, "-m", "kafkawire", "--version").stdout
 
 
-def test_without_a_rust_compiler_the_package_is_pure_python_and_says_so(
+def test_without_a_rust_compiler_the_package_is_pure_python_and_reports_it(
     python_without_rust: Path, tmp_path: Path
 ) -> None:
     program = "import kafkawire; print(kafkawire.backend)"
@@ -165,7 +165,7 @@ def test_without_a_rust_compiler_the_package_is_pure_python_and_says_so(
 
 
 @pytest.mark.skipif(sys.platform != "linux" or not HAS_RUST, reason="needs Linux and a Rust compiler")
-def test_a_repaired_wheel_says_on_which_machines_it_runs(wheel: Path, tmp_path: Path) -> None:
+def test_a_repaired_wheel_names_the_machines_that_it_runs_on(wheel: Path, tmp_path: Path) -> None:
     pytest.importorskip("auditwheel")
     repaired = building.repaired(wheel, tmp_path)
     assert "-manylinux_2_" in repaired.name

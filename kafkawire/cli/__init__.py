@@ -1,4 +1,4 @@
-"""The command line: one file a command, which parses arguments, calls a package and prints; and `main`, the entry point.
+"""The command line: one file a command, which parses arguments, calls a package and prints; and `main`.
 
 A command lives in the module of its name and registers itself with `register(app: typer.Typer) -> None`; the names are
 listed in `COMMANDS`, in the order of the help. The module is imported when its command is run (or helps); what is heavy

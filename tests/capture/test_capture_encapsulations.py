@@ -224,7 +224,7 @@ def test_rules_replace_usual_ports() -> None:
 # --- what was not recognised
 
 
-def test_capture_without_tcp_says_what_it_consisted_of() -> None:
+def test_capture_without_tcp_lists_its_packets() -> None:
     wraps = ("GENEVE, Ethernet", "GENEVE around VXLAN", "ERSPAN II")
     listed = [
         ARP,

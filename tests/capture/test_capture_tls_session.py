@@ -258,7 +258,7 @@ def test_failure_names_the_client_random_that_the_key_log_lacks(recorded: tuple[
     )
 
 
-def test_failure_says_that_a_secret_is_wrong(recorded: tuple[Traffic, bytes]) -> None:
+def test_failure_names_a_wrong_secret(recorded: tuple[Traffic, bytes]) -> None:
     traffic, log = recorded
     wrong = b"\n".join(
         line[:-8] + b"00000000" if not line.startswith(b"#") and line else line for line in log.split(b"\n")

@@ -115,7 +115,7 @@ def test_low_versions_may_go_where_peers_agree_on_others() -> None:
     assert described(schema("0-3"), schema("2-3")) == ["! versions removed 0-1"]
 
 
-def test_an_added_version_tells_what_it_changes() -> None:
+def test_an_added_version_lists_its_changes() -> None:
     old = schema("0", A, field("B", "0", "[]T", fields=[field("K")]))
     new = flexible("0-3", A, field("B", "0", "[]T", fields=[field("K")]), field("C", "2+")) | {"flexibleVersions": "3+"}
     assert described(old, new) == [
@@ -128,7 +128,7 @@ def test_an_added_version_tells_what_it_changes() -> None:
     assert described(schema("0", A), schema("0-1", A)) == ["version added 1:  -> the bytes of 0"]
 
 
-def test_versions_below_the_old_ones_are_told_but_hurt_nobody() -> None:
+def test_versions_below_the_old_ones_are_listed_as_compatible() -> None:
     assert described(schema("2", A), schema("0-2", A)) == ["versions added 0-1"]
 
 
@@ -241,14 +241,14 @@ def test_a_name_may_have_gone_to_another_field() -> None:
     ]
 
 
-def test_an_alias_tells_the_old_name_whatever_else_changed() -> None:
+def test_an_alias_names_the_old_message_whatever_else_changed() -> None:
     assert described(schema("0", A), schema("0", field("B", kind="int64", aliases=["A"]))) == [
         "field renamed 0 B: A -> B",
         "! field retyped 0 B: int32 -> int64",
     ]
 
 
-def test_every_change_that_is_not_compatible_says_why() -> None:
+def test_every_incompatible_change_has_a_reason() -> None:
     old = schema("0-2", A, field("B", kind="string"), field("C", "1+"))
     new = schema("1-2", field("A", kind="int64"), field("B", kind="string", nullableVersions="2+", default=""))
     found = changes(old, new)

@@ -228,7 +228,7 @@ def test_a_file_that_was_not_generated_is_never_overwritten(tmp_path: Path) -> N
     assert (output / "ping_request.py").read_text() == "# written by hand\n"
 
 
-def test_what_a_schema_says_cannot_become_code(tmp_path: Path) -> None:
+def test_texts_of_a_schema_cannot_become_code(tmp_path: Path) -> None:
     hostile = 'x""" + __import__("os").abort() + """\\\n\' " \\'
     schema = json.loads(json.dumps(FIXED))
     schema["about"] = hostile

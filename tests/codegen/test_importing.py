@@ -127,7 +127,7 @@ def test_a_renamed_field_does_not_come_back() -> None:
         ("0+", None, True, None),  # no version lacks it
     ],
 )
-def test_ignorable_is_the_older_releases_word_where_it_alone_lacks_the_field(
+def test_ignorable_is_that_of_the_older_release_where_it_alone_lacks_the_field(
     versions: str, newest: bool | None, older: bool | None, merged: bool | None
 ) -> None:
     def flagged(ignorable: bool | None) -> Schema:
@@ -302,7 +302,7 @@ class TestCatalogue:
         (given,) = catalogue.build([release("2", M=("rpc", schema("0", field("New"))))]).messages.values()
         assert given.schema["fields"] == [field("New", aliases=["Old"])]
 
-    def test_a_conflict_that_nobody_decided_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_undecided_conflict_is_reported(self, monkeypatch: pytest.MonkeyPatch) -> None:
         given = [
             release("2", M=("rpc", schema("0", field("A")))),
             release("1", M=("rpc", schema("0", field("A", kind="int64")))),

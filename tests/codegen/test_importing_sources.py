@@ -110,7 +110,7 @@ def test_the_order_given_decides_where_one_has_no_number(tmp_path: Path) -> None
     assert labels(old, mine, new) == ["1.0", "argument 2", "2.0"]
 
 
-def test_a_jar_of_another_name_says_its_release_inside(tmp_path: Path) -> None:
+def test_the_release_of_a_jar_with_another_name_is_read_from_its_content(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.jar", "w") as archive:
         archive.writestr("kafka/kafka-version.properties", "commitId=1\nversion=4.4.0\n")
         archive.writestr("message/A.json", schema("A"))

@@ -53,7 +53,7 @@ def test_the_page_shows_what_differs() -> None:
     assert "| 4.0.0 | ShareUpdateValue | 0 | SnapshotEpoch uint16 |" in text
 
 
-def test_the_page_without_differences_says_so() -> None:
+def test_the_page_states_that_there_are_no_differences() -> None:
     text = page([GOOD], Amounts(objects=3))
     assert "**0 differences** that are not meant." in text
     assert "the default object and 3 random ones" in text

@@ -148,7 +148,7 @@ def test_version_0_of_the_drafts_is_the_released_one() -> None:
         assert value.encode(0) == data
 
 
-def test_a_start_offset_of_0_cannot_be_told_from_none() -> None:
+def test_a_start_offset_of_0_has_the_bytes_of_none() -> None:
     # The texts give the tag no default, so it is 0, and 0 is not written.
     assert draft_marker(kip_664_draft, 0).encode(1).hex() == DRAFT_WITHOUT
     assert draft_marker(kip_664_draft, -1).encode(1).hex() != DRAFT_WITHOUT
@@ -165,7 +165,7 @@ def test_the_bytes_of_kip_360s_transaction_state() -> None:
     assert (value.txn_last_update_time, value.txn_start_time) == (1600000001000, 1600000000000)
 
 
-def test_nothing_in_the_bytes_tells_the_two_revisions_apart() -> None:
+def test_the_two_revisions_have_the_same_bytes() -> None:
     other, version = kip_360.TransactionStateValueInstanceEpoch.decode_prefixed(bytes.fromhex(STATE))
     assert version == 1
     assert other.encode_prefixed(1).hex() == STATE

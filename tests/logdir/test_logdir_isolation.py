@@ -481,7 +481,7 @@ def test_each_partition_has_its_own_outcomes(tmp_path: Path) -> None:
     assert both.of(partitions[1].segments[0]) is found[1]
 
 
-def test_a_snapshot_behind_the_log_says_what_holds_consumers_back(tmp_path: Path) -> None:
+def test_a_snapshot_behind_the_log_shows_what_holds_consumers_back(tmp_path: Path) -> None:
     """The segments before it are missing, and with them the data of producer 9, whose transaction is still open."""
     log_directory(tmp_path, {0: data_of(0, 2) + marker("COMMIT", 1, 2)})
     assert outcomes_of(logdir.open(tmp_path).partitions[0]).last_stable_offset == 2

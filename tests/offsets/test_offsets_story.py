@@ -52,14 +52,14 @@ def test_coordinator_records_of_another_cluster_are_not_those_of_the_transaction
     assert of(list(offsets.story(clusters, "orders", 0, 4)), rows.CoordinatorStep) == alone
 
 
-def test_a_marker_tells_the_transaction_that_it_ends() -> None:
+def test_a_marker_leads_to_the_transaction_that_it_ends() -> None:
     (transaction,) = of(story_of(THREE_NODES, 9), rows.TransactionStory)
     (of_data,) = of(story_of(THREE_NODES, 5), rows.TransactionStory)
     assert (transaction.first_offset, transaction.marker_offset) == (4, 9)
     assert transaction == of_data
 
 
-def test_an_open_record_says_where_consumers_stop() -> None:
+def test_an_open_record_shows_where_consumers_stop() -> None:
     found = story_of(THREE_NODES, 11)
     (standing, *_) = of(found, rows.OffsetStanding)
     assert standing.transaction == "open"

@@ -85,7 +85,7 @@ def test_errors_of_records_have_the_position_in_the_file() -> None:
         assert (caught.value.offset, caught.value.path) == (len(before) + 61, "records[0]")
 
 
-def test_a_batch_whose_header_tells_its_count_is_not_measured() -> None:
+def test_a_batch_whose_header_has_its_count_is_not_measured() -> None:
     batch = one(FIRST)
     assert batch.measured() is batch
     unknown = replace(batch, record_count=-1)

@@ -129,7 +129,7 @@ def test_only_right_api_keys_are_given(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", LAYOUTS)
-def test_each_message_says_which_text_it_is_from_and_each_field_what_it_is(folder: str) -> None:
+def test_each_message_names_its_kip_and_each_field_has_a_description(folder: str) -> None:
     title = {"kip-664-draft": "KIP-664, draft: ", "kip-664-adopted": "KIP-664, adopted: ", "kip-360": "KIP-360, "}
 
     def undescribed(fields: list[dict[str, Any]]) -> list[str]:

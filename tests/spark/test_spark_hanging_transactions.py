@@ -1,4 +1,4 @@
-"""Recorded hanging transactions on Spark: the verdicts of the written truth table, as on one machine (tests/transactions)."""
+"""Recorded hanging transactions on Spark: the verdicts of the truth table, as on one machine (tests/transactions)."""
 
 from __future__ import annotations
 

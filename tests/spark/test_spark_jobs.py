@@ -80,14 +80,14 @@ sys.exit(main(["audit", "examples/kafka-logs/one-node", "--engine", "spark", "--
         ("something else\nand its trace", "something else"),
     ],
 )
-def test_a_failure_says_what_to_change(reported: str, advice: str) -> None:
+def test_a_failure_names_the_option_to_change(reported: str, advice: str) -> None:
     found = cause(RuntimeError(reported))
     assert advice in found
     assert "\n" not in found
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111)])
-def test_a_driver_that_ended_says_what_to_raise(error: Exception) -> None:
+def test_a_driver_that_ended_names_the_memory_to_raise(error: Exception) -> None:
     assert "raise spark.driver.memory" in cause(error)
 
 

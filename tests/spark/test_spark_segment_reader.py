@@ -130,7 +130,7 @@ def test_parts_of_what_a_broker_wrote() -> None:
         assert parts(path, maxPartBytes="500") > parts(path)
 
 
-def test_the_index_tells_where_parts_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_begin_at_positions_of_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "t-0"
     folder.mkdir()
     data, entries = bytearray(), bytearray()

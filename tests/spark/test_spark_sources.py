@@ -61,7 +61,7 @@ def test_rejects_what_is_not_a_size(text: str) -> None:
         SourceOptions({"n": text}).size("n", 3)
 
 
-def test_lists_of_words_and_numbers() -> None:
+def test_lists_of_texts_and_numbers() -> None:
     options = SourceOptions({"api": "Produce, Fetch,", "connection": "3, 17"})
     assert options.texts("api") == ("Produce", "Fetch")
     assert options.numbers("CONNECTION") == (3, 17)

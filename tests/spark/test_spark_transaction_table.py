@@ -121,7 +121,7 @@ def test_what_the_coordinator_says(spark: SparkSession, tmp_path: Path) -> None:
         assert row["transaction_start_timestamp"] == (value and value.transaction_start_timestamp_ms)
 
 
-def test_a_transaction_in_words(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_row_of_an_aborted_transaction(spark: SparkSession, tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path / "logs", ids=1)
     orders = logs.partition("orders")
     orders.data(7, 3, at=NOON, records=2)

@@ -88,7 +88,7 @@ def test_spread_is_the_interquartile_range() -> None:
     assert timing(N, 1.0).spread == 0
 
 
-def test_every_goal_says_why_it_is_not_met() -> None:
+def test_every_goal_that_is_not_met_has_a_reason() -> None:
     assert all(isinstance(goal.why(RUN), str) for goal in GOALS if goal.why is not None)
 
 

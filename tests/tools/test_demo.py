@@ -53,9 +53,7 @@ def test_errors_are_whole_on_a_narrow_terminal(shown: io.StringIO) -> None:
     assert "COORDINATOR_NOT_AVAILABLEx1" in "".join(shown.getvalue().split())
 
 
-def test_an_audit_that_ends_with_an_error_speaks_for_itself(
-    shown: io.StringIO, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_that_ends_with_an_error_is_the_last_step(shown: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: str, *_: object, capture: bool = False) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess([], 4 if command == "capture" else 1, json.dumps(ROW) if capture else None)
 

@@ -53,7 +53,7 @@ def test_a_metadata_version_has_a_least_release(level: int, release: Release | N
     assert release_with(level) == release
 
 
-def test_a_metadata_log_without_features_tells_no_version() -> None:
+def test_a_metadata_log_without_features_gives_no_version() -> None:
     nothing = copied_traits({}, {}, first_free_producer_id=None, id_expiration_ms=None)
     assert nothing == ClusterTraits()
     some = copied_traits({"metadata.version": 20}, {}, first_free_producer_id=5, id_expiration_ms=7)

@@ -135,7 +135,7 @@ def test_offsets_alone_have_no_bytes() -> None:
     assert (made.data, made.groups, made.retention) == (None, None, None)
 
 
-def test_nothing_is_said_where_no_end_is_known() -> None:
+def test_there_is_no_impact_where_no_end_is_known() -> None:
     (one,) = with_impacts([finding(high_watermark=None)], lambda _: PartitionImpact())
     assert one.impact is None
 

@@ -46,7 +46,7 @@ def test_records_are_apart() -> None:
     assert list(shown_records(FINDING)) == []
 
 
-def test_an_estimate_says_so() -> None:
+def test_an_estimate_is_marked() -> None:
     data = TransactionData(first_offset=64, last_offset=64, records=1, bytes=80, estimated=True)
     held = replace(HELD, estimated=True)
     assert sentences_of(held=held, released=held, data=data) == [

@@ -34,7 +34,7 @@ def test_packaged_messages_have_what_their_schemas_say() -> None:
     assert FetchResponse.spec.about.startswith("Records from the offsets asked for")
 
 
-def test_nothing_is_said_where_there_is_no_source() -> None:
+def test_there_is_no_description_where_there_is_no_source() -> None:
     assert about(None) == ""
     assert about(types.SimpleNamespace(__module__="nowhere", __name__="X")) == ""
 

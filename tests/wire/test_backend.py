@@ -83,7 +83,7 @@ def test_an_engine_that_is_asked_for_and_cannot_be_had_is_an_error(
 
 @pytest.mark.parametrize(("engine", "reason"), ENGINES)
 @pytest.mark.parametrize("wanted", [None, "", "python"])
-def test_an_engine_that_nobody_asked_for_is_warned_of_where_it_is_broken(
+def test_a_broken_engine_that_was_not_requested_is_a_warning(
     engine: Callable[[pytest.MonkeyPatch], None], reason: str, wanted: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine(monkeypatch)
@@ -116,7 +116,7 @@ def test_an_unknown_engine_is_refused(wanted: str) -> None:
 
 
 @pytest.mark.skipif(backend.native is None, reason="the native engine does not run")
-def test_the_engine_tells_its_interface() -> None:
+def test_the_engine_exports_its_interface_number() -> None:
     stub = Path(kafkawire.__file__).with_name("_native.pyi")
     assert backend.native is not None
     assert b"class Codec" in backend.native.INTERFACE
@@ -150,7 +150,7 @@ def test_python_decodes_where_no_engine_is() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("use", ["kafkawire.backend", DECODE])
-def test_whoever_uses_the_package_is_told_first(use: str) -> None:
+def test_an_unknown_backend_is_an_error_at_the_first_use(use: str) -> None:
     done = python(f"import kafkawire; print({use})", "rust")
     assert (done.returncode, done.stdout) == (1, "")
     assert "BackendError: KAFKAWIRE_BACKEND='rust' is neither 'python' nor 'native'" in done.stderr

@@ -1,4 +1,4 @@
-"""Hostile bytes in columns: claims cost nothing, bad values leave the others alone, and errors are those of `decode`."""
+"""Hostile bytes in columns: claims cost nothing, bad values leave others alone, and errors are those of `decode`."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_every_value_is_bad() -> None:
     assert rows == [None] * 4
 
 
-def test_an_error_says_where() -> None:
+def test_an_error_names_its_place() -> None:
     batch = columns.decode(TransactionLogValue, [b"\0\1" + value(3).encode(1)[:26]], "prefix")
     with pytest.raises(kafkawire.errors.DecodeError) as caught:
         TransactionLogValue.decode_prefixed(b"\0\1" + value(3).encode(1)[:26])

@@ -107,7 +107,7 @@ def counted(value: Any) -> Counter[int]:
     return found
 
 
-def test_a_tagged_float_is_written_by_nobody_else_than_to_json(tmp_path: Path) -> None:
+def test_a_message_with_a_tagged_float_is_left_to_to_json(tmp_path: Path) -> None:
     """Whether it equals its default, and so is left out, is not to be seen in its digits."""
     (tmp_path / "Tagged.json").write_text(
         """{"type": "data", "name": "Tagged", "validVersions": "0", "flexibleVersions": "0+", "fields": [

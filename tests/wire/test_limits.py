@@ -27,6 +27,6 @@ def test_native_engine_reads_every_limit_from_the_python_source() -> None:
 
 
 @pytest.mark.skipif(backend.native is None, reason="the native engine does not run")
-def test_native_engine_tells_the_limits_that_it_was_built_with() -> None:
+def test_native_engine_exports_the_limits_that_it_was_built_with() -> None:
     assert backend.native is not None
     assert Path(limits.__file__).read_bytes() == backend.native.LIMITS

@@ -14,7 +14,7 @@ NONE = Entry("None", "none", "header", "f", None, 0, 1, -1)
 HIGH = Entry("High", "high", "request", "f", 30_000, 0, 0, -1)
 
 
-def test_an_entry_says_what_its_message_does() -> None:
+def test_an_entry_has_the_versions_and_key_of_its_message() -> None:
     assert OLD.valid_versions == range(2, 5)
     assert ONE.valid_versions == range(1)
     for entry in REGISTRY:

@@ -21,7 +21,7 @@ def test_a_name_goes_before_an_older_name_of_another_field() -> None:
     assert StreamsGroupHeartbeatResponse.spec.field("acceptableRecoveryLagLegacy").versions == range(1)
 
 
-def test_a_field_tells_what_is_not_as_usual() -> None:
+def test_the_repr_of_a_spec_leaves_out_defaults() -> None:
     assert repr(TransactionLogValue.spec.field("ProducerId")).startswith("Field(name='ProducerId', attrib")
     assert "ignorable" not in repr(TransactionLogValue.spec.field("ProducerId"))
     assert "listeners" not in repr(TransactionLogValue.spec)
@@ -43,7 +43,7 @@ def test_kinds_of_fields() -> None:
     assert MetadataRequest.spec.field("AllowAutoTopicCreation").kind == BOOL
 
 
-def test_what_nothing_is_said_of() -> None:
+def test_defaults_of_specs() -> None:
     field = Field("A", "a", "int32", range(1))
     assert (field.default, field.tag, field.struct, field.entity_type) == (None, None, None, None)
     assert (field.nullable_versions, field.tagged_versions) == (range(0), range(0))
@@ -66,7 +66,7 @@ def test_a_spec_does_not_change(spec: object, name: str) -> None:
         setattr(spec, name, None)
 
 
-def test_what_is_not_said_is_not_shown() -> None:
+def test_the_repr_of_new_specs_leaves_out_defaults() -> None:
     field = Field("A", "a", "int32", range(1))
     shown = "Field(name='A', attribute='a', type='int32', versions=range(0, 1))"
     assert repr(field) == shown
