@@ -13,8 +13,8 @@ from pathlib import Path
 from kafkawire.codegen import names
 from kafkawire.codegen.kaitai_text import condition, doc, file_id, member_ids, quote, type_id, unique
 from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
+from kafkawire.codegen.python_source import version_text
 from kafkawire.codegen.render import environment
-from kafkawire.codegen.text import version_text
 from kafkawire.printable import printable
 from kafkawire.wire.layout import (
     BOOL,

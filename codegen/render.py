@@ -16,7 +16,7 @@ from kafkawire import __version__
 from kafkawire._interface import INTERFACE
 from kafkawire.codegen import names, steps
 from kafkawire.codegen.model import EMPTY_STRUCT, FieldModel, MessageModel, StructModel
-from kafkawire.codegen.text import (
+from kafkawire.codegen.python_source import (
     doc,
     import_text,
     in_import_order,

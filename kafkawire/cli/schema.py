@@ -272,8 +272,8 @@ def _package(schemas: Path, package_doc: str, drafts: bool) -> tuple[list[Messag
     """The messages of a folder, and the package's files: name -> text."""
     from kafkawire.codegen import generate
     from kafkawire.codegen.load import load_folder
+    from kafkawire.codegen.python_source import doc, wrap
     from kafkawire.codegen.resolve import resolve_with_warnings
-    from kafkawire.codegen.text import doc, wrap
 
     messages, warnings = resolve_with_warnings(load_folder(schemas), drafts=drafts)
     for warning in warnings:

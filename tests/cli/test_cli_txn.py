@@ -15,7 +15,7 @@ from kafkawire.client import Admin
 from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 from tests.cli.stock import kafka, rows
-from tests.client import live
+from tests.client import real_cluster
 from tests.golden import check
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster
@@ -40,7 +40,7 @@ def made(broker: RunningCluster) -> Made:
 
     async def topics() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {TOPIC: 3})
+            await real_cluster.create_topics(admin, {TOPIC: 3})
 
     asyncio.run(topics())
     with RawCluster(broker.bootstrap) as wire:
@@ -199,7 +199,7 @@ def test_find_hanging_selects_what_blocks_a_group(txn: Any, made: Made) -> None:
 
     async def commit() -> None:
         async with Admin.connect(made.cluster.bootstrap) as admin:
-            await live.commit_offsets(admin, group, TOPIC, {0: made.hanging, 1: made.live, 2: 0})
+            await real_cluster.commit_offsets(admin, group, TOPIC, {0: made.hanging, 1: made.live, 2: 0})
 
     asyncio.run(commit())
     result = txn("find-hanging", "--group", group, "--all", "--confirm-after", "0.05", "--format", "json")
@@ -211,7 +211,7 @@ def test_find_hanging_selects_what_blocks_a_group(txn: Any, made: Made) -> None:
 
     async def in_transaction() -> None:
         async with Admin.connect(made.cluster.bootstrap) as admin:
-            await live.commit_offsets_in_transaction(admin, group, producer, TOPIC, 2)
+            await real_cluster.commit_offsets_in_transaction(admin, group, producer, TOPIC, 2)
 
     with RawCluster(made.cluster.bootstrap) as wire:
         producer = wire.init_producer("group-offsets")

@@ -20,7 +20,7 @@ import pytest
 from kafkawire.client import Admin
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
-from tests.client import live
+from tests.client import real_cluster
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster, RawProducer
 
@@ -42,7 +42,7 @@ def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
 
         async def topics() -> None:
             async with Admin.connect(cluster.bootstrap) as admin:
-                await live.create_topics(admin, {TOPIC: 3}, replicas=1)
+                await real_cluster.create_topics(admin, {TOPIC: 3}, replicas=1)
 
         asyncio.run(topics())
         with RawCluster(cluster.bootstrap) as wire:

@@ -15,7 +15,7 @@ from kafkawire.client import Admin, TopicPartition
 from kafkawire.client.rpc.fetch_batches import batches
 from tests.cli.runner import Run
 from tests.cli.stock import kafka, kafka_refuses, rows
-from tests.client import live
+from tests.client import real_cluster
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster, RawProducer
 
@@ -41,7 +41,7 @@ def made(broker: RunningCluster) -> Made:
 
     async def topics() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {TOPIC: 6})
+            await real_cluster.create_topics(admin, {TOPIC: 6})
 
     asyncio.run(topics())
     producers: dict[int, RawProducer] = {}

@@ -22,7 +22,7 @@ import typer
 from kafkawire.cli.arguments import parse_address
 from kafkawire.client import Admin
 from tests.cli.runner import Run
-from tests.client import live
+from tests.client import real_cluster
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster, RawProducer
 
@@ -41,7 +41,7 @@ def watched(broker: RunningCluster) -> str:
 
     async def topics() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {TOPIC: 2, f"{TOPIC}-clear": 1})
+            await real_cluster.create_topics(admin, {TOPIC: 2, f"{TOPIC}-clear": 1})
 
     asyncio.run(topics())
     with RawCluster(broker.bootstrap) as wire:

@@ -11,7 +11,7 @@ import pytest
 
 from kafkawire.client import Admin, AuthenticationError
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.certificates import Identity, make_identity
 from tests.client.principals import PRINCIPALS
 from tests.distribution import Shared
@@ -118,8 +118,8 @@ def _kafka_3_9(start_cluster: StartCluster) -> Iterator[Guarded]:
 
 async def _furnish(secure: Secure) -> None:
     async with Admin.connect(secure.plain) as admin:
-        await live.create_topics(admin, {"orders": 4, "payments": 2, "hang": 6})
-        await live.create_scram_user(admin, USER, PASSWORD)
+        await real_cluster.create_topics(admin, {"orders": 4, "payments": 2, "hang": 6})
+        await real_cluster.create_scram_user(admin, USER, PASSWORD)
         deadline = admin.cluster.deadline()
     while not await _known(secure.sasl):  # a moment after they were created
         assert await deadline.sleep(0.05)

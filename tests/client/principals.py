@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tests.client.live import (
+from tests.client.real_cluster import (
     ALL,
     ALTER,
     CLUSTER,

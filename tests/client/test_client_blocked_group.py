@@ -19,7 +19,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topology
 from kafkawire.rows import Audit
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.answers import admin, requests_at_once
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic, group_of, named
 from tests.client.partition_script import SEARCH, START
@@ -191,7 +191,7 @@ def blocked(broker: RunningCluster) -> RunningCluster:
 
     async def topic() -> None:
         async with Admin.connect(broker.bootstrap) as client:
-            await live.create_topics(client, {TOPIC: 2})
+            await real_cluster.create_topics(client, {TOPIC: 2})
 
     run(topic())
     with RawCluster(broker.bootstrap) as wire:
@@ -308,7 +308,7 @@ def test_real_group_that_is_empty(blocked: RunningCluster) -> None:
 
     async def commit() -> None:
         async with Admin.connect(blocked.bootstrap) as client:
-            await live.commit_offsets(client, "blocked-empty", TOPIC, {0: 0})
+            await real_cluster.commit_offsets(client, "blocked-empty", TOPIC, {0: 0})
 
     run(commit())
     audit = of_group(blocked, "blocked-empty")

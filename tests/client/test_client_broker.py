@@ -21,7 +21,7 @@ from kafkawire.client import (
     TopicPartition,
 )
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.conftest import MODULES, USER, Guarded, Secure, login
 from tools.recordings.raw_client import RawCluster, RawProducer
 
@@ -222,11 +222,23 @@ def test_errors_name_missing_rights(secure: Secure) -> None:
 
             topic, own = "payments", "rights-1"
             steps = [
-                (producers, "Describe on topic payments", (live.TOPIC, topic, live.DESCRIBE)),
-                (producers, "Read on topic payments", (live.TOPIC, topic, live.READ)),
-                (described, "Describe on transactional id rights-1", (live.TRANSACTIONAL_ID, own, live.DESCRIBE)),
-                (fenced, "Write on transactional id rights-1", (live.TRANSACTIONAL_ID, own, live.WRITE)),
-                (aborted, "Alter or ClusterAction on the cluster", (live.CLUSTER, "", live.CLUSTER_ACTION)),
+                (producers, "Describe on topic payments", (real_cluster.TOPIC, topic, real_cluster.DESCRIBE)),
+                (producers, "Read on topic payments", (real_cluster.TOPIC, topic, real_cluster.READ)),
+                (
+                    described,
+                    "Describe on transactional id rights-1",
+                    (real_cluster.TRANSACTIONAL_ID, own, real_cluster.DESCRIBE),
+                ),
+                (
+                    fenced,
+                    "Write on transactional id rights-1",
+                    (real_cluster.TRANSACTIONAL_ID, own, real_cluster.WRITE),
+                ),
+                (
+                    aborted,
+                    "Alter or ClusterAction on the cluster",
+                    (real_cluster.CLUSTER, "", real_cluster.CLUSTER_ACTION),
+                ),
             ]
             try:
                 for call, right, granted in steps:
@@ -234,10 +246,10 @@ def test_errors_name_missing_rights(secure: Secure) -> None:
                         await call()
                     assert caught.value.right == right
                     assert str(caught.value).endswith(f"the principal needs {right}")
-                    await live.grant(chief, USER, granted)
+                    await real_cluster.grant(chief, USER, granted)
                     await _answered(call, right, alice)
             finally:
-                await live.revoke_all(chief, USER)
+                await real_cluster.revoke_all(chief, USER)
 
     run(scenario())
 
@@ -262,7 +274,7 @@ async def _answered(call: Any, denied: str, admin: Admin) -> None:
 def test_calls_work_on_kafka_3_9(kafka_3_9: Guarded) -> None:
     async def scenario() -> None:
         async with Admin.connect(kafka_3_9.plain) as admin:
-            await live.create_topics(admin, {"orders": 1})
+            await real_cluster.create_topics(admin, {"orders": 1})
             with RawCluster(kafka_3_9.plain) as wire:
                 await asyncio.to_thread(begun, wire, "old-1", 0, at=int(time.time() * 1000))
             assert "old-1" in await _ids(admin)
@@ -283,7 +295,7 @@ def test_calls_work_on_kafka_2_8(start_cluster: StartCluster) -> None:
 
         async def scenario() -> None:
             async with Admin.connect(old.bootstrap) as admin:
-                await live.create_topics(admin, {"orders": 1})
+                await real_cluster.create_topics(admin, {"orders": 1})
                 found = await admin.list_transactions()
                 assert "does not support ListTransactions requests: brokers know it from Kafka 3.0 on" in str(
                     found.errors[1]

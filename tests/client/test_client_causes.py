@@ -27,7 +27,7 @@ from kafkawire.messages import (
 from kafkawire.rows import Cause
 from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.answers import admin, scenario
 from tests.client.scripted import ScriptedBroker
 from tests.client.setups import until
@@ -85,7 +85,7 @@ def verifying(bootstrap: str) -> Iterator[None]:
 
     async def set_to(value: str) -> None:
         async with Admin.connect(bootstrap) as client:
-            await live.set_broker_config(client, VERIFICATION, value)
+            await real_cluster.set_broker_config(client, VERIFICATION, value)
             deadline = client.cluster.deadline()
             while (await traits(client)).verified is not (value == "true"):
                 assert await deadline.sleep(0.05)
@@ -114,7 +114,7 @@ def causes(bootstrap: str) -> dict[int, Cause | None]:
 def create(bootstrap: str) -> None:
     async def topics() -> None:
         async with Admin.connect(bootstrap) as client:
-            await live.create_topics(client, {TOPIC: 6})
+            await real_cluster.create_topics(client, {TOPIC: 6})
 
     asyncio.run(topics())
 

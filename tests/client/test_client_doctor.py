@@ -24,7 +24,7 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.doctor_script import DEFAULTS
 
 STATE, OFFSETS = "__transaction_state", "__consumer_offsets"
@@ -265,7 +265,7 @@ async def examined(address: str) -> rows.Checkup:
 async def use(address: str, topics: dict[str, dict[str, str]]) -> None:
     """Makes the topics, the coordinator's among them, with settings."""
     async with Admin.connect(address) as admin:
-        await live.create_topics(admin, {"lost": 1})
+        await real_cluster.create_topics(admin, {"lost": 1})
         await admin.fence_producers(["doctor-1", "doctor-2"])  # creates the ids
         body = IncrementalAlterConfigsRequest(
             resources=tuple(

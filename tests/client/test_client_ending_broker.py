@@ -18,7 +18,7 @@ from kafkawire.messages import WriteTxnMarkersRequest
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.rows import Finding
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
-from tests.client import live
+from tests.client import real_cluster
 from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = pytest.mark.broker
@@ -52,7 +52,7 @@ def furnished(request: pytest.FixtureRequest) -> Furnished:
 
     async def topics() -> None:
         async with Admin.connect(address) as admin:
-            await live.create_topics(admin, {TOPIC: 5})
+            await real_cluster.create_topics(admin, {TOPIC: 5})
 
     run(topics())
     with RawCluster(address) as wire:
@@ -209,7 +209,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
 
     async def scenario() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {topic: 1})
+            await real_cluster.create_topics(admin, {topic: 1})
             with RawCluster(broker.bootstrap) as wire:
                 stuck = wire.init_producer("ending-by-hand")
                 wire.add_partitions(stuck, {topic: [0]})

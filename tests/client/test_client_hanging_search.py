@@ -15,7 +15,7 @@ from kafkawire.client.errors import RETRIABLE
 from kafkawire.messages import ConsumerGroupHeartbeatRequest
 from kafkawire.rows import Audit, Finding
 from kafkawire.transactions.live_case import HIDDEN
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.conftest import USER, Guarded, Secure, login
 from tests.client.setups import ALL, ONE_OF_EACH, make, size
 from tools.recordings.raw_client import RawCluster
@@ -99,10 +99,10 @@ def test_unknown_topics_and_partitions_are_errors(hung: Secure) -> None:
 
 # What rights hide -----------------------------------------------------------------------------------------------------
 
-_READ_HANG = (live.TOPIC, TOPIC, live.READ)
-_READ_LOG = (live.TOPIC, "__transaction_state", live.READ)
-_ALL_IDS = (live.TRANSACTIONAL_ID, "*", live.DESCRIBE)
-_CLUSTER = (live.CLUSTER, "", live.DESCRIBE)
+_READ_HANG = (real_cluster.TOPIC, TOPIC, real_cluster.READ)
+_READ_LOG = (real_cluster.TOPIC, "__transaction_state", real_cluster.READ)
+_ALL_IDS = (real_cluster.TRANSACTIONAL_ID, "*", real_cluster.DESCRIBE)
+_CLUSTER = (real_cluster.CLUSTER, "", real_cluster.DESCRIBE)
 _HIDDEN = ("unknown", "coverage_incomplete")
 
 
@@ -115,13 +115,13 @@ def rights(hung: Secure) -> Iterator[Any]:
     async def grant(*wanted: tuple[int, str, int]) -> None:
         granted.extend(wanted)
         async with Admin.connect(hung.plain) as chief:
-            await live.grant(chief, USER, *wanted)
-            await live.settled(chief, USER, len(granted))
+            await real_cluster.grant(chief, USER, *wanted)
+            await real_cluster.settled(chief, USER, len(granted))
 
     async def revoke() -> None:
         async with Admin.connect(hung.plain) as chief:
-            await live.revoke_all(chief, USER)
-            await live.settled(chief, USER, 0)
+            await real_cluster.revoke_all(chief, USER)
+            await real_cluster.settled(chief, USER, 0)
 
     run(revoke())
     yield lambda *wanted: run(grant(*wanted))
@@ -159,7 +159,7 @@ def test_ids_that_are_seen_prove_nothing_about_others(hung: Secure, rights: Any)
 
 
 def test_one_id_that_is_seen(hung: Secure, rights: Any) -> None:
-    rights(_READ_HANG, (live.TRANSACTIONAL_ID, "hang-live", live.DESCRIBE))
+    rights(_READ_HANG, (real_cluster.TRANSACTIONAL_ID, "hang-live", real_cluster.DESCRIBE))
     assert verdicts_by_partition(as_alice(hung, search())) == dict.fromkeys(VERDICTS, _HIDDEN) | {
         LIVE: VERDICTS[LIVE],
         BESIDE: VERDICTS[BESIDE],
@@ -179,10 +179,10 @@ def test_topics_that_are_hidden_are_no_all_clear(hung: Secure, rights: Any) -> N
 
 
 def test_topics_that_may_only_be_described(hung: Secure, rights: Any) -> None:
-    rights((live.TOPIC, TOPIC, live.DESCRIBE))
+    rights((real_cluster.TOPIC, TOPIC, real_cluster.DESCRIBE))
     with pytest.raises(ClientError, match="the principal needs Read on topic hang"):
         as_alice(hung, search())
-    rights((live.TOPIC, "orders", live.READ))
+    rights((real_cluster.TOPIC, "orders", real_cluster.READ))
 
     async def both() -> Audit:
         return await find(hung.sasl, Search(topics=(TOPIC, "orders"), confirm_after_s=0.1), login())
@@ -211,7 +211,7 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
         )
         async with Admin.connect(hung.plain) as chief:
             cluster, deadline = chief.cluster, chief.cluster.deadline()
-            await live.commit_offsets(
+            await real_cluster.commit_offsets(
                 chief, "another-group", TOPIC, {0: 0}
             )  # `__consumer_offsets` is made for the first
             while (answer := await cluster.ask(1, joining, deadline)).error_code in RETRIABLE:
@@ -228,7 +228,10 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
     assert audit.read.complete
     with pytest.raises(ClientError, match="the principal needs Describe on group hang-readers"):
         run(blocking(hung.sasl, login()))
-    rights((live.GROUP, group, live.DESCRIBE), (live.TOPIC, "__consumer_offsets", live.READ))
+    rights(
+        (real_cluster.GROUP, group, real_cluster.DESCRIBE),
+        (real_cluster.TOPIC, "__consumer_offsets", real_cluster.READ),
+    )
     audit = run(blocking(hung.sasl, login()))
     assert (audit.findings, audit.read.partitions, audit.read.complete) == ((), 1, False)
     (gap,) = audit.read.gaps
@@ -247,7 +250,7 @@ _MADE = tuple(setup for setup in ALL if setup.since < 4)
 def expected(kafka_3_9: Guarded) -> dict[int, tuple[str, str]]:
     async def topic() -> None:
         async with Admin.connect(kafka_3_9.plain) as admin:
-            await live.create_topics(admin, {TOPIC: size(_MADE)})
+            await real_cluster.create_topics(admin, {TOPIC: size(_MADE)})
 
     run(topic())
     with RawCluster(kafka_3_9.plain) as wire:
@@ -277,11 +280,11 @@ def test_hidden_ids_make_verdicts_unknown_on_kafka_3_9(
 ) -> None:
     async def rights(*wanted: Any) -> None:
         async with Admin.connect(kafka_3_9.plain) as chief:
-            await live.revoke_all(chief, USER)
-            await live.settled(chief, USER, 0)
+            await real_cluster.revoke_all(chief, USER)
+            await real_cluster.settled(chief, USER, 0)
             if wanted:
-                await live.grant(chief, USER, *wanted)
-                await live.settled(chief, USER, len(wanted))
+                await real_cluster.grant(chief, USER, *wanted)
+                await real_cluster.settled(chief, USER, len(wanted))
 
     run(rights(_READ_HANG, *granted))
     try:

@@ -33,7 +33,7 @@ from kafkawire.records import Batch
 from kafkawire.rows import Finding, Impact
 from kafkawire.transactions import Settings
 from kafkawire.transactions.abort_rules import TransactionSpec, choose
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.answers import admin, scenario
 from tests.client.hanging_script import SEARCH, find
 from tests.client.hanging_script import broker as scripted_broker
@@ -202,12 +202,12 @@ def test_the_figures_come_true_on_a_real_broker(broker: RunningCluster) -> None:
 
     async def before() -> tuple[Finding, Finding]:
         async with Admin.connect(broker.bootstrap) as client:
-            await live.create_topics(client, {TOPIC: 1})
+            await real_cluster.create_topics(client, {TOPIC: 1})
             with RawCluster(broker.bootstrap) as wire:
                 await asyncio.to_thread(furnish, wire, int(time.time() * 1000) - 3 * HOUR_MS)
-            await live.commit_offsets(client, "impact-waits", TOPIC, {0: 50})
-            await live.commit_offsets(client, "impact-comes", TOPIC, {0: 20})
-            await live.commit_offsets(client, "impact-reads-all", TOPIC, {0: 300})
+            await real_cluster.commit_offsets(client, "impact-waits", TOPIC, {0: 50})
+            await real_cluster.commit_offsets(client, "impact-comes", TOPIC, {0: 20})
+            await real_cluster.commit_offsets(client, "impact-reads-all", TOPIC, {0: 300})
             (counted,) = (await client.find_hanging_transactions(IMPACT)).findings
             few = replace(IMPACT, fetch_bytes=12_000)
             (estimated,) = (await client.find_hanging_transactions(few)).findings
@@ -264,7 +264,7 @@ def test_a_compacted_topic_is_held_where_its_copy_says(broker: RunningCluster) -
 
     async def read() -> Finding:
         async with Admin.connect(broker.bootstrap) as client:
-            await live.create_topics(client, {topic: 1}, configs={"cleanup.policy": "compact"})
+            await real_cluster.create_topics(client, {topic: 1}, configs={"cleanup.policy": "compact"})
             with RawCluster(broker.bootstrap) as wire:
                 at = int(time.time() * 1000) - 3 * HOUR_MS
                 lost = wire.init_producer("impact-compacted")

@@ -14,7 +14,7 @@ from kafkawire.client import Admin, BrokerError, ClientError, Results, Search, T
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.rpc.log_dirs import describe_log_dirs
 from kafkawire.rows import Audit
-from tests.client import live
+from tests.client import real_cluster
 from tests.client.conftest import Secure, login
 from tests.client.principals import (
     ALL_IDS,
@@ -50,10 +50,10 @@ def scene(secure: Secure) -> Secure:
 
     async def prepare() -> None:
         async with Admin.connect(secure.plain) as chief:
-            await live.create_topics(chief, dict.fromkeys((ORDERS, PLAIN, MARKS), 1))
-            await live.create_acls(chief, {one.name: one.acls for one in PRINCIPALS})
+            await real_cluster.create_topics(chief, dict.fromkeys((ORDERS, PLAIN, MARKS), 1))
+            await real_cluster.create_acls(chief, {one.name: one.acls for one in PRINCIPALS})
             for one in PRINCIPALS:
-                await live.settled(chief, one.name, len(one.acls))
+                await real_cluster.settled(chief, one.name, len(one.acls))
 
     run(prepare())
     old = int(time.time() * 1000) - 3 * HOUR_MS

@@ -15,7 +15,7 @@ from kafkawire.client import Admin, BrokerError, ClientError, ConnectError, Sear
 from kafkawire.client.actions.aborting import abort
 from kafkawire.rows import Audit, Change, Poll
 from tests.broker_fixture import StartCluster
-from tests.client import live, setups
+from tests.client import real_cluster, setups
 from tools.broker import RunningCluster
 from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import RawCluster, RawProducer
@@ -60,8 +60,8 @@ def three(start_cluster: StartCluster) -> Iterator[RunningCluster]:
                     VERIFIED: VERIFIED_PARTITIONS,
                     WATCHED: 3,
                 }
-                await live.create_topics(admin, counts, replicas=3)
-                await live.create_topics(admin, {ALONE: 1, SINGLE: 6})
+                await real_cluster.create_topics(admin, counts, replicas=3)
+                await real_cluster.create_topics(admin, {ALONE: 1, SINGLE: 6})
 
         asyncio.run(topics())
         yield cluster
@@ -201,7 +201,7 @@ def verifying(wire: RawCluster) -> Iterator[None]:
     def switch(on: bool) -> None:
         async def alter() -> None:
             async with Admin.connect(wire.bootstrap) as admin:
-                await live.set_broker_config(admin, VERIFICATION, str(on).lower())
+                await real_cluster.set_broker_config(admin, VERIFICATION, str(on).lower())
 
         run(alter())
         deadline = time.monotonic() + TIMEOUT_S

@@ -12,7 +12,7 @@ import pytest
 from kafkawire.client import Admin, Search, Watch
 from kafkawire.client.watch.metrics import lags, late_by_broker
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tools.broker import RunningCluster
 from tools.broker.cluster import free_ports
 from tools.broker.kafka_tools import run_tool
@@ -60,7 +60,7 @@ def gauges(address: str) -> dict[str, int]:
 
 async def _create(bootstrap: str) -> None:
     async with Admin.connect(bootstrap) as admin:
-        await live.create_topics(admin, {TOPIC: len(BATCHES)})
+        await real_cluster.create_topics(admin, {TOPIC: len(BATCHES)})
 
 
 async def _watched(bootstrap: str) -> Watch:

@@ -33,7 +33,7 @@ from kafkawire.messages.metadata_response import (
 from kafkawire.testing import MockBroker
 from kafkawire.transactions import Settings
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from tests.client import live, setups
+from tests.client import real_cluster, setups
 from tests.client.recorded import denied, leaders, serving
 from tests.client.setups import ONE_OF_EACH, make
 from tests.docs.guide import ROOT
@@ -341,7 +341,7 @@ def test_equals_the_audit_of_a_real_brokers_disks(broker: RunningCluster, tmp_pa
 
     async def create() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {topic: setups.size(ONE_OF_EACH)})
+            await real_cluster.create_topics(admin, {topic: setups.size(ONE_OF_EACH)})
 
     asyncio.run(create())
     with RawCluster(broker.bootstrap) as wire:

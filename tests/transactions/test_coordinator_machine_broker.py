@@ -26,7 +26,7 @@ from kafkawire.transactions import coordinator_machine
 from kafkawire.transactions.coordinator_machine import TransactionMetadata, Transition
 from kafkawire.transactions.coordinator_rules import PREPARED
 from tests.broker_fixture import StartCluster
-from tests.client import live
+from tests.client import real_cluster
 from tools.broker import RunningCluster, jars
 from tools.recordings.raw_client import RawCluster
 
@@ -144,7 +144,7 @@ def asked(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Iterat
 def _wire(broker: RunningCluster) -> Iterator[RawCluster]:
     async def topic() -> None:
         async with Admin.connect(broker.bootstrap) as admin:
-            await live.create_topics(admin, {TOPIC: PARTITIONS})
+            await real_cluster.create_topics(admin, {TOPIC: PARTITIONS})
 
     asyncio.run(topic())
     with RawCluster(broker.bootstrap) as wire:

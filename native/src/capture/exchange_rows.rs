@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 use super::context::Context;
 use super::exchange::{Exchange, FramePlace, RequestContent, ResponseContent};
 use crate::cursor::{Read, Refused};
-use crate::json::text;
+use crate::json::scalars;
 use crate::rows::json::integer;
 
 impl Exchange {
@@ -58,7 +58,7 @@ impl Exchange {
         match client_id {
             None => out.extend_from_slice(b"null"),
             Some(client_id) => {
-                if text::string(out, client_id.as_bytes()).is_err() {
+                if scalars::string(out, client_id.as_bytes()).is_err() {
                     return Ok(Err(Refused));
                 }
             }

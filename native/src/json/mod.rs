@@ -2,8 +2,8 @@
 //! message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
 
 mod frame;
+pub mod scalars;
 mod sink;
-pub mod text;
 
 use std::collections::HashMap;
 

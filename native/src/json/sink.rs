@@ -1,6 +1,6 @@
 //! The sink that writes JSON text: what the objects of `codec::decode` would have been in JSON.
 
-use super::text;
+use super::scalars;
 use super::TextPlan;
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{Fixed, Kind, WireType};
@@ -72,8 +72,8 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
                 }
             }
             Fixed::Bool(value) if TEXT => boolean(&mut self.out, value),
-            Fixed::Float(value) if TEXT => text::float(&mut self.out, value)?,
-            Fixed::Uuid(value) if TEXT => text::uuid(&mut self.out, &value),
+            Fixed::Float(value) if TEXT => scalars::float(&mut self.out, value)?,
+            Fixed::Uuid(value) if TEXT => scalars::uuid(&mut self.out, &value),
             _ => (),
         }
         Ok(())
@@ -179,7 +179,7 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
             unknown.push(b'[');
             integer(unknown, tag);
             unknown.push(b',');
-            text::base64(unknown, data);
+            scalars::base64(unknown, data);
             unknown.extend_from_slice(b"]]");
         }
         Ok(())
@@ -223,9 +223,9 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
     fn blob(&mut self, (): (), field: &Named, _: Cursor<'_>, data: &[u8]) -> Read<()> {
         match field.kind {
             _ if !TEXT => (),
-            Kind::String => text::string(&mut self.out, data)?,
+            Kind::String => scalars::string(&mut self.out, data)?,
             Kind::Records if !self.payloads => self.out.extend_from_slice(b"null"),
-            _ => text::base64(&mut self.out, data),
+            _ => scalars::base64(&mut self.out, data),
         }
         Ok(())
     }
