@@ -48,7 +48,7 @@ class Reporter:
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._shown = False
-        self._told: dict[str, None] = {}
+        self._reported: dict[str, None] = {}
         waits.ended = self._ended
 
     def look(self) -> None:
@@ -58,11 +58,11 @@ class Reporter:
             self._draw(long)
             return
         for wait in long:
-            if wait.subject not in self._told:
-                self._told[wait.subject] = None
+            if wait.subject not in self._reported:
+                self._reported[wait.subject] = None
                 typer.echo(f"note: {note_of(wait)}", self._stream)
-        while len(self._told) > _MOST:
-            del self._told[next(iter(self._told))]
+        while len(self._reported) > _MOST:
+            del self._reported[next(iter(self._reported))]
 
     def clear(self) -> None:
         """Removes the line from a terminal."""
@@ -76,7 +76,7 @@ class Reporter:
 
     def _ended(self, wait: CurrentWait) -> None:
         if wait.elapsed_s < AFTER_S:  # as fast as ever: when it takes long again, that is reported again
-            self._told.pop(wait.subject, None)
+            self._reported.pop(wait.subject, None)
         if self._shown and not self._long():
             self.clear()
 

@@ -118,8 +118,8 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
                 keep=True,
             ) as running,
         ):
-            _talk(running.bootstrap, f"{HOST}:{sasl}", f"{HOST}:{tls}", certificate)
-            _talk_tls(f"{HOST}:{tls}", certificate, key, folder)
+            _use_clients(running.bootstrap, f"{HOST}:{sasl}", f"{HOST}:{tls}", certificate)
+            _use_tls_client(f"{HOST}:{tls}", certificate, key, folder)
             _wait_for_log(path, key_log, log, {plain, sasl, tls})
     except RecordingError as error:
         if "tcpdump" in str(error):
@@ -128,7 +128,7 @@ def recording(start_cluster: StartCluster, tmp_path_factory: pytest.TempPathFact
     return Recording(path, key_log, _logged(log, {plain, sasl, tls}), tls)
 
 
-def _talk(plain: str, sasl: str, tls: str, certificate: str) -> None:
+def _use_clients(plain: str, sasl: str, tls: str, certificate: str) -> None:
     """The clients' requests, partly concurrent."""
     # Here, not above: these tests are skipped where there is no confluent_kafka.
     from tools.recordings import clients
@@ -209,7 +209,7 @@ def _secured(plain: str, sasl: str, tls: str, certificate: str) -> None:
         consumer.close()
 
 
-def _talk_tls(tls: str, certificate: str, key: str, folder: Path) -> None:
+def _use_tls_client(tls: str, certificate: str, key: str, folder: Path) -> None:
     """Suites of both versions, mutual TLS and resumed sessions, by Java and Python; librdkafka is among `_secured`."""
     import kafka
 

@@ -63,10 +63,10 @@ def _messages(folder: Path) -> None:
     message = DescribeTransactionsRequest(transactional_ids=NAMES)
     (folder / "message.bin").write_bytes(message.encode(0))
     (folder / "message.json").write_text(json.dumps({"transactionalIds": NAMES}))
-    (folder / "frame.bin").write_bytes(_talk()[1][0])
+    (folder / "frame.bin").write_bytes(_conversation()[1][0])
 
 
-def _talk() -> list[tuple[bytes, bytes]]:
+def _conversation() -> list[tuple[bytes, bytes]]:
     """Requests and their responses."""
     described = DescribeTransactionsResponse(
         transaction_states=tuple(
@@ -99,8 +99,8 @@ def _captures(folder: Path) -> None:
             talk.send(0, request).send(1, response)
         return pcap(map(ethernet, talk.packets))
 
-    (folder / "trace.pcap").write_bytes(capture(_talk()))
-    cut = capture(_talk()[:1])[:-3]
+    (folder / "trace.pcap").write_bytes(capture(_conversation()))
+    cut = capture(_conversation()[:1])[:-3]
     for name in FILE_NAMES:
         (folder / name).write_bytes(cut)
 

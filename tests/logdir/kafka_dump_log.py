@@ -168,10 +168,10 @@ def _record(row: rows.RecordRow, magic: int, decoder: str | None) -> Dumped:
     dumped["sequence"] = None if legacy else plain["sequence"]
     dumped["headers"] = None if legacy else ",".join(header["key"] for header in plain["headers"])
     dumped["valid"], dumped["crc"] = None, None
-    return {"kind": "record", **dumped, "content": _said_content(plain, decoder)}
+    return {"kind": "record", **dumped, "content": _printed_content(plain, decoder)}
 
 
-def _said_content(plain: dict[str, Any], decoder: str | None) -> Any:
+def _printed_content(plain: dict[str, Any], decoder: str | None) -> Any:
     if plain["control"] in ("COMMIT", "ABORT"):
         return plain["control"], plain["coordinator_epoch"]
     if plain["control"] is not None:

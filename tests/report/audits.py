@@ -46,7 +46,7 @@ def finding(**changes: object) -> Finding:
 
 
 def every_kind() -> Audit:
-    nobodys = {"transactional_id": None, "coordinator_state": None, "transaction_start_timestamp": None,
+    unowned = {"transactional_id": None, "coordinator_state": None, "transaction_start_timestamp": None,
                "transaction_last_update_timestamp": None, "transaction_timeout_ms": None}  # fmt: skip
     ongoing = {"coordinator_state": "Ongoing", "transaction_start_timestamp": NOON - HOUR,
                "transaction_last_update_timestamp": NOON - HOUR, "verdict": "not_hanging",
@@ -59,7 +59,7 @@ def every_kind() -> Audit:
             finding(verdict="not_hanging", reason="stuck_prepare", topic="ledger", partition=0,
                     coordinator_state="PrepareCommit", action="none: never"),
             finding(verdict="unknown", reason="coverage_incomplete", start_offset=40, last_offset=60, blocked=False,
-                    age_ms=None, action="none before it is certain: look", **nobodys),
+                    age_ms=None, action="none before it is certain: look", **unowned),
             finding(reason="late", topic="late", action="none on the partition: its coordinator must end it",
                     **ongoing),
             finding(reason="live", topic="new", last_stable_offset=None, high_watermark=None,

@@ -180,7 +180,7 @@ def test_unknown_values_are_shown_as_unknown() -> None:
         (Coverage(), "unknown: its log was not read"),
     ],
 )
-def test_tells_a_log_without_a_record_from_one_that_was_not_read(read: Coverage, shown: str) -> None:
+def test_distinguishes_a_log_without_a_record_from_one_that_was_not_read(read: Coverage, shown: str) -> None:
     html = report.render(Audit(read=read, findings=(finding(coordinator_state=None),)))
     assert f"<dt>Coordinator&#39;s state</dt><dd>{shown}</dd>" in html
 

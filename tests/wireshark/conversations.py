@@ -59,7 +59,7 @@ def every_version() -> Iterator[tuple[type[Message], type[Message], int]]:
                 yield request, response, version
 
 
-def write_talk(path: Path, number: int, share: int = 1) -> list[Sent]:
+def write_conversation(path: Path, number: int, share: int = 1) -> list[Sent]:
     """A capture of `number` exchanges of each version (of each `share`th of them), and what was sent in it.
 
     Produce requests that expect no answer get one here: it is a message like any other.

@@ -46,7 +46,7 @@ def test_every_field_of_the_shipped_capture(tmp_path: Path) -> None:
 def test_every_field_of_every_version(tmp_path: Path, share: int) -> None:
     plugin = tshark.write_plugin(tmp_path)
     path = tmp_path / "talk.pcap"
-    sent = conversations.write_talk(path, 3 if FULL else 1, share)
+    sent = conversations.write_conversation(path, 3 if FULL else 1, share)
     shown = list(tshark.bodies(plugin, path))
     assert len(shown) == len(sent)
     for message, found in zip(sent, shown, strict=True):

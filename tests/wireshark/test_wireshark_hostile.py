@@ -27,7 +27,7 @@ def test_damaged_payloads(tmp_path: Path, number: int) -> None:
 
 def test_damage_in_every_message(tmp_path: Path) -> None:
     plugin = tshark.write_plugin(tmp_path)
-    conversations.write_talk(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 4 else 40)
+    conversations.write_conversation(tmp_path / "sound.pcap", 1, 1 if MUTANTS > 4 else 40)
     for number in range(MUTANTS // 4):
         damaged = mutants.mutant((tmp_path / "sound.pcap").read_bytes(), number, 0.8)
         path = mutants.write(tmp_path / "mutant.pcap", damaged)

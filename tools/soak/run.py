@@ -115,7 +115,7 @@ def soak(
             parts = _start(running, plan, folder, stack, sampler)
             hangs = HangingTransactions(running, parts.watching, TOPIC, plan.partitions, folder)
             with recording_failures(results):
-                _disturb(running, plan, parts, hangs, results, notify)
+                _run_until_the_end(running, plan, parts, hangs, results, notify)
                 results.whole = True
             sampler.end()
             with recording_failures(results):
@@ -186,7 +186,7 @@ def _pid(child: ChildProcess) -> list[int]:
     return [child.process.pid]
 
 
-def _disturb(
+def _run_until_the_end(
     running: RunningCluster,
     plan: SoakPlan,
     parts: _Parts,

@@ -101,7 +101,7 @@ class Connection:
         self._pending: dict[int, _Pending] = {}
         self._next_id = 0
         self._out = bytearray()
-        self._heard = bytearray()  # the first bytes, until a frame has come
+        self._first_bytes = bytearray()  # the first bytes, until a frame has come
         self._answered = 0  # frames that came after Ready
 
     # Requests -------------------------------------------------------------------------------------------------------
@@ -146,8 +146,8 @@ class Connection:
         if not data:
             raise self._closed()
         if self._frames.position == 0:
-            self._heard += data[: 64 - len(self._heard)]
-            reason = listener_detection.first_bytes(bytes(self._heard))
+            self._first_bytes += data[: 64 - len(self._first_bytes)]
+            reason = listener_detection.first_bytes(bytes(self._first_bytes))
             if reason is not None:
                 raise PeerError(self.address, reason)
         events: list[ConnectionEvent] = []
@@ -186,7 +186,7 @@ class Connection:
             return ConnectError(self.address, listener_detection.SASL_HERE if first else listener_detection.LOST)
         if self._exchange is not None:
             return AuthenticationError(self.address, "closed during authentication: wrong credentials, most likely")
-        if self._frames.position == 0 and not self._heard:
+        if self._frames.position == 0 and not self._first_bytes:
             return PeerError(self.address, listener_detection.NOT_KAFKA)
         return PeerError(self.address, "closed in the middle of its first response: no Kafka broker, most likely")
 
