@@ -57,7 +57,7 @@ def test_chooses_the_highest_common_version(first: int, last: int, at_most: int 
 )  # fmt: skip
 def test_error_where_no_version_is_common(offered: dict[int, tuple[int, int]], at_least: int, text: str) -> None:
     with pytest.raises(UnsupportedApiError) as caught:
-        choose(ListTransactionsRequest, offered, at_least=at_least, address="b:1")
+        choose(ListTransactionsRequest, offered, at_least=at_least, at_most=2, address="b:1")
     assert str(caught.value) == text
 
 
