@@ -34,6 +34,7 @@ from kafkawire.rows.logs import (
     TimeIndex,
     TxnIndex,
 )
+from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
 
@@ -72,6 +73,7 @@ __all__ = [
     "PartialTransaction",
     "PartialTransactionTotal",
     "Poll",
+    "Premise",
     "ProducerCensus",
     "PropertyRow",
     "RecordRow",

@@ -7,6 +7,7 @@ from typing import ClassVar
 from kafkawire.rows.base import Row
 from kafkawire.rows.causes import Cause
 from kafkawire.rows.impacts import Impact
+from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import DamageRow
 
 
@@ -31,6 +32,14 @@ class Finding(Row, frozen=True, kw_only=True):
             of the transactional id; None if the coordinator has none.
         impact: what it holds back, and what an abort would hide; None if it is not known.
         cause: why it hangs, is stuck or is late; None for other reasons.
+        premises: what the verdict rests on.
+        attention: `hanging`, `stuck` (decided, and its marker does not arrive) or `blocked` (it has held the last
+            stable offset for longer than `--blocked-after`); None: nothing needs to be done.
+        blocked_since: from when on it has held the last stable offset for certain, by times that brokers wrote or
+            since it was first seen, epoch milliseconds; None where that is not known.
+        blocked_until: until when it does at the latest, or when it can be judged again, epoch milliseconds; None where
+            that is not known.
+        waits_for: who must act, and until when: a sentence.
     """
 
     kind: str = "finding"
@@ -60,6 +69,11 @@ class Finding(Row, frozen=True, kw_only=True):
     transaction_timeout_ms: int | None = None
     impact: Impact | None = None
     cause: Cause | None = None
+    premises: tuple[Premise, ...] = ()
+    attention: str | None = None
+    blocked_since: int | None = None
+    blocked_until: int | None = None
+    waits_for: str | None = None
 
 
 class Violation(Row, frozen=True, kw_only=True):
@@ -182,6 +196,7 @@ class Coverage(Row, frozen=True, kw_only=True):
         settings: settings of the cluster, with their sources.
         scope: a sentence on the chosen partitions; None for all partitions, or for those of given topics.
         partitions_chosen: number of partitions that were to be read; None for copies of logs, where it is unknown.
+        premises: what an all-clear rests on.
     """
 
     kind: str = "read"
@@ -201,6 +216,7 @@ class Coverage(Row, frozen=True, kw_only=True):
     settings: tuple[Setting, ...] = ()
     scope: str | None = None
     partitions_chosen: int | None = None
+    premises: tuple[Premise, ...] = ()
 
 
 class Audit(Row, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from kafkawire import rows
 from kafkawire._java_numbers import INT64, whole_number
+from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS, newest_of
 from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
@@ -32,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         transaction_state_partitions: transaction.state.log.num.partitions. Where it is not known, the default, or more
             where more are there.
         show_records: number of records of each open transaction in its `impact`.
+        blocked_after_ms: a transaction that has held the last stable offset for longer needs attention, whatever its
+            verdict.
     """
 
     as_of: int | None = None
@@ -40,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     transactional_id_expiration_ms: int | None = None
     transaction_state_partitions: int | None = None
     show_records: int = 0
+    blocked_after_ms: int = BLOCKED_AFTER_MS
 
 
 class ResolvedSettings(msgspec.Struct, frozen=True, kw_only=True):
