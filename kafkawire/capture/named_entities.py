@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import records
-from kafkawire.capture.kafka_fields import kafka_name
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Struct
@@ -50,13 +49,6 @@ class NamedEntities(msgspec.Struct):
                 self.producer_ids.add(item.producer_id)
 
 
-def topic_ids(response: Any) -> dict[UUID, str]:
-    """The names of topics by their ids, in a response that has both."""
-    attribute = _TOPIC_IDS.get(kafka_name(response) or "")
-    topics = getattr(response, attribute) if attribute else ()
-    return {topic.topic_id: topic.name for topic in topics if topic.name and topic.topic_id.int}
-
-
 class _EntityPlan(NamedTuple):
     """Attributes of a struct: those that name entities (with the kind, and the versions), record batches, and nested
     structs with one of both."""
@@ -72,12 +64,6 @@ _ENTITIES = {
     "transactionalId": "transactional_ids",
     "producerId": "producer_ids",
     "groupId": "groups",
-}
-#: message -> its field with structs that have both the name and the id of a topic
-_TOPIC_IDS = {
-    "MetadataResponse": "topics",
-    "CreateTopicsResponse": "topics",
-    "DescribeTopicPartitionsResponse": "topics",
 }
 
 

@@ -7,7 +7,6 @@ capture gives the same spans.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
@@ -17,14 +16,13 @@ import msgspec
 
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
-from kafkawire.capture.named_entities import NamedEntities, topic_ids
+from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.topic_names import TopicNames
 from kafkawire.rows import Exchange
 from kafkawire.wire.json_form import uuid_text
 
 #: Limits of one message: spans, and characters of their attributes.
 _MOST_SPANS, _MOST_CHARACTERS = 500, 1 << 20
-#: Topic ids that are remembered; then those that were learned first are forgotten.
-_MOST_TOPICS = 100_000
 _CLIENT_KIND, _ERROR_STATUS = 3, 2
 
 #: api -> `messaging.operation.type`
@@ -98,16 +96,13 @@ class _Spans:
     """Turns exchanges into spans. It learns the names of topics from responses."""
 
     def __init__(self) -> None:
-        self._topics: OrderedDict[UUID, str] = OrderedDict()
+        self._topics = TopicNames()
         self._last = ""
         self._repeated = 0
 
     def span(self, matched: CapturedExchange) -> Json | None:
         row = matched.row
-        if matched.response is not None:
-            self._topics.update(topic_ids(matched.response))
-            while len(self._topics) > _MOST_TOPICS:
-                self._topics.popitem(last=False)
+        self._topics.learn(matched.response)
         start = row.response_time_ns if row.time_ns is None else row.time_ns
         if start is None or (row.request_bytes is None and row.response_bytes is None):
             return None
@@ -147,7 +142,7 @@ class _Spans:
                 found.add(message, matched.version)
                 partitions |= _partitions(message)
         topics = {
-            self._topics.get(topic, topic) if isinstance(topic, UUID) else topic
+            (self._topics.name_of(topic) or topic) if isinstance(topic, UUID) else topic
             for topic in found.topics
             if topic and topic != UUID(int=0)
         }

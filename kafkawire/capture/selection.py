@@ -7,7 +7,8 @@ from uuid import UUID
 import msgspec
 
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.named_entities import NamedEntities, topic_ids
+from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.topic_names import TopicNames
 from kafkawire.rows import Exchange
 
 
@@ -52,13 +53,14 @@ class Selector:
     def __init__(self, selection: ExchangeSelection) -> None:
         self._selection = selection
         self._apis = {api.lower() for api in selection.apis}
-        self._topics: set[str | UUID] = set(selection.topics)
+        self._topics = frozenset(selection.topics)
+        self._names_of_ids = TopicNames()
 
     def selects(self, matched: CapturedExchange) -> bool:
         """Whether the exchange matches. Call it for all exchanges, in their order."""
         wanted, row = self._selection, matched.row
         if wanted.topics:
-            self._learn(matched)
+            self._names_of_ids.learn(matched.response)
         if self._apis and (row.api or "").lower() not in self._apis and str(row.api_key) not in self._apis:
             return False
         if wanted.client_ids and row.client_id not in wanted.client_ids:
@@ -83,15 +85,14 @@ class Selector:
                 found.add(message, matched.version)
         wanted = self._selection
         return (
-            (not wanted.topics or not self._topics.isdisjoint(found.topics))
+            (not wanted.topics or any(self._is_selected(topic) for topic in found.topics))
             and (not wanted.transactional_ids or not found.transactional_ids.isdisjoint(wanted.transactional_ids))
             and (not wanted.producer_ids or not found.producer_ids.isdisjoint(wanted.producer_ids))
         )
 
-    def _learn(self, matched: CapturedExchange) -> None:
-        if matched.response is not None:
-            found = topic_ids(matched.response)
-            self._topics.update(number for number, name in found.items() if name in self._selection.topics)
+    def _is_selected(self, topic: str | UUID) -> bool:
+        name = self._names_of_ids.name_of(topic) if isinstance(topic, UUID) else topic
+        return name in self._topics
 
 
 def _slow(at_least_ms: float, row: Exchange) -> bool:

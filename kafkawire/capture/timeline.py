@@ -15,6 +15,7 @@ from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.capture.producer_overlaps import ProducerOverlaps
+from kafkawire.capture.topic_names import TopicNames
 from kafkawire.rows import TimelineStep
 
 
@@ -28,6 +29,7 @@ class Timeline:
     def __init__(self, who: str) -> None:
         self._ids = {who}
         self._overlaps = ProducerOverlaps()
+        self._topics = TopicNames()
         self._producer_ids = {int(who)} if who.isdecimal() and len(who) < 20 else set()
 
     def step(self, matched: CapturedExchange) -> TimelineStep | None:
@@ -37,6 +39,7 @@ class Timeline:
         """
         row = matched.row
         request, response = matched.request, matched.response
+        self._topics.learn(response)
         describe = None if request is None else _DESCRIPTIONS.get(kafka_name(request) or "")
         if request is None or describe is None:
             return None
@@ -61,7 +64,7 @@ class Timeline:
             broker=row.broker,
             api=row.api,
             version=row.version,
-            what=describe(request, response),
+            what=describe(request, response, self._topics),
             transactional_id=_only(found.transactional_ids),
             producer_id=_only(found.producer_ids),
             latency_ms=row.latency_ms,
@@ -84,21 +87,21 @@ def _only(values: set[Any]) -> Any:
 # Short descriptions of steps ------------------------------------------------------------------------------------------
 
 
-def _init_producer_id(request: Any, response: Any) -> str:
+def _init_producer_id(request: Any, response: Any, topics: TopicNames) -> str:
     timeout = f"timeout {request.transaction_timeout_ms} ms"
     if response is None or response.error_code:
         return timeout
     return f"{timeout}: producer id {response.producer_id} epoch {response.producer_epoch}"
 
 
-def _add_partitions(request: Any, response: Any) -> str:
-    topics = [*request.v3_and_below_topics, *(t for txn in request.transactions for t in txn.topics)]
-    return _places((topic.name, topic.partitions) for topic in topics)
+def _add_partitions(request: Any, response: Any, topics: TopicNames) -> str:
+    added = [*request.v3_and_below_topics, *(t for txn in request.transactions for t in txn.topics)]
+    return _places((topic.name, topic.partitions) for topic in added)
 
 
-def _produce(request: Any, response: Any) -> str:
+def _produce(request: Any, response: Any, topics: TopicNames) -> str:
     return ", ".join(
-        f"{topic.name or topic.topic_id}-{data.index}: {_batches(data.records)}"
+        f"{topics.shown(topic)}-{data.index}: {_batches(data.records)}"
         for topic in request.topic_data
         for data in topic.partition_data
     )
@@ -116,23 +119,23 @@ def _batches(data: Any) -> str:
     )
 
 
-def _offsets(request: Any, response: Any) -> str:
+def _offsets(request: Any, response: Any, topics: TopicNames) -> str:
     committed = ", ".join(
-        f"{topic.name}-{partition.partition_index} @ {partition.committed_offset}"
+        f"{topics.shown(topic)}-{partition.partition_index} @ {partition.committed_offset}"
         for topic in request.topics
         for partition in topic.partitions
     )
     return f"group {request.group_id}: {committed}"
 
 
-def _end(request: Any, response: Any) -> str:
+def _end(request: Any, response: Any, topics: TopicNames) -> str:
     outcome = "commit" if request.committed else "abort"
     return (
         outcome if response is None or response.producer_id < 0 else f"{outcome}: next epoch {response.producer_epoch}"
     )
 
 
-def _markers(request: Any, response: Any) -> str:
+def _markers(request: Any, response: Any, topics: TopicNames) -> str:
     return "; ".join(
         f"{'commit' if marker.transaction_result else 'abort'} "
         f"{_places((topic.name, topic.partition_indexes) for topic in marker.topics)}, "
@@ -146,10 +149,10 @@ def _places(topics: Iterable[tuple[str, Iterable[int]]]) -> str:
 
 
 _INIT_PRODUCER_ID = 22
-_DESCRIPTIONS: dict[str, Callable[[Any, Any], str]] = {
+_DESCRIPTIONS: dict[str, Callable[[Any, Any, TopicNames], str]] = {
     "InitProducerIdRequest": _init_producer_id,
     "AddPartitionsToTxnRequest": _add_partitions,
-    "AddOffsetsToTxnRequest": lambda request, response: f"group {request.group_id}",
+    "AddOffsetsToTxnRequest": lambda request, response, topics: f"group {request.group_id}",
     "ProduceRequest": _produce,
     "TxnOffsetCommitRequest": _offsets,
     "EndTxnRequest": _end,

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from io import BytesIO
 from pathlib import Path
+from uuid import UUID
 
 from msgspec.structs import replace
 
 from kafkawire import capture
 from kafkawire.capture import steps
+from kafkawire.messages import MetadataRequest, MetadataResponse, TxnOffsetCommitRequest
+from kafkawire.messages.metadata_response import MetadataResponseTopic
+from kafkawire.messages.produce_request import TopicProduceData
+from kafkawire.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.capture.wiretap import Conversation, ethernet, pcap, produce
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -57,3 +65,30 @@ def test_describes_records_without_sequence_numbers() -> None:
     matched = capture.read(BytesIO(pcap(map(ethernet, talk.packets))), keep=True).matched()
     (step,) = steps(matched, "me")
     assert step.what == "t-0: 1 record"
+
+
+def test_topics_that_requests_name_by_id_have_the_names_that_responses_gave() -> None:
+    known, unknown = UUID(int=7), UUID(int=8)
+    data = TopicProduceData(topic_id=known, partition_data=produce(-1).topic_data[0].partition_data)
+    offsets = TxnOffsetCommitRequest(
+        transactional_id="me",
+        group_id="g",
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(
+                topic_id=topic_id,
+                partitions=(TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=42),),
+            )
+            for topic_id in (known, unknown)
+        ),
+    )
+    talk = Conversation().request(MetadataRequest(topics=None), version=13, correlation_id=1)
+    talk.response(
+        MetadataResponse(topics=(MetadataResponseTopic(name="orders", topic_id=known),)), version=13, correlation_id=1
+    )
+    talk.request(replace(produce(-1), transactional_id="me", topic_data=(data,)), version=13, correlation_id=2)
+    talk.request(offsets, version=6, correlation_id=3)
+    matched = capture.read(BytesIO(pcap(map(ethernet, talk.packets))), keep=True).matched()
+    assert [step.what for step in steps(matched, "me")] == [
+        "orders-0: 1 record",
+        "group g: orders-0 @ 42, AAAAAAAAAAAAAAAAAAAACA-0 @ 42",
+    ]

@@ -1,0 +1,53 @@
+"""`TopicNames`: the names of topics by their ids, from responses that have both (Metadata, CreateTopics, ...).
+
+Requests and responses of later versions name topics by id alone. All views that show a topic resolve its id here.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+from uuid import UUID
+
+from kafkawire.capture.kafka_fields import kafka_name
+from kafkawire.wire.json_form import uuid_text
+
+#: Ids that are remembered; of more, those that were learned first are forgotten.
+_MOST_TOPICS = 100_000
+#: message -> its field with structs that have both the name and the id of a topic
+_TOPICS = {
+    "MetadataResponse": "topics",
+    "CreateTopicsResponse": "topics",
+    "DescribeTopicPartitionsResponse": "topics",
+}
+_NO_ID = UUID(int=0)
+
+
+class TopicNames:
+    """Learns names from responses."""
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[UUID, str] = OrderedDict()
+
+    def learn(self, response: Any) -> None:
+        """Takes the names from a response, if it has names and ids. Call it for all responses, in their order."""
+        attribute = None if response is None else _TOPICS.get(kafka_name(response) or "")
+        for topic in getattr(response, attribute) if attribute else ():
+            if topic.name and topic.topic_id != _NO_ID:
+                self._names[topic.topic_id] = topic.name
+        while len(self._names) > _MOST_TOPICS:
+            self._names.popitem(last=False)
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The name of a topic; None where no response had it."""
+        return self._names.get(topic_id)
+
+    def shown(self, topic: Any) -> str:
+        """The name of a topic in a message, as text: its own, the one that was learned, or its id.
+
+        Args:
+            topic: a struct with a `name` or a `topic_id`, or with both.
+        """
+        name: str = getattr(topic, "name", "")
+        topic_id: UUID = getattr(topic, "topic_id", _NO_ID)
+        return name or self._names.get(topic_id) or uuid_text(topic_id)
