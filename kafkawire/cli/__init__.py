@@ -28,13 +28,10 @@ from typer.main import get_command, get_group
 
 from kafkawire.cli.formatting import brief, printable
 from kafkawire.cli.interrupt import TerminationSignal, interruption
-from kafkawire.cli.usage_errors import usage_text
+from kafkawire.cli.usage_errors import UsageError, refuse_repeated, usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
 COMMANDS = ("decode", "encode", "capture", "dump", "explain", "audit", "txn", "schema", "mock")
-
-#: Base class of the errors of arguments and options; typer exports no name for it.
-UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class LazyGroup(TyperGroup):
@@ -54,8 +51,16 @@ class LazyGroup(TyperGroup):
             holder = typer.Typer(callback=lambda: None, rich_markup_mode=None)
             self.loaders[cmd_name](holder)
             self.commands.update(get_group(holder).commands)
-            _spare_conversions(self.commands[cmd_name])
+            _prepare(self.commands[cmd_name])
         return self.commands.get(cmd_name)
+
+
+def _prepare(command: Any) -> None:
+    """Of a command and those in it."""
+    _spare_conversions(command)
+    refuse_repeated(command)
+    for inner in getattr(command, "commands", {}).values():
+        _prepare(inner)
 
 
 def _spare_conversions(command: Any) -> None:
@@ -72,8 +77,6 @@ def _spare_conversions(command: Any) -> None:
         return found
 
     command.get_params = get_params
-    for inner in getattr(command, "commands", {}).values():
-        _spare_conversions(inner)
 
 
 def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -175,7 +178,7 @@ def _prepare_streams() -> None:
 def _commands() -> Any:
     """All commands, with --install-completion and --show-completion: built once, by the first command line."""
     command = get_command(app)
-    _spare_conversions(command)
+    _prepare(command)
     return command
 
 

@@ -1,9 +1,15 @@
-"""Errors of arguments and options: the library's sentences, reworded."""
+"""Errors of arguments and options: the library's sentences, reworded; and options that are given twice."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
+
+import typer
+
+#: Base class of the errors of arguments and options; typer exports no name for it.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 #: The text before a quoted value, and the value, which may contain any quotes: matched once, from the beginning.
 _VALUE = r"""^([^'"]*)['"].*['"]"""
@@ -33,3 +39,37 @@ def usage_text(error: Any) -> str:
     for pattern, words in _WORDS:
         text = pattern.sub(words, text)
     return f"{text} ({error.ctx.command_path} --help)" if error.ctx is not None else text
+
+
+def refuse_repeated(command: Any) -> None:
+    """Make a command refuse an option of one value that is given twice: the library takes the last value and drops the
+    others. A flag may be repeated, where it has no opposite.
+
+    Args:
+        command: without its subcommands.
+    """
+    make_parser = command.make_parser
+
+    def make_strict_parser(context: Any) -> Any:
+        parser = make_parser(context)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> Any:
+            found = parse(args)
+            if not context.resilient_parsing:  # a shell asks for completions
+                for option, times in Counter(filter(_takes_one_value, found[2])).items():
+                    if times > 1:
+                        what = " or ".join([option.opts[0], *option.secondary_opts[:1]])
+                        raise UsageError(f"{what} is given {times} times, and may be given once", context)
+            return found
+
+        parser.parse_args = parse_args
+        return parser
+
+    command.make_parser = make_strict_parser
+
+
+def _takes_one_value(parameter: Any) -> bool:
+    if parameter.param_type_name != "option" or parameter.multiple or parameter.count:
+        return False
+    return not parameter.is_flag or bool(parameter.secondary_opts)

@@ -101,8 +101,10 @@ OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, S
 
 VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 
-#: Number of breaches of one rule in one partition that are kept, the first ones; the others are counted.
+#: Number of breaches of one rule in one partition that have a row, the first ones; the others are counted.
 MAX_BREACHES = 100
+#: Number of those that are kept until it is known which of them rest on other breaches: they have no row.
+MAX_KEPT = 10 * MAX_BREACHES
 
 _every_breach: ContextVar[bool] = ContextVar("every_breach", default=False)
 
@@ -148,7 +150,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         held, violated, not_checkable: number of steps, or entries, with that answer.
         noted: number of those that are worth knowing and break no rule.
-        breaches: the first of the violated ones.
+        breaches: the first of the violated ones, at most `MAX_KEPT` of them.
         lacked: why something could not be judged, each reason once; empty where all was.
     """
 
@@ -190,7 +192,7 @@ class Tally:
         self.held = self.violated = self.not_checkable = self.noted = 0
         self.breaches: list[Breach] = []
         self.lacked: dict[str, None] = {}
-        self.most = None if _every_breach.get() else MAX_BREACHES
+        self.most = None if _every_breach.get() else MAX_KEPT
 
     def breach(
         self,

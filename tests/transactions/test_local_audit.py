@@ -14,6 +14,7 @@ from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Record
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
+from kafkawire.transactions.answers import MAX_BREACHES, ONE_OUTCOME, TRANSITION_FIELDS
 from kafkawire.wire.write import uvarint
 from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog, open_entry
 
@@ -488,3 +489,28 @@ def test_replicas_are_compared_where_both_are_local(tmp_path: Path) -> None:
         roots.append(directory.write())
     (answer,) = (one for one in read(*roots).answers if one.check == "replicas_agree")
     assert (answer.held, answer.violated, answer.not_checkable) == (2, 0, 0)
+
+
+def test_many_violations_that_follow_from_another_leave_the_rest_of_the_audit(tmp_path: Path) -> None:
+    """Each id has a record that breaks a rule, and an outcome that rests on it; a neighbour hangs."""
+    count, logs = 3 * MAX_BREACHES, LogDirectory(tmp_path / "logs", compacted=False)
+    orders, neighbour = logs.partition("orders"), logs.partition("payments")
+    for number in range(count):
+        name = f"a{number}"
+        logs.id(name, "Empty", number, begun=NOON)
+        logs.id(name, "Ongoing", number, 0, ("orders", 0))
+        logs.id(name, "PrepareCommit", number, 0, ("orders", 0))
+        logs.id(name, "CompleteCommit", number)
+        orders.data(number)
+        orders.marker("ABORT", number)
+    logs.id("gone", "CompleteAbort", 5000, 1, at=OLD)
+    neighbour.data(5000, at=OLD)
+    neighbour.plain(at=NOON)
+    logs.high_watermark("orders", 0, orders.end)
+    logs.high_watermark("payments", 0, neighbour.end)
+    found = run(logs)
+    assert {finding.topic for finding in found.findings} == {"payments"}
+    by_rule = {answer.check: answer for answer in found.answers}
+    assert by_rule[TRANSITION_FIELDS].violated == count
+    assert by_rule[ONE_OUTCOME].violated == 0
+    assert TRANSITION_FIELDS in {violation.check for violation in found.violations}

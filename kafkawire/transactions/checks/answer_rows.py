@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.answers import CHECKS, MAX_BREACHES, TIER_CHECKS, Answer, Breach, Placed, breach_order
+from kafkawire.transactions.answers import (
+    CHECKS,
+    MAX_BREACHES,
+    MAX_KEPT,
+    TIER_CHECKS,
+    Answer,
+    Breach,
+    Placed,
+    breach_order,
+)
 
 _ORDER = (*CHECKS, *TIER_CHECKS)
 #: Number of reasons why a check could not be answered that its row has, each once. There are few.
@@ -57,12 +66,10 @@ def violations(answers: Iterable[Placed]) -> list[rows.Violation]:
     return found
 
 
-def capped(placed: Placed) -> Placed:
-    """With the first `MAX_BREACHES` breaches."""
+def capped(placed: Placed, most: int = MAX_KEPT) -> Placed:
+    """With the first breaches, at most that many."""
     answer = placed.answer
-    return replace(
-        placed, answer=replace(answer, breaches=tuple(sorted(answer.breaches, key=breach_order)[:MAX_BREACHES]))
-    )
+    return replace(placed, answer=replace(answer, breaches=tuple(sorted(answer.breaches, key=breach_order)[:most])))
 
 
 def each_violation(placed: Placed) -> Iterator[rows.Violation]:
@@ -71,7 +78,9 @@ def each_violation(placed: Placed) -> Iterator[rows.Violation]:
 
 
 def _rows(placed: Placed) -> Iterator[rows.Violation]:
-    placed = capped(placed)
+    """A row for each of the first breaches, and one that counts the others. Breaches that rest on others are gone
+    before: `causes.without_consequences` leaves at least one where any is violated."""
+    placed = capped(placed, MAX_BREACHES)
     answer = placed.answer
     yield from each_violation(placed)
     more = answer.violated - len(answer.breaches)

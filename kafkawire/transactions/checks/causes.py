@@ -25,6 +25,7 @@ from kafkawire.transactions.answers import (
     LSO,
     MARKER_EPOCH,
     MARKER_SHAPE,
+    MAX_KEPT,
     MIXED_BATCHES,
     NEW_EPOCH_FROM_ZERO,
     ONE_OUTCOME,
@@ -45,6 +46,8 @@ from kafkawire.transactions.facts import Place
 
 #: Why a violation that has a cause is not one.
 FOLLOWS = "it rests on what violates another rule"
+#: Why violations that are only counted are none, where each that was kept has a cause.
+NOT_COMPARED = f"the first {MAX_KEPT:,} violations rest on what violates other rules; those behind were not compared"
 
 _BATCHES = frozenset(
     {SEQUENCE_CONTIGUOUS, NEW_EPOCH_FROM_ZERO, DUPLICATE_BATCH, EPOCH_NOT_BACKWARDS, MIXED_BATCHES,
@@ -118,7 +121,11 @@ def without_consequences(answers: Sequence[Placed]) -> Iterator[Placed]:
         if not dropped:
             yield placed
             continue
-        lacked = tuple(dict.fromkeys((*answer.lacked, FOLLOWS)))
+        reasons = [FOLLOWS]
+        if not kept and answer.violated > dropped:
+            reasons.append(NOT_COMPARED)
+            dropped = answer.violated
+        lacked = tuple(dict.fromkeys((*answer.lacked, *reasons)))
         violated, not_checkable = answer.violated - dropped, answer.not_checkable + dropped
         changed = replace(answer, breaches=kept, violated=violated, not_checkable=not_checkable, lacked=lacked)
         yield replace(placed, answer=changed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kafkawire.transactions.answers import Answer, Breach, Placed
-from kafkawire.transactions.checks.causes import FOLLOWS, without_consequences
+from kafkawire.transactions.answers import MAX_BREACHES, MAX_KEPT, Answer, Breach, Placed
+from kafkawire.transactions.checks.answer_rows import violations
+from kafkawire.transactions.checks.causes import FOLLOWS, NOT_COMPARED, without_consequences
 from kafkawire.transactions.facts import Place
 
 HERE, COPY = Place("broker-1", "orders", 0), Place("broker-2", "orders", 0)
@@ -77,3 +78,29 @@ def test_of_two_that_could_explain_each_other_the_first_is_named() -> None:
 )
 def test_violations_apart_are_all_named(one: tuple[Place, Breach], other: tuple[Place, Breach]) -> None:
     assert kept(one, other) == [one[1].check, other[1].check]
+
+
+def many(check: str, numbers: range, kept: int = MAX_KEPT) -> Answer:
+    """A violation by each producer id, of which the first are kept."""
+    breaches = tuple(breach(check, 2 * number, number) for number in numbers)[:kept]
+    return Answer(check=check, violated=len(numbers), breaches=breaches)
+
+
+def test_rows_are_counted_after_what_follows_from_causes_is_gone() -> None:
+    """The first 100 violations rest on others; those behind them have rows."""
+    cause = Placed(IDS, many("transition_fields", range(MAX_BREACHES + 10)))
+    found = list(without_consequences([cause, Placed(HERE, many("one_outcome", range(3 * MAX_BREACHES)))]))
+    assert [placed.answer.violated for placed in found] == [MAX_BREACHES + 10, 2 * MAX_BREACHES - 10]
+    rows = [row for row in violations(found) if row.check == "one_outcome"]
+    assert rows[0].producer_id == MAX_BREACHES + 10
+    assert len(rows) == MAX_BREACHES + 1
+    assert rows[-1].what == f"{MAX_BREACHES - 10} more, after the first {MAX_BREACHES}"
+
+
+def test_what_is_only_counted_is_not_checkable_where_all_that_was_kept_has_a_cause() -> None:
+    cause = Placed(IDS, many("transition_fields", range(MAX_KEPT)))
+    effect = Placed(HERE, many("one_outcome", range(MAX_KEPT + 50)))
+    found = list(without_consequences([cause, effect]))[1].answer
+    assert (found.violated, found.not_checkable) == (0, MAX_KEPT + 50)
+    assert found.lacked == (FOLLOWS, NOT_COMPARED)
+    assert {row.check for row in violations(without_consequences([cause, effect]))} == {"transition_fields"}
