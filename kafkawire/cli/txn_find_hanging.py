@@ -94,7 +94,7 @@ def find_hanging(
         typer.Option(
             "--group",
             metavar="GROUP",
-            help="Only partitions where this group has committed offsets, or that its members are assigned.",
+            help="What this group waits for: only partitions that its members are assigned, or with offsets of it.",
         ),
     ] = None,
     broker_id: Annotated[
@@ -126,7 +126,7 @@ def find_hanging(
       kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092
       kafkawire txn find-hanging --bootstrap-server 127.0.0.1:9092 --group shipments
     """
-    from kafkawire.client.diagnosis.blocked_group import find_blocking
+    from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
 
     if partition and not topic:
         raise typer.BadParameter("--partition needs --topic", param_hint="--partition")
@@ -147,14 +147,16 @@ def find_hanging(
 
     counting = Counting()
 
-    async def ask(admin: Admin) -> rows.Audit:
+    async def ask(admin: Admin) -> BlockedGroup:
         if group is not None:
             return await find_blocking(admin.cluster, group, search, counting.advance)
-        return await admin.find_hanging_transactions(search, counting.advance)
+        return BlockedGroup(await admin.find_hanging_transactions(search, counting.advance))
 
-    found = with_admin(bootstrap, command_config, timeout, ask, counting)
+    blocked = with_admin(bootstrap, command_config, timeout, ask, counting)
+    found = blocked.audit
     warn_of_limit(found.read.settings)
-    shown = found if all_ else replace(found, findings=tuple(f for f in found.findings if f.reason not in _HARMLESS))
+    kept = tuple(one for one in found.findings if all_ or one.reason not in _HARMLESS or blocked.waits_behind(one))
+    shown = replace(found, findings=kept)
     chosen = chosen_format(format)
     if chosen is Format.table:
         print_table(shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from kafkawire.client.watch.polling import clock_ms as now_ms
 from kafkawire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerProtocolAssignment,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitKey,
     OffsetFetchRequest,
     OffsetFetchResponse,
     ShareGroupDescribeRequest,
@@ -23,9 +33,15 @@ from kafkawire.messages import (
     share_group_describe_response,
     streams_group_describe_response,
 )
+from kafkawire.messages.describe_producers_response import ProducerState
+from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
+from kafkawire.records import Record, build
 from tests.client.partition_script import PartitionBroker
 
 GROUP = "shipments"
+#: Where the group's offsets are kept.
+OFFSETS, OWN = "__consumer_offsets", 1
+UNSTABLE = 88
 NOT_FOUND = 69
 #: Requests that describe groups: api key, versions that 4.4.0 offers, and the response.
 KINDS = {
@@ -48,16 +64,22 @@ class GroupBroker(PartitionBroker):
     Attributes:
         described: kind -> the group as that kind's request describes it; other kinds are answered as not found.
         committed: partition of `orders` -> offset. `offsets_code`: error of OffsetFetch.
+        unstable: partitions of `orders` whose offset is in an open transaction, as OffsetFetch answers; as of 4.4.0, a
+            request for all offsets is answered without those that have no committed one, too.
+        pending: partitions of `orders` in the records of a transaction that is open in the group's own partition, of
+            producer id 9; None where none is open there.
     """
 
     def __init__(self, kind: str | None = None, **fields: Any) -> None:
         super().__init__(partitions=2)
         self.logs[1].start = -1
-        self.topics["__consumer_offsets"] = dict.fromkeys(range(4), 1)
+        self.topics[OFFSETS] = dict.fromkeys(range(4), 1)
         self.versions[9] = (1, 10)
         self.described: dict[str, Any] = {} if kind is None else {kind: group_of(kind, **fields)}
         self.committed: dict[int, int] = {}
         self.offsets_code = 0
+        self.unstable: set[int] = set()
+        self.pending: tuple[int, ...] | None = None
         self.on[OffsetFetchRequest] = self.fetch_offsets
         for name, (key, versions, request, _, _) in KINDS.items():
             self.versions[key] = versions
@@ -68,15 +90,69 @@ class GroupBroker(PartitionBroker):
         missing = module.DescribedGroup(group_id=GROUP, error_code=NOT_FOUND)
         return response(groups=(self.described.get(kind, missing),))
 
-    def fetch_offsets(self, _: OffsetFetchRequest) -> OffsetFetchResponse:
+    def fetch_offsets(self, request: OffsetFetchRequest) -> OffsetFetchResponse:
         if self.offsets_code:
             return OffsetFetchResponse(error_code=self.offsets_code)
-        partitions = tuple(
-            offset_fetch_response.OffsetFetchResponsePartition(partition_index=p, committed_offset=offset)
-            for p, offset in self.committed.items()
+        named = request.topics
+        asked = {"orders": tuple(self.committed)} if named is None else {e.name: e.partition_indexes for e in named}
+        topics = (
+            offset_fetch_response.OffsetFetchResponseTopic(
+                name=name, partitions=tuple(self.offset(name, number) for number in numbers)
+            )
+            for name, numbers in asked.items()
+            if numbers
         )
-        topic = offset_fetch_response.OffsetFetchResponseTopic(name="orders", partitions=partitions)
-        return OffsetFetchResponse(topics=(topic,) if partitions else ())
+        return OffsetFetchResponse(topics=tuple(topics))
+
+    def offset(self, topic: str, number: int) -> offset_fetch_response.OffsetFetchResponsePartition:
+        unstable = topic == "orders" and number in self.unstable
+        committed = -1 if unstable or topic != "orders" else self.committed.get(number, -1)
+        return offset_fetch_response.OffsetFetchResponsePartition(
+            partition_index=number, committed_offset=committed, error_code=UNSTABLE if unstable else 0
+        )
+
+    # The group's own partition ----------------------------------------------------------------------------------------
+
+    def describe_producers(self, request: DescribeProducersRequest) -> DescribeProducersResponse:
+        answer = super().describe_producers(request)
+        if self.pending is None:
+            return answer
+        state = ProducerState(
+            producer_id=9, producer_epoch=0, last_timestamp=now_ms(), coordinator_epoch=0, current_txn_start_offset=0
+        )
+        return replace(
+            answer,
+            topics=tuple(
+                replace(topic, partitions=tuple(replace(one, active_producers=(state,)) for one in topic.partitions))
+                if topic.name == OFFSETS
+                else topic
+                for topic in answer.topics
+            ),
+        )
+
+    def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        answer = super().list_offsets(request)
+        first = any(one.timestamp == -2 for topic in request.topics for one in topic.partitions)
+        high = 0 if first or request.isolation_level else len(self.pending or ())
+        return replace(
+            answer,
+            topics=tuple(
+                replace(topic, partitions=tuple(replace(one, error_code=0, offset=high) for one in topic.partitions))
+                if topic.name == OFFSETS
+                else topic
+                for topic in answer.topics
+            ),
+        )
+
+    def fetch(self, request: FetchRequest) -> FetchResponse:
+        (topic,) = request.topics
+        if topic.topic != OFFSETS:
+            return super().fetch(request)
+        keys = (b"\0\1" + OffsetCommitKey(GROUP, "orders", number).encode(version=0) for number in self.pending or ())
+        records = (Record(key=key, value=b"", timestamp=now_ms()) for key in keys)
+        data = build(records, producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, base_offset=0)
+        one = PartitionData(partition_index=OWN, high_watermark=len(self.pending or ()), records=data)
+        return FetchResponse(responses=(FetchableTopicResponse(topic=OFFSETS, partitions=(one,)),))
 
 
 def group_of(kind: str, *members: Any, state: str = "Stable", **fields: Any) -> Any:

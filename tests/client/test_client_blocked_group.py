@@ -8,10 +8,12 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
-from kafkawire.client import Admin, BrokerError, ClientError, TopicPartition
-from kafkawire.client.diagnosis.blocked_group import find_blocking
+from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
+from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
 from kafkawire.messages import (
+    DescribeProducersRequest,
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
     consumer_group_describe_response,
@@ -21,7 +23,7 @@ from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topo
 from kafkawire.rows import Audit
 from tests.client import real_cluster
 from tests.client.answers import admin, requests_at_once
-from tests.client.group_script import GROUP, GroupBroker, assigned, classic, group_of, named
+from tests.client.group_script import GROUP, OFFSETS, OWN, GroupBroker, assigned, classic, group_of, named
 from tests.client.partition_script import SEARCH, START
 from tools.broker import RunningCluster
 from tools.recordings.raw_client import RawCluster
@@ -35,11 +37,15 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(scenario, TIMEOUT_S))
 
 
-def blocking(broker: GroupBroker) -> Audit:
-    async def scenario() -> Audit:
+def blocking(broker: GroupBroker, search: Search = SEARCH) -> Audit:
+    return blocked_by(broker, search).audit
+
+
+def blocked_by(broker: GroupBroker, search: Search = SEARCH) -> BlockedGroup:
+    async def scenario() -> BlockedGroup:
         broker.brokers.clear()  # it has another port each time
         async with broker.running(), admin(broker.address) as client:
-            return await find_blocking(client.cluster, GROUP, SEARCH)
+            return await find_blocking(client.cluster, GROUP, search)
 
     return run(scenario())
 
@@ -180,6 +186,99 @@ def test_assigned_topic_that_may_not_be_described_is_a_gap() -> None:
     assert audit.read.gaps == ("topic hidden: UNKNOWN_TOPIC_OR_PARTITION",)
 
 
+# Offsets in open transactions -----------------------------------------------------------------------------------------
+
+IN_TRANSACTION = (
+    "The transaction holds offsets of group 'shipments': fetching them fails for {} (UNSTABLE_OFFSET_COMMIT) until the "
+    "transaction has ended."
+)
+
+
+def idle(**fields: Any) -> GroupBroker:
+    """A group whose members are assigned both partitions of `orders`, in which no transaction is open."""
+    broker = GroupBroker()
+    broker.logs[0].start = -1
+    broker.described = {"classic": classic(assigned(0, 1))}
+    for name, value in fields.items():
+        setattr(broker, name, value)
+    return broker
+
+
+@pytest.mark.parametrize("committed", [{}, {0: 40}], ids=["none committed", "one committed before"])
+def test_names_every_partition_whose_offset_is_in_a_transaction(committed: dict[int, int]) -> None:
+    """A request for all offsets is answered without the partitions that have no committed one (redpanda#6423)."""
+    found = blocked_by(idle(committed=committed, unstable={0, 1}, pending=(0, 1)))
+    (finding,) = found.audit.findings
+    assert (finding.topic, finding.partition, finding.producer_id) == (OFFSETS, OWN, 9)
+    assert finding.evidence[-1] == IN_TRANSACTION.format("orders-0, orders-1")
+    assert found.behind == {(TopicPartition(OFFSETS, OWN), 9)}
+    assert "2 with committed offsets (2 of them in an open transaction)" in (found.audit.read.scope or "")
+    assert found.audit.read.gaps == ()
+
+
+def test_group_without_members_is_named_by_the_records_of_the_transaction() -> None:
+    """No broker lists its partitions: it has neither an assignment nor a committed offset."""
+    found = blocked_by(idle(described={"classic": classic(state="Empty")}, pending=(1,)))
+    (finding,) = found.audit.findings
+    assert finding.evidence[-1] == IN_TRANSACTION.format("orders-1")
+    found = blocked_by(idle(described={}, pending=(1,)))
+    assert len(found.behind) == 1
+
+
+def test_transaction_of_other_groups_is_not_what_it_waits_for() -> None:
+    found = blocked_by(idle(committed={0: 40}, pending=()))
+    (finding,) = found.audit.findings
+    assert "shipments" not in " ".join(finding.evidence)
+    assert found.behind == frozenset()
+    assert found.audit.read.gaps == ()
+
+
+def test_unstable_offset_without_an_open_transaction_is_a_gap() -> None:
+    """The broker says that a transaction holds it, and none is open where it is kept."""
+    audit = blocking(idle(unstable={1}))
+    assert audit.findings == ()
+    assert not audit.read.complete
+    assert audit.read.gaps == (
+        "offsets of group 'shipments' could not be fetched for orders-1 (UNSTABLE_OFFSET_COMMIT), and no open "
+        "transaction with them was found in __consumer_offsets-1, where they are kept: the group cannot start there, "
+        "and what it waits for is not known",
+    )
+
+
+def test_offset_that_is_stable_by_the_end_of_the_search_is_no_gap() -> None:
+    broker = idle(unstable={1})
+    answered = broker.on[DescribeProducersRequest]
+
+    def end(request: Any) -> Any:
+        broker.unstable = set()
+        return answered(request)
+
+    broker.on[DescribeProducersRequest] = end
+    audit = blocking(broker)
+    assert (audit.read.gaps, audit.read.complete) == ((), True)
+
+
+def test_partition_of_offsets_that_is_not_fetched_leaves_each_open_transaction_in_doubt() -> None:
+    found = blocked_by(idle(unstable={1}, pending=(1,)), replace(SEARCH, fetch_bytes=0))
+    (finding,) = found.audit.findings
+    assert finding.evidence[-1] == (
+        "The transaction may hold offsets of group 'shipments' (__consumer_offsets-1 was not read: nothing is to be "
+        "fetched): fetching them fails for orders-1 (UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
+    )
+    assert len(found.behind) == 1
+
+
+def test_offset_that_is_refused_is_a_gap() -> None:
+    broker = idle(committed={0: 40})
+    refusing = broker.offset
+    broker.offset = lambda topic, number: replace(refusing(topic, number), error_code=29)  # type: ignore[method-assign]
+    audit = blocking(broker)
+    assert [gap.split(":")[0] for gap in audit.read.gaps] == [
+        "the offset of group 'shipments' in orders-0 could not be read",
+        "the offset of group 'shipments' in orders-1 could not be read",
+    ]
+
+
 # Real groups ----------------------------------------------------------------------------------------------------------
 
 TOPIC = "group-from-its-first-offset"
@@ -204,7 +303,7 @@ def blocked(broker: RunningCluster) -> RunningCluster:
 def of_group(cluster: RunningCluster, group: str) -> Audit:
     async def scenario() -> Audit:
         async with Admin.connect(cluster.bootstrap) as client:
-            return await find_blocking(client.cluster, group, SEARCH)
+            return (await find_blocking(client.cluster, group, SEARCH)).audit
 
     return run(scenario())
 
@@ -280,8 +379,6 @@ _MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 def test_finds_what_blocks_real_share_and_streams_groups(
     blocked: RunningCluster, kind: str, joining: Any, staying: Any
 ) -> None:
-    from msgspec.structs import replace
-
     async def join() -> None:
         async with Admin.connect(blocked.bootstrap) as client:
             cluster, deadline = client.cluster, client.cluster.deadline()
@@ -317,3 +414,26 @@ def test_real_group_that_is_empty(blocked: RunningCluster) -> None:
     assert TopicPartition(TOPIC, 1) not in {TopicPartition(f.topic, f.partition) for f in audit.findings}
     with pytest.raises(ClientError, match="group blocked-absent does not exist"):
         of_group(blocked, "blocked-absent")
+
+
+def test_real_group_whose_offsets_are_in_a_transaction_of_a_dead_producer(blocked: RunningCluster) -> None:
+    """It has committed one partition before, and the other never outside of a transaction."""
+    group = "blocked-by-its-offsets"
+
+    async def commit() -> BlockedGroup:
+        async with Admin.connect(blocked.bootstrap) as client:
+            await real_cluster.commit_offsets(client, group, TOPIC, {0: 0})
+            for partition in range(2):
+                await real_cluster.commit_offsets_in_transaction(client, group, producer, TOPIC, partition)
+            return await find_blocking(client.cluster, group, SEARCH)
+
+    with RawCluster(blocked.bootstrap) as wire:
+        producer = wire.init_producer("dead-committer", timeout_ms=600_000)
+        found = run(commit())
+    mine = [one for one in found.audit.findings if one.transactional_id == "dead-committer"]
+    assert [(one.topic, one.reason) for one in mine] == [(OFFSETS, "live")]
+    assert mine[0].evidence[-1] == (
+        f"The transaction holds offsets of group '{group}': fetching them fails for {TOPIC}-0, {TOPIC}-1 "
+        "(UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
+    )
+    assert (TopicPartition(OFFSETS, mine[0].partition), producer.producer_id) in found.behind

@@ -220,7 +220,7 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
 
     async def blocking(address: str, properties: dict[str, str] | None = None) -> Audit:
         async with Admin.connect(address, properties) as admin:
-            return await find_blocking(admin.cluster, group, search(None))
+            return (await find_blocking(admin.cluster, group, search(None))).audit
 
     run(join())
     audit = run(blocking(hung.plain))

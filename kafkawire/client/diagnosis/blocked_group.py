@@ -1,9 +1,13 @@
 """What blocks a group: a search in the partitions that its members are assigned (a group that is blocked from the start
-has committed no offset), in those with committed offsets, and in the one that stores its offsets."""
+has committed no offset), in those with committed offsets, and in the one that stores its offsets.
+
+An open transaction blocks a group in two ways: it holds the last stable offset of a partition that the group reads, or
+it holds an offset of the group itself, which a consumer cannot fetch until the transaction has ended (KIP-447).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import msgspec
@@ -11,77 +15,35 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.deadline import Deadline
-from kafkawire.client.cluster.request_driver import drive
-from kafkawire.client.cluster.routing import group_coordinators
+from kafkawire.client.diagnosis.cluster_reading import OpenKey
 from kafkawire.client.diagnosis.hanging_search import find_hanging
+from kafkawire.client.diagnosis.pending_offsets import CONSUMER_OFFSETS, PendingOffsets, read_pending
 from kafkawire.client.diagnosis.search import Search
-from kafkawire.client.errors import UNSTABLE_OFFSET_COMMIT, BrokerError, ClientError
+from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group_assignment
-from kafkawire.messages import OffsetFetchRequest
+from kafkawire.client.rpc.group_offsets import GroupOffsets, group_offsets
 from kafkawire.transactions.coordinator_rules import partition_of_id
-from kafkawire.transactions.formatting import count
+from kafkawire.transactions.formatting import count, some
 
 T = TypeVar("T")
 
-CONSUMER_OFFSETS = "__consumer_offsets"
-_STABLE, _LAST_OF_ONE_GROUP = 7, 7  # versions: "require stable" came, and from 8 on there are many groups
+_NAMED = 20
 
 
-class GroupOffsets(msgspec.Struct, frozen=True):
-    """A group's committed offsets.
+class BlockedGroup(msgspec.Struct, frozen=True):
+    """What was found. `behind`: the open transactions that the group waits for, or will when it gets there."""
 
-    Attributes:
-        committed: by partition.
-        unstable: partitions whose offset is in an open transaction (KIP-447): fetching it fails, and a consumer of the
-            group cannot start there.
-        refused: partitions whose offset the coordinator does not return for another reason.
-    """
+    audit: rows.Audit
+    behind: frozenset[OpenKey] = frozenset()
 
-    committed: dict[TopicPartition, int]
-    unstable: tuple[TopicPartition, ...]
-    refused: tuple[TopicPartition, ...] = ()
-
-    @property
-    def partitions(self) -> list[TopicPartition]:
-        return sorted({*self.committed, *self.unstable, *self.refused})
-
-
-async def group_offsets(cluster: Cluster, group: str, deadline: Deadline) -> GroupOffsets:
-    """The offsets that a group has committed, of all topics that the principal may Describe.
-
-    Args:
-        group: its id.
-        deadline: of all attempts together.
-
-    Raises:
-        ClientError: they could not be read (it needs Describe on the group).
-    """
-    body = OffsetFetchRequest(group_id=group, topics=None, require_stable=True)
-
-    async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupOffsets | ClientError]:
-        answer = await cluster.ask(broker, body, deadline, at_least=_STABLE, at_most=_LAST_OF_ONE_GROUP)
-        if answer.error_code:
-            return {group: BrokerError.answering("OffsetFetch", answer.error_code, f"offsets of group {group}", group)}
-        committed, unstable, refused = {}, [], []
-        for topic in answer.topics:
-            for one in topic.partitions:
-                place = TopicPartition(topic.name, one.partition_index)
-                if one.error_code == UNSTABLE_OFFSET_COMMIT:
-                    unstable.append(place)
-                elif one.error_code:
-                    refused.append(place)
-                elif one.committed_offset >= 0:
-                    committed[place] = one.committed_offset
-        return {group: GroupOffsets(committed, tuple(unstable), tuple(refused))}
-
-    return (await drive(cluster, [group], group_coordinators(cluster, deadline), ask, deadline))[group]
+    def waits_behind(self, finding: rows.Finding) -> bool:
+        return _key(finding) in self.behind
 
 
 async def find_blocking(
     cluster: Cluster, group: str, search: Search, progress: Callable[[int, int], None] | None = None
-) -> rows.Audit:
+) -> BlockedGroup:
     """`find_hanging` in the partitions of a group. Each finding states what the group waits for. What could not be read
     is in the audit's `read.gaps`.
 
@@ -93,16 +55,15 @@ async def find_blocking(
         ClientError: nothing is known of the group, or nothing could be read.
     """
     # One after the other: a broker that closes the connection on one request would end the other, too.
-    offsets = await _result_of(group_offsets(cluster, group, cluster.deadline(search.timeout_s)))
     assignment = await _result_of(group_assignment(cluster, group, cluster.deadline(search.timeout_s)))
+    assigned = assignment.partitions if isinstance(assignment, GroupAssignment) else frozenset()
+    offsets = await _result_of(group_offsets(cluster, group, assigned, cluster.deadline(search.timeout_s)))
     if isinstance(offsets, ClientError) and (assignment is None or isinstance(assignment, ClientError)):
         raise offsets
-    if assignment is None and not (isinstance(offsets, GroupOffsets) and offsets.partitions):
-        raise ClientError(f"group {group} does not exist: it has no members and no committed offsets")
     gaps = _gaps(group, offsets, assignment)
     waiting = GroupPartitions(
         group=group,
-        offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}, ()),
+        offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}),
         assignment=assignment if isinstance(assignment, GroupAssignment) else None,
     )
     own = None
@@ -111,18 +72,70 @@ async def find_blocking(
         if metadata.partitions:
             own = TopicPartition(CONSUMER_OFFSETS, partition_of_id(group, len(metadata.partitions)))
         gaps += [f"where the group's own offsets are kept: {problem}" for problem in metadata.errors.values()]
-    places = waiting.partitions | ({own} if own else set())
+    pending = PendingOffsets()
+    if own is not None:
+        pending = await read_pending(cluster, group, own, search)
+    if assignment is None and not (waiting.offsets.partitions or pending.partitions):
+        raise _unknown_group(group, pending)
+    places = waiting.partitions | pending.partitions | ({own} if own else set())
     found = await find_hanging(cluster, replace(search, places=tuple(sorted(places))), progress)
+    if own is not None and isinstance(offsets, GroupOffsets):
+        waiting, unexplained = await _still_unstable(cluster, waiting, pending, found, own, search)
+        gaps += unexplained
     read = replace(
         found.read,
         scope=_scope(waiting, own),
         gaps=(*gaps, *found.read.gaps),
         complete=found.read.complete and not gaps,
     )
-    findings = tuple(
-        replace(finding, evidence=(*finding.evidence, *_waits(waiting, finding, own))) for finding in found.findings
-    )
-    return replace(found, read=read, findings=findings)
+    waits = {_key(one): _waits(waiting, one, own, pending) for one in found.findings}
+    findings = tuple(replace(one, evidence=(*one.evidence, *waits[_key(one)])) for one in found.findings)
+    behind = frozenset(key for key, sentences in waits.items() if sentences)
+    return BlockedGroup(replace(found, read=read, findings=findings), behind)
+
+
+async def _still_unstable(
+    cluster: Cluster,
+    waiting: GroupPartitions,
+    pending: PendingOffsets,
+    found: rows.Audit,
+    own: TopicPartition,
+    search: Search,
+) -> tuple[GroupPartitions, list[str]]:
+    """The group's partitions, without those whose offset is committed by now; and a sentence on those that no open
+    transaction in the group's own partition explains."""
+    holders = {one.producer_id for one in found.findings if (one.topic, one.partition) == own}
+    open_ = {place for producer_id in holders for place in pending.by_producer.get(producer_id, ())}
+    unsure = bool(holders) and pending.problem is not None
+    lone = set() if unsure else set(waiting.offsets.unstable) - open_
+    if not lone:
+        return waiting, []
+    again = await _result_of(group_offsets(cluster, waiting.group, lone, cluster.deadline(search.timeout_s)))
+    if isinstance(again, ClientError):
+        left, why = lone, f" (asking for them again: {again})"
+    else:
+        left, why = lone & set(again.unstable), ""
+    kept = tuple(place for place in waiting.offsets.unstable if place not in lone or place in left)
+    waiting = replace(waiting, offsets=replace(waiting.offsets, unstable=kept))
+    if not left:
+        return waiting, []
+    names = some([str(place) for place in sorted(left)], _NAMED)
+    return waiting, [
+        f"offsets of group {waiting.group!r} could not be fetched for {names} (UNSTABLE_OFFSET_COMMIT), and no open "
+        f"transaction with them was found in {own}, where they are kept{why}: the group cannot start there, and what "
+        "it waits for is not known"
+    ]
+
+
+def _unknown_group(group: str, pending: PendingOffsets) -> ClientError:
+    nothing = "it has no members and no committed offsets"
+    if pending.problem is None:
+        return ClientError(f"group {group} does not exist: {nothing}")
+    return ClientError(f"group {group} is not known: {nothing}, and {pending.problem}: a transaction may hold some")
+
+
+def _key(finding: rows.Finding) -> OpenKey:
+    return TopicPartition(finding.topic, finding.partition), finding.producer_id
 
 
 class GroupPartitions(msgspec.Struct, frozen=True):
@@ -160,6 +173,11 @@ def _gaps(
     gaps = []
     if isinstance(offsets, ClientError):
         gaps.append(f"what group {group!r} has committed could not be read: {offsets}")
+    else:
+        gaps += [
+            f"the offset of group {group!r} in {place} could not be read: {error}"
+            for place, error in sorted(offsets.refused.items())
+        ]
     if isinstance(assignment, ClientError):
         gaps.append(f"what the members of group {group!r} are assigned could not be read: {assignment}")
     elif assignment is None:
@@ -173,6 +191,8 @@ def _scope(waiting: GroupPartitions, own: TopicPartition | None) -> str:
     """The partitions that were searched, as a sentence."""
     assignment, who = waiting.assignment, f"group {waiting.group!r}"
     parts = [f"{len(waiting.offsets.partitions)} with committed offsets"]
+    if unstable := waiting.offsets.unstable:
+        parts[0] += f" ({len(unstable)} of them in an open transaction)"
     if assignment is not None:
         who += f" ({assignment.kind}, {assignment.state}, {count(assignment.members, 'member')})"
         parts.insert(0, f"{len(assignment.partitions)} that its members are assigned")
@@ -181,28 +201,37 @@ def _scope(waiting: GroupPartitions, own: TopicPartition | None) -> str:
     return f"Of {who} these partitions were looked at: {'; '.join(parts)}."
 
 
-def _waits(waiting: GroupPartitions, finding: rows.Finding, own: TopicPartition | None) -> list[str]:
+def _waits(
+    waiting: GroupPartitions, finding: rows.Finding, own: TopicPartition | None, pending: PendingOffsets
+) -> list[str]:
+    """What the group waits for in an open transaction, as sentences; empty where it does not wait for it."""
     place = TopicPartition(finding.topic, finding.partition)
     group, offsets = waiting.group, waiting.offsets
     if place == own:
-        if not offsets.unstable:
-            return [f"Group {group!r} keeps its offsets here; none of them is in an open transaction."]
-        names = ", ".join(map(str, offsets.unstable))
-        return [
-            f"Group {group!r} keeps its offsets here: fetching them fails for {names} (UNSTABLE_OFFSET_COMMIT) until "
-            "their transaction has ended."
-        ]
+        return _holds_offsets(waiting, finding, pending)
     stable, high, committed = finding.last_stable_offset, finding.high_watermark, offsets.committed.get(place)
     if not finding.blocked or stable is None or high is None:
         return []
     behind = count(high - stable, "offset")
     who = f"Group {group!r}, if it reads committed,"
     if committed is None:
-        if place not in waiting.assigned:
+        if place not in waiting.partitions:
             return []
-        return [
-            f"{who} gets no further than offset {stable}, {behind} below the high watermark; it has no offset here."
-        ]
+        none = "its offset is in an open transaction" if place in offsets.unstable else "it has no offset here"
+        return [f"{who} gets no further than offset {stable}, {behind} below the high watermark; {none}."]
     if committed >= stable:
         return [f"{who} waits at offset {stable}, {behind} below the high watermark."]
     return [f"{who} gets from {committed} to offset {stable} and then waits, {behind} below the high watermark."]
+
+
+def _holds_offsets(waiting: GroupPartitions, finding: rows.Finding, pending: PendingOffsets) -> list[str]:
+    """Sentences on a transaction in the partition that keeps the group's offsets."""
+    held = pending.by_producer.get(finding.producer_id, frozenset())
+    unstable = held | (set(waiting.offsets.unstable) if pending.problem is not None else set())
+    if not unstable:
+        return []
+    names = some([str(place) for place in sorted(unstable)], _NAMED)
+    fails = f"fetching them fails for {names} (UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
+    if held:
+        return [f"The transaction holds offsets of group {waiting.group!r}: {fails}"]
+    return [f"The transaction may hold offsets of group {waiting.group!r} ({pending.problem}): {fails}"]

@@ -13,11 +13,11 @@ from kafkawire import frames, records
 from kafkawire.client import Admin, Connection, Search, TopicPartition
 from kafkawire.client.actions.terminating import terminate
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.diagnosis.blocked_group import group_offsets
 from kafkawire.client.diagnosis.doctor import examine
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
 from kafkawire.client.errors import ClientError, ConnectError, NoSuchBrokerError
+from kafkawire.client.rpc.group_offsets import group_offsets
 from kafkawire.client.rpc.hidden_resources import has_authorizer, hidden_topics
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.sasl import Credentials
@@ -137,7 +137,7 @@ _CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
     lambda admin: admin.offsets([_PLACE]),
     lambda admin: admin.find_hanging_transactions(_SEARCH),
     lambda admin: admin.abort_transaction(_PLACE, start_offset=0),
-    lambda admin: group_offsets(admin.cluster, "g", admin.cluster.deadline()),
+    lambda admin: group_offsets(admin.cluster, "g", [], admin.cluster.deadline()),
     lambda admin: read_ids(admin.cluster, [0], admin.cluster.deadline()),
     lambda admin: has_authorizer(admin.cluster, admin.cluster.deadline()),
     lambda admin: hidden_topics(admin.cluster, [1], [], admin.cluster.deadline()),
