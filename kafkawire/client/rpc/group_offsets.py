@@ -86,7 +86,9 @@ async def _fetch(
 
 
 def _read(answer: OffsetFetchResponse) -> GroupOffsets:
-    committed, unstable, refused = {}, [], {}
+    committed: dict[TopicPartition, int] = {}
+    unstable: list[TopicPartition] = []
+    refused: dict[TopicPartition, ClientError] = {}
     for topic in answer.topics:
         for one in topic.partitions:
             place = TopicPartition(topic.name, one.partition_index)
