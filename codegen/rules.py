@@ -82,8 +82,12 @@ def _read_field(node: SchemaNode, flexible: VersionRange, depth: int, common: bo
     tagged = node.versions("taggedVersions") or NO_VERSIONS
     versions = node.versions("versions")
     if versions is None:
-        if node.data.get("versions") is None and node.data.get("taggedVersions") is None:
-            node.problem("the key 'versions' is missing")
+        if node.data.get("versions") is None:
+            if of and of.kind == STRUCT and node.data.get("fields"):
+                # Kafka: they are the versions of the struct, too; for other fields tagged ones will do.
+                node.problem("the key 'versions' is missing: a field that defines a struct needs it, tagged or not")
+            elif node.data.get("taggedVersions") is None:
+                node.problem("the key 'versions' is missing")
         versions = tagged or ALL_VERSIONS
     elif not versions:
         # Kafka: as above, a field that is never read or written.

@@ -39,7 +39,7 @@ def resolve_structs(
         valid, flexible: its versions.
     """
     root = UncutStruct(node, name, read_fields(node, flexible, depth=1))
-    common = [_read_common(inner, flexible) for inner in node.nodes("commonStructs")]
+    common = [_read_common(inner, valid, flexible) for inner in node.nodes("commonStructs")]
     registry = _register(root, common)
     order = _Order(registry)
     order.visit(root)
@@ -56,12 +56,19 @@ def resolve_structs(
     return own, tuple(cut.values())
 
 
-def _read_common(node: SchemaNode, flexible: VersionRange) -> UncutStruct:
+def _read_common(node: SchemaNode, valid: VersionRange, flexible: VersionRange) -> UncutStruct:
     node.check_keys(STRUCT_KEYS)
     name = class_name(node)
     if node.data.get("versions") is None:
         node.problem("the key 'versions' is missing")
-    limit = node.versions("versions") or ALL_VERSIONS
+    stated = node.versions("versions")
+    limit = stated or ALL_VERSIONS
+    if stated is not None and not stated & valid:
+        # Kafka: refused, whether the struct is used or not.
+        node.problem(f"{stated} has no version in common with those of the message, {valid}", "versions")
+        limit = ALL_VERSIONS
+    elif valid.high < limit.high and not limit.open_ended:
+        node.warn(f"{limit} goes beyond the message, which ends with version {valid.high}", "versions")
     node.versions("deprecatedVersions")
     fields = read_fields(node, flexible, depth=1, common=True)
     if node.data.get("fields") in (None, []):
@@ -191,9 +198,10 @@ def _cut(struct: UncutStruct, versions: VersionRange) -> StructModel:
 
 def _check_sent(spec: FieldSpec, versions: VersionRange, valid: VersionRange) -> None:
     """A problem where no version of the struct, which has `versions`, carries the field; a warning where a stated one
-    above them does not exist. Versions below the `valid` ones are those that the message has dropped."""
+    above them does not exist. Versions below the `valid` ones are those that the message has dropped; a struct that
+    only they have is a class without a version, which Kafka refuses to generate."""
     stated = spec.field.versions
-    if stated.high < valid.low:
+    if stated.high < valid.low and not spec.inline:
         return
     key = "versions" if "versions" in spec.node.data else "taggedVersions"
     if not stated & versions:

@@ -16,6 +16,7 @@ RANGE = "is no range of versions (as in '3', '0-2', '3+', 'none')"
 NO_INT = "is no whole number (such as '-1' or '0x7fff')"
 NO_UUID = "is no uuid in Kafka's form (16 bytes in base64url, 22 characters)"
 NOT_NULL = "null cannot be the default: not every version of the field is nullable"
+STRUCT_VERSIONS = "the key 'versions' is missing: a field that defines a struct needs it, tagged or not"
 BAR = {"name": "Bar", "type": "[]Bar", "fields": [field()]}
 
 # A schema and its problems, "place: reason"; a problem of the whole message has no place.
@@ -242,6 +243,22 @@ TOGETHER: list[tuple[Any, ...]] = [
         "commonStructs[0]: the key 'versions' is missing",
     ),
     (message(commonStructs=[common("Bar")]), "commonStructs[0]: the struct Bar has no fields"),
+    # Structs of versions that the message does not have, used or not
+    (
+        message(commonStructs=[common("Bar", field(), versions="5+")]),
+        "commonStructs[0].versions: 5+ has no version in common with those of the message, 0-3",
+    ),
+    (
+        message(commonStructs=[common("Bar", field(versions="0-1"), versions="0-1")], validVersions="2-3"),
+        "commonStructs[0].versions: 0-1 has no version in common with those of the message, 2-3",
+    ),
+    (
+        message(field(**BAR | {"versions": "0-1"}), validVersions="2-3"),
+        "fields[0].versions: 0-1 has no version in common with those of its struct, 2-3",
+    ),
+    # Tagged versions stand for the versions of a field, but not for those of a struct
+    (message(tagged(**BAR | {"versions": ...})), f"fields[0]: {STRUCT_VERSIONS}"),
+    (message(field(**BAR | {"versions": ...})), f"fields[0]: {STRUCT_VERSIONS}"),
     (
         message(commonStructs=[common("Baz", field(**BAR))]),
         "commonStructs[0].fields[0].fields: "

@@ -9,7 +9,7 @@ import pytest
 from kafkawire.codegen.load import load_folder
 from kafkawire.codegen.resolve import resolve, resolve_with_warnings
 from kafkawire.errors import SchemaError
-from tests.codegen.schema_builders import Schema, field, message, raw
+from tests.codegen.schema_builders import Schema, common, field, message, raw
 
 
 def warnings_of(schema: Schema) -> list[str]:
@@ -35,6 +35,14 @@ def test_versions_above_the_last_one_are_warned_of() -> None:
         "fields[1].versions: the field is never sent in 4-5: its struct ends with version 3",
         "fields[2].nullableVersions: 7+ has no effect: its struct ends with version 3",
     ]
+
+
+def test_versions_of_a_common_struct_above_the_last_one_are_warned_of() -> None:
+    user, struct = field(type="T"), common("T", field(), versions="0-5")
+    assert warnings_of(message(user, commonStructs=[struct])) == [
+        "commonStructs[0].versions: 0-5 goes beyond the message, which ends with version 3"
+    ]
+    assert warnings_of(message(user, commonStructs=[struct | {"versions": "0+"}])) == []
 
 
 def test_problems_have_line_and_column(tmp_path: Path) -> None:
