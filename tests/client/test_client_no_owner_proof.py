@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,12 +11,15 @@ from msgspec.structs import replace
 
 from kafkawire.client.errors import ID_NOT_FOUND, NOT_COORDINATOR
 from kafkawire.messages import (
+    ApiVersionsRequest,
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
+    MetadataRequest,
 )
 from kafkawire.messages.describe_transactions_response import TransactionState as Described
+from kafkawire.rows import Audit
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from tests.client.answers import admin, describing, listing, scenario
 from tests.client.hanging_script import (
@@ -26,7 +30,7 @@ from tests.client.hanging_script import (
     find,
     verdicts,
 )
-from tests.client.scripted import closed_port
+from tests.client.scripted import ScriptedBroker, closed_port
 
 pytestmark = pytest.mark.slow
 
@@ -108,6 +112,86 @@ async def test_a_coordinator_that_is_down_makes_it_unknown() -> None:
     assert verdicts(audit) == [("unknown", "coverage_incomplete")]
     assert "Broker 2 did not list its transactional ids" in " ".join(audit.findings[0].evidence)
     assert not audit.read.complete
+
+
+class Dying(ScriptedBroker):
+    """Broker 2, which coordinates partition 1. It lists no ids, and dies after its `lists`-th list.
+
+    Attributes:
+        alive: the broker that answers on; `forgets`: whether its metadata is without the dead broker then.
+    """
+
+    def __init__(self, alive: ScriptedBroker, lists: int = 1, *, forgets: bool) -> None:
+        super().__init__(alive.topics, node_id=2)
+        self.versions[29] = (1, 3)
+        self.on |= alive.on | {ApiVersionsRequest: self.on[ApiVersionsRequest]}
+        self.on |= {ListTransactionsRequest: self.list_ids, MetadataRequest: self.see}
+        self.alive, self.left, self.forgets = alive, lists, forgets
+        alive.topics[STATE][1] = 2
+
+    def list_ids(self, _: Any) -> ListTransactionsResponse | None:
+        self.left -= 1
+        return ListTransactionsResponse() if self.left >= 0 else None
+
+    def see(self, request: MetadataRequest) -> Any:
+        if self.left > 0:
+            return self.alive.metadata(request)
+        if self.forgets:
+            self.alive.topics[STATE][1] = 1
+            self.alive.brokers.pop(2, None)
+        return None
+
+
+async def find_beside(made: ScriptedBroker, dying: Dying) -> Audit:
+    async with made.running(), dying.running():
+        made.brokers |= dying.brokers
+        async with admin(made.address, socket_connection_setup_timeout_ms="300") as client:
+            return await client.find_hanging_transactions(SEARCH)
+
+
+@scenario
+async def test_a_broker_that_dies_after_its_list_is_no_witness() -> None:
+    """Metadata names it as long as its session lasts: what it coordinates has no other coordinator until then."""
+    made = broker()
+    audit = await find_beside(made, Dying(made, 2, forgets=False))
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    assert "all brokers answered" not in " ".join(audit.findings[0].evidence)
+    assert not audit.read.complete
+    assert [gap.split(":")[0] for gap in audit.read.gaps] == ["broker 2 did not list its transactional ids"]
+
+
+@scenario
+async def test_what_a_dead_broker_coordinated_is_proven_by_its_successor() -> None:
+    made = broker()
+    audit = await find_beside(made, Dying(made, 2, forgets=True))
+    assert verdicts(audit) == [HANGING]
+    assert "all brokers answered: 1)" in " ".join(audit.findings[0].evidence)
+    assert audit.read.complete
+
+
+@scenario
+async def test_coordinators_that_brokers_do_not_agree_on_make_it_unknown() -> None:
+    """A deposed one does not know it: it lists what it had. Which of them the client asks first is not fixed."""
+    made = broker()
+    other = Dying(made, 10**6, forgets=False)
+
+    def stale(request: MetadataRequest) -> Any:
+        answer = made.metadata(request)
+        topics = (
+            replace(one, partitions=tuple(replace(part, leader_id=1, leader_epoch=7) for part in one.partitions))
+            if one.name == STATE
+            else one
+            for one in answer.topics
+        )
+        return replace(answer, topics=tuple(topics))
+
+    other.on[MetadataRequest] = stale
+    audit = await find_beside(made, other)
+    assert verdicts(audit) == [("unknown", "coverage_incomplete")]
+    sentences = " ".join(audit.findings[0].evidence)
+    assert re.search(
+        r"(Brokers disagree on who coordinates|Coordinators moved while it was read) \(partitions", sentences
+    )
 
 
 @scenario

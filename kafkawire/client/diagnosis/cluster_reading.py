@@ -59,8 +59,10 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
         coordinators: before and after all this.
         unloaded: partitions of `__transaction_state` that no coordinator had loaded before it listed its ids, and why;
             None where that was not checked.
-        disputed: partitions with open transactions for which brokers name different leaders, with a sentence; empty
-            where that was not checked.
+        disputed: partitions with open transactions, and of `__transaction_state`, for which brokers name different
+            leaders, with a sentence; empty where that was not checked.
+        gone: brokers that had listed their ids, and did not answer any more at the end of the reading, and why: as long
+            as a broker's session lasts, metadata names one that is dead, and its successors do not list its ids.
     """
 
     at: int
@@ -73,6 +75,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     coordinators: tuple[Coordinators, Coordinators]
     unloaded: dict[int, ClientError] | None = None
     disputed: dict[TopicPartition, str] = {}
+    gone: dict[int, ClientError] = {}
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
@@ -102,12 +105,12 @@ async def read(
     """Reads once. Partial failures are in the reading; an error is raised only where nothing can be read.
 
     Args:
-        thorough: check whether all brokers name the same leaders.
+        thorough: check whether all brokers name the same leaders, and still answer in the end.
         loaded: check whether coordinators have loaded the partitions that they lead. An authorizer would deny that.
     """
     before = await coordinators(cluster, timeout_s)
-    topics = {place.topic for place in partitions} if thorough else set()
-    seen = await views(cluster, topics, timeout_s) if topics else []
+    topics = {TRANSACTION_STATE, *(place.topic for place in partitions)} if thorough else set()
+    seen = list((await views(cluster, topics, timeout_s)).values.values()) if topics else []
     states = await describe_producers(
         cluster, partitions, cluster.deadline(timeout_s), broker_id=broker_id, progress=progress
     )
@@ -122,6 +125,7 @@ async def read(
     offsets: Results[TopicPartition, Offsets] = Results({}, {})
     id_states: dict[int, IdState] = {}
     missing: dict[int, ClientError] | None = None
+    gone: dict[int, ClientError] = {}
     after = before
     if opens:
         places = dict.fromkeys(place for place, _ in opens)
@@ -134,7 +138,12 @@ async def read(
         listed = await list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids)
         id_states = await _id_states(cluster, opens, listed, before, timeout_s)
         after = await coordinators(cluster, timeout_s)
-        seen += await views(cluster, topics, timeout_s) if topics else []
+        if topics:
+            last = await views(cluster, topics, timeout_s)
+            seen += last.values.values()
+            left = ClientError("it is not in the cluster any more")
+            gone = {broker: last.errors.get(broker, left) for broker in listed.values if broker not in last.values}
+    judged = {place for place, _ in opens} | {TopicPartition(TRANSACTION_STATE, number) for number in after.leaders}
     return ClusterReading(
         at=at,
         described=len(states.values),
@@ -145,7 +154,8 @@ async def read(
         id_states=id_states,
         coordinators=(before, after),
         unloaded=missing,
-        disputed=disputed(seen, {place for place, _ in opens}),
+        disputed=disputed(seen, judged),
+        gone=gone,
     )
 
 
@@ -219,8 +229,8 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 # Leaders -------------------------------------------------------------------------------------------------------------
 
 
-async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> list[Metadata]:
-    """Each broker's own metadata of some topics, of the brokers that answer.
+async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> Results[int, Metadata]:
+    """Each broker's own metadata of some topics.
 
     Args:
         topics: names; all brokers get a request for the same ones.
@@ -232,7 +242,7 @@ async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | No
         return await cluster.metadata(topics, deadline=deadline, broker_id=broker_id)
 
     brokers = await cluster.known_brokers(deadline)
-    return list((await every(cluster, brokers, ask, deadline)).values.values())
+    return await every(cluster, brokers, ask, deadline)
 
 
 def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:

@@ -347,17 +347,19 @@ class _Finder:
             suspects = set()
             for key, finding in now.items():
                 differs = self._abandoned(finding) and not same_verdict(finding, earlier.get(key))
-                if last or not (differs or (key in again and (self._abandoned(finding) or is_being_ended(finding)))):
-                    final[key] = finding
-                else:
+                doubted = key in again and (self._abandoned(finding) or is_being_ended(finding))
+                lacking = bool(reading.gone) and finding.verdict == UNKNOWN
+                if not last and (differs or doubted or lacking):
                     suspects.add(key)
+                else:
+                    final[key] = finding
             for key in lost:  # judged by the earlier reading, with a doubt
                 doubt = f"It could not be read again: {reading.errors[key[0]]}."
                 final[key] = (await self._judge(before, [key], {key: (doubt,)}, thorough=False))[key]
             if not suspects:
                 break
             before, earlier = reading, now
-            unsettled = bool(changed or reading.disputed)
+            unsettled = bool(changed or reading.disputed or reading.gone)
         return final, reading, returned
 
     async def _back(self, unread: Mapping[TopicPartition, ClientError]) -> list[TopicPartition]:
@@ -377,6 +379,9 @@ class _Finder:
         silent = last.listed.errors.items() if last.opens else ()
         gaps = [
             UnreadGap(f"broker {n}", f"broker {n} did not list its transactional ids: {error}") for n, error in silent
+        ]
+        gaps += [
+            UnreadGap(f"broker {n}", f"broker {n} did not answer any more: {error}") for n, error in last.gone.items()
         ]
         return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
 

@@ -88,6 +88,11 @@ def _silent(reading: ClusterReading) -> list[str]:
         f"Broker {broker} did not list its transactional ids ({error})."
         for broker, error in reading.listed.errors.items()
     ]
+    doubts += [
+        f"Broker {broker} listed its transactional ids and then did not answer any more ({error}): what it coordinates "
+        "may move."
+        for broker, error in sorted(reading.gone.items())
+    ]
     leaders = reading.coordinators[1].leaders
     headless = sorted(number for number, (leader, _) in leaders.items() if leader is None)
     if headless:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafkawire import rows
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
+from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
 
 _FEW = 5
@@ -40,13 +41,18 @@ def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:
 def is_unsettled(reading: ClusterReading) -> bool:
     """Whether a broker is missing, or a coordinator moved while it was read."""
     before, after = reading.coordinators
-    return bool(before.missing or after.missing or reading.listed.errors) or before.leaders != after.leaders
+    lacking = before.missing or after.missing or reading.listed.errors or reading.gone
+    return bool(lacking) or before.leaders != after.leaders
 
 
 def coordinator_moves(before: ClusterReading, after: ClusterReading) -> str:
-    """Which coordinators have moved between two readings, as a sentence; empty where none has."""
+    """Which coordinators have moved between two readings, or are not agreed on in the later one, as a sentence; empty
+    where none is."""
     first, *_, last = maps = [*before.coordinators, *after.coordinators]
     if all(one.leaders == first.leaders for one in maps):
+        split = [str(place.partition) for place in sorted(after.disputed) if place.topic == TRANSACTION_STATE]
+        if split:
+            return f"Brokers disagree on who coordinates (partitions {some(split, _FEW)} of {TRANSACTION_STATE})."
         return ""
     moved = [n for n in last.leaders if any(one.leaders.get(n) != last.leaders[n] for one in maps)]
     which = some(list(map(str, sorted(moved))), _FEW)
