@@ -9,15 +9,21 @@ from functools import cached_property
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
+from kafkawire.rows import Premise
 from kafkawire.transactions import coordinator_log
+from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
+from kafkawire.transactions.coordinator_rules import begun_ms
 from kafkawire.transactions.facts import Open, Place
 
 #: Kafka's PartitionsWithLateTransactionsCount counts from transaction.max.timeout.ms plus this on.
 GRACE_MS = 300_000
 #: Broker default of transaction.max.timeout.ms.
 MAX_TIMEOUT_MS = 900_000
+
+#: Names of premises.
+PLACE, REACH, TIME, SOUNDNESS, DEADLINE = "place", "reach", "time", "soundness", "deadline"
 
 _MEANINGS = {
     ENDED: ": the transaction has ended",
@@ -26,6 +32,25 @@ _MEANINGS = {
 }
 #: What follows from an expired id (a tombstone in the coordinator's log): the transaction is not the id's.
 EXPIRED = "no coordinator knows its producer id any more, and none forgets an id that has a transaction"
+
+
+def met(name: str, what: str, source: str | None = None) -> Premise:
+    """A premise that holds.
+
+    Args:
+        name: of `PLACE` and so on. `what`: a sentence. `source`: what shows it.
+    """
+    return Premise(name=name, holds=True, what=what, source=source)
+
+
+def unmet(name: str, what: str, needs: str, source: str | None = None) -> Premise:
+    """A premise that does not hold.
+
+    Args:
+        name, what, source: as of `met`.
+        needs: how to meet it, as the end of a sentence.
+    """
+    return Premise(name=name, holds=False, what=what, source=source, needs=needs)
 
 
 class _Abstract(msgspec.StructMeta, ABCMeta):
@@ -42,6 +67,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         cluster_id: where it is known.
         lasting_ms: between two readings that found it open and its coordinator preparing it; None: it was read once.
         traits: of the cluster: what decides between causes.
+        blocked_after_ms: a transaction that has held the last stable offset for longer needs attention.
         diverged: a sentence on another replica that has its marker; None where none is known.
         address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
     """
@@ -53,6 +79,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     cluster_id: str | None = None
     address: str = "HOST:PORT"
     lasting_ms: int | None = None
+    blocked_after_ms: int = BLOCKED_AFTER_MS
     traits: ClusterTraits = ClusterTraits()
     diverged: str | None = None
 
@@ -128,18 +155,23 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     @abstractmethod
-    def unread(self) -> list[str]:
-        """Doubts: what of the coordinators was not read, and could hold another state of the transaction."""
+    def of_coordinators(self) -> tuple[Premise, ...]:
+        """What each verdict rests on that uses the coordinator's state, or that there is none."""
 
     @property
     @abstractmethod
-    def apart(self) -> list[str]:
-        """Doubts: what was read at times too different to be compared."""
+    def of_held(self) -> tuple[Premise, ...]:
+        """What else a verdict rests on by which the coordinator holds the transaction."""
 
     @property
     @abstractmethod
-    def unsure(self) -> list[str]:
-        """Doubts: what of the partition could not be read, or is not certain to stay."""
+    def of_unheld(self) -> tuple[Premise, ...]:
+        """What else a verdict rests on by which no coordinator will end the transaction."""
+
+    @property
+    @abstractmethod
+    def of_partition(self) -> tuple[Premise, ...]:
+        """What of the partition, and of the replica that was read, a verdict rests on that advises an action."""
 
     @property
     @abstractmethod
@@ -155,6 +187,21 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     def record_place(self) -> Place | None:
         """The partition of `__transaction_state` with the record of that state; None: its coordinator described it."""
         return None
+
+    @property
+    def seen_until(self) -> int | None:
+        """Until when it was open for certain, epoch milliseconds; None where no clock is known."""
+        return self.as_of
+
+    @property
+    def held_since(self) -> int | None:
+        """From when on the transaction was open for certain, by broker-side times, epoch milliseconds; None where that
+        is not known."""
+        value = self.value
+        if value is None or self.standing != CURRENT or not self.listed:
+            return None
+        begun = begun_ms(value)
+        return begun if begun >= 0 else None
 
     # What follows from it ---------------------------------------------------------------------------------------------
 

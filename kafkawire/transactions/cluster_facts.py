@@ -202,6 +202,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             max_timeout_ms=self.resolved.max_timeout.value,
             traits=self.traits,
             without_open=self.without_open,
+            blocked_after_ms=self.settings.blocked_after_ms,
         )
 
     @cached_property

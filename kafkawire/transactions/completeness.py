@@ -6,14 +6,19 @@ Headlines, exit codes and the JSON of `audit` and `find-hanging` all go by this.
 from __future__ import annotations
 
 from kafkawire import rows
-from kafkawire.transactions.verdicts import HANGING, UNKNOWN
+from kafkawire.transactions.attention import attention_of
+from kafkawire.transactions.verdicts import UNKNOWN
 
 
 def found(audit: rows.Audit) -> bool:
-    """Whether something was found: a transaction that hangs or is stuck, or a rule that is broken."""
-    return bool(audit.violations) or any(
-        finding.verdict == HANGING or finding.reason == "stuck_prepare" for finding in audit.findings
-    )
+    """Whether something was found: a transaction that hangs, is stuck or blocks readers for too long, or a rule that is
+    broken."""
+    return bool(audit.violations) or any(map(attention, audit.findings))
+
+
+def attention(finding: rows.Finding) -> str | None:
+    """What a finding needs attention for; what a later reading made of it counts, too."""
+    return finding.attention or attention_of(finding, None)
 
 
 def not_read(audit: rows.Audit) -> tuple[str, ...]:

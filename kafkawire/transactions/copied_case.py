@@ -7,7 +7,9 @@ from functools import cached_property
 import msgspec
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.case import EXPIRED, Case
+from kafkawire.rows import Premise
+from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.case import EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_rules import state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
@@ -144,56 +146,70 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def unread(self) -> list[str]:
+    def of_coordinators(self) -> tuple[Premise, ...]:
         log, owner = self.log, self.owner
         if owner is not None:
             partition = owner.newest.place.partition
+            name = f"{TRANSACTION_STATE}-{partition}"
             if partition in log.damaged:
-                return [f"{TRANSACTION_STATE}-{partition} is damaged: a newer record of the id may be lost."]
-            return []
-        doubts = []
+                what = f"{name} is damaged: a newer record of the id may be lost."
+                return (unmet(SOUNDNESS, what, f"give another copy of {name}", name),)
+            return (met(SOUNDNESS, f"All that was copied of {name} could be read.", name),)
+        found = []
         if log.missing:
             missing = numbers(log.missing)
-            doubts.append(
+            what = (
                 f"{len(log.missing)} of {log.partitions} partitions of {TRANSACTION_STATE} were not read ({missing}): "
                 "its transactional id may be there."
             )
+            found.append(unmet(REACH, what, f"give a copy of these partitions of {TRANSACTION_STATE}"))
         if log.damaged:
-            doubts.append(
-                f"{TRANSACTION_STATE} is damaged in partitions {numbers(list(log.damaged))}: its id may be lost."
-            )
-        return doubts
+            damaged = numbers(list(log.damaged))
+            what = f"{TRANSACTION_STATE} is damaged in partitions {damaged}: its id may be lost."
+            found.append(unmet(SOUNDNESS, what, f"give another copy of these partitions of {TRANSACTION_STATE}"))
+        whole = f"All {log.partitions} partitions of {TRANSACTION_STATE} were read, and none is damaged."
+        return tuple(found) or (met(REACH, whole, TRANSACTION_STATE),)
 
     @property
-    def apart(self) -> list[str]:
+    def of_held(self) -> tuple[Premise, ...]:
+        return ()
+
+    @property
+    def of_unheld(self) -> tuple[Premise, ...]:
         """Copies of different times. What follows from two of them holds only for times that both cover."""
-        doubts = []
+        found = []
+        needs = "copy the coordinator's log after the data, or stop the broker cleanly before copying"
         written = max(self.open.last_timestamp, self.open.written_after or -1)
         if self.log.newest is None:
-            doubts.append(f"{TRANSACTION_STATE} holds no record: nothing shows that it was copied after the data.")
+            what = f"{TRANSACTION_STATE} holds no record: nothing shows that it was copied after the data."
+            found.append(unmet(REACH, what, needs))
         elif self.log.newest <= written:
-            doubts.append(
+            what = (
                 f"{TRANSACTION_STATE} holds no record written after the data ({when(written)}; its newest is of "
                 f"{when(self.log.newest)}): it may have been copied too early."
             )
+            found.append(unmet(REACH, what, needs))
         newest = self.owner.newest if self.owner else None
         if newest is not None and (self.covered_until is None or newest.timestamp > self.covered_until):
-            doubts.append(
+            what = (
                 f"The coordinator's record is of {when(newest.timestamp)}, and the log directory of {self.open.place} "
                 f"shows nothing after {when(self.covered_until)}: the marker may have come later."
             )
-        return doubts
+            found.append(unmet(REACH, what, f"copy {self.open.place} again"))
+        return tuple(found)
 
     @property
-    def unsure(self) -> list[str]:
-        doubts = []
+    def of_partition(self) -> tuple[Premise, ...]:
+        found = []
         gap, start, high = self.partition.gap, self.open.start_offset, self.partition.high_watermark
         if gap is not None and (gap.end is None or gap.end > start):
             end = "on" if gap.end is None else f"to {gap.end - 1}"
-            doubts.append(f"Offsets from {gap.start} {end} could not be read: a marker may be among them.")
+            what = f"Offsets from {gap.start} {end} could not be read: a marker may be among them."
+            found.append(unmet(SOUNDNESS, what, f"give another replica of {self.open.place}"))
         if high is not None and start >= high:
-            doubts.append(f"Its data is not below the high watermark {high}: a follower may still truncate it.")
-        return doubts
+            what = f"Its data is not below the high watermark {high}: a follower may still truncate it."
+            found.append(unmet(PLACE, what, f"copy {self.open.place} from its leader"))
+        return tuple(found) or (met(SOUNDNESS, "No offset is missing from its first batch on.", self.open.place.copy),)
 
 
 class OtherReplica(msgspec.Struct, frozen=True):
@@ -214,6 +230,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
         traits: what decides between causes.
+        blocked_after_ms: as of `Settings`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
     """
 
@@ -225,6 +242,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     max_timeout_ms: int
     traits: ClusterTraits = ClusterTraits()
     without_open: dict[tuple[str, int], list[OtherReplica]] = {}
+    blocked_after_ms: int = BLOCKED_AFTER_MS
 
     def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
         """An open transaction of a replica.
@@ -244,6 +262,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             as_of=self.as_of,
             max_timeout_ms=self.max_timeout_ms,
             cluster_id=self.cluster_id,
+            blocked_after_ms=self.blocked_after_ms,
             traits=self.traits,
             diverged=self._diverged(open_, partition),
         )

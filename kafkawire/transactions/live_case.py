@@ -14,7 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
-from kafkawire.transactions.case import EXPIRED, Case
+from kafkawire.rows import Premise
+from kafkawire.transactions.case import EXPIRED, PLACE, REACH, Case, met, unmet
 from kafkawire.transactions.coordinator_rules import partition_list, state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
 
@@ -132,22 +133,32 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def unread(self) -> list[str]:
-        if self.id_state is None:
-            return list(self.absence.doubts)
-        problem = self.id_state.problem
-        return [] if problem is None else [f"Its coordinator could not describe it: {problem}."]
+    def of_coordinators(self) -> tuple[Premise, ...]:
+        id_state, absence = self.id_state, self.absence
+        if id_state is None:
+            if absence.doubts:
+                return tuple(unmet(REACH, doubt, self.certainty) for doubt in absence.doubts)
+            proof = f": {absence.proof}" if absence.proof else ""
+            return (met(REACH, f"No transactional id can be hidden{proof}.", absence.proof or None),)
+        if id_state.problem is not None:
+            return (unmet(REACH, f"Its coordinator could not describe it: {id_state.problem}.", self.certainty),)
+        return (met(REACH, "Its coordinator's state was read.", id_state.source),)
 
     @property
-    def apart(self) -> list[str]:
-        return list(self.moved)
+    def of_held(self) -> tuple[Premise, ...]:
+        return ()
 
     @property
-    def unsure(self) -> list[str]:
-        high = self.high_watermark
+    def of_unheld(self) -> tuple[Premise, ...]:
+        return tuple(unmet(REACH, sentence, self.certainty) for sentence in self.moved)
+
+    @property
+    def of_partition(self) -> tuple[Premise, ...]:
+        high, leader = self.high_watermark, f"broker {self.leader}"
         if high is not None and self.open.start_offset >= high:
-            return [f"Its data is not below the high watermark {high}: it may still be truncated."]
-        return []
+            what = f"Its data is not below the high watermark {high}: it may still be truncated."
+            return (unmet(PLACE, what, self.certainty, leader),)
+        return (met(PLACE, "The leader of the partition answered.", leader),)
 
     @property
     def coordinator_place(self) -> str:

@@ -1,18 +1,22 @@
 """Verdicts on open transactions: hanging, not_hanging or unknown, each with its reason and what it rests on.
 
 Pure functions over facts. *Hanging* means that nothing will ever end the transaction but an abort by hand, which is
-destructive where it is wrong: whatever is doubtful is *unknown*. A doubt is something that was not read and could turn
-the verdict around. Which doubts there are depends on where the facts come from: `copied_case` (log
-directories) and `live_case` (a cluster) define them, each for its kind of `Case`. The decision is the same for both.
+destructive where it is wrong. Each verdict rests on premises (`rows.Premise`); where one does not hold, the verdict is
+*unknown* and names it. Which premises there are depends on where the facts come from: `copied_case` (log
+directories) and `live_case` (a cluster) state them, each for its kind of `Case`. The decision is the same for both.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from kafkawire.rows import Finding
-from kafkawire.transactions.case import GRACE_MS, Case
+from msgspec.structs import replace
+
+from kafkawire.rows import Finding, Premise
+from kafkawire.transactions.attention import attention_of
+from kafkawire.transactions.case import GRACE_MS, REACH, SOUNDNESS, TIME, Case, met, unmet
 from kafkawire.transactions.causes import cause_of
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
@@ -41,13 +45,16 @@ class _Verdict(NamedTuple):
     reason: str
     evidence: list[str]
     action: str
+    premises: Sequence[Premise] = ()
+    until: int | None = None
+    waits_for: str | None = None
 
 
 def judge(case: Case) -> Finding:
     """The verdict on an open transaction."""
     decision = _decide(case)
     open_, value = case.open, case.value
-    return Finding(
+    finding = Finding(
         verdict=decision.verdict,
         reason=decision.reason,
         blocked=case.blocked,
@@ -74,7 +81,12 @@ def judge(case: Case) -> Finding:
         transaction_timeout_ms=value.transaction_timeout_ms if value else None,
         cause=cause_of(case, decision.reason),
         impact=open_.impact,
+        premises=tuple(decision.premises),
+        blocked_since=case.held_since if case.blocked else None,
+        blocked_until=decision.until if case.blocked else None,
+        waits_for=decision.waits_for,
     )
+    return replace(finding, attention=attention_of(finding, case.seen_until, case.blocked_after_ms))
 
 
 def _known(timestamp: int | None) -> int | None:
@@ -87,31 +99,42 @@ def _decide(case: Case) -> _Verdict:
         return _ghost(case)
     evidence = [case.coordinator_view]
     value, standing = case.value, case.standing
-    doubts = list(case.unread)
+    premises = list(case.of_coordinators)
     if value is not None:
         if standing is None:
-            doubts.append(f"No coordinator writes the state {state_name(value.transaction_status)}.")
+            state = f"No coordinator writes the state {state_name(value.transaction_status)}."
+            premises.append(unmet(SOUNDNESS, state, case.certainty))
         elif standing == AHEAD:
-            doubts.append(case.too_old)
+            premises.append(unmet(REACH, case.too_old, case.certainty))
         elif standing == CURRENT and case.listed:
-            return _unknown(case, evidence, doubts) if doubts else _held(case, evidence)
-    doubts += [*case.apart, *case.unsure]
-    age = case.age_ms
-    if age is None:
-        doubts.append(
-            "Its age is not known: " + ("no clock was found." if case.as_of is None else "its batches carry no time.")
-        )
-    if doubts or age is None:
-        return _unknown(case, evidence, doubts)
+            premises += case.of_held
+            return _unknown(case, evidence, premises) if _missing(premises) else _held(case, evidence, premises)
+    premises += (*case.of_unheld, *case.of_partition, _age(case))
+    if _missing(premises):
+        return _unknown(case, evidence, premises)
     reason = "no_transactional_id" if standing is None else _HANGING_REASONS[standing]
+    age = case.age_ms
+    assert age is not None
     if age <= case.limit_ms:
         young = (
             f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below {_limit(case)} its "
             "producer may still be at work."
         )
-        return _Verdict(NOT_HANGING, "young", [*evidence, young], "none yet: look again when it is older")
+        return _Verdict(NOT_HANGING, "young", [*evidence, young], "none yet: look again when it is older", premises)
     old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
-    return _Verdict(HANGING, reason, [*evidence, old], _abort(case))
+    return _Verdict(HANGING, reason, [*evidence, old], _abort(case), premises, None, "an abort by hand")
+
+
+def _missing(premises: Iterable[Premise]) -> list[Premise]:
+    """Those that do not hold."""
+    return [premise for premise in premises if not premise.holds]
+
+
+def _age(case: Case) -> Premise:
+    if case.age_ms is not None:
+        return met(TIME, "Its age is known.")
+    why = "no clock was found" if case.as_of is None else "its batches carry no time"
+    return unmet(TIME, f"Its age is not known: {why}.", "give the clock (--as-of)")
 
 
 def _limit(case: Case) -> str:
@@ -127,38 +150,59 @@ def _ghost(case: Case) -> _Verdict:
     if not case.blocked:
         action = "none: its data is deleted, so there is nothing to abort or to commit"
         return _Verdict(NOT_HANGING, "ghost", [below], action)
-    if case.unread or case.unsure or case.standing == AHEAD:
+    premises = (*case.of_coordinators, *case.of_partition)
+    missing = _missing(premises)
+    if missing or case.standing == AHEAD:
         action = f"none before it is certain that no coordinator will end it: {case.certainty}"
     elif case.standing == CURRENT and case.listed:
         action = f"none on the partition: its coordinator must end it, by itself or on {_force(case)}"
     else:
         command = marker_command(case, max(case.open.coordinator_epoch or 0, 0))
         action = f"readers wait until a marker is written: {command}"
-    return _Verdict(NOT_HANGING, "ghost", [below, case.coordinator_view, *case.unread, *case.unsure], action)
+    doubts = [premise.what for premise in missing]
+    return _Verdict(NOT_HANGING, "ghost", [below, case.coordinator_view, *doubts], action, premises)
 
 
-def _held(case: Case, evidence: list[str]) -> _Verdict:
+def _held(case: Case, evidence: list[str], premises: list[Premise]) -> _Verdict:
     """The coordinator holds this transaction, with this partition: whatever its age, it is not hanging."""
     value = case.value
     assert value is not None
-    force = _force(case)
+    force, who = _force(case), repr(case.transactional_id)
     if state_name(value.transaction_status) != "Ongoing":
-        return _prepared(case, evidence)
+        return _prepared(case, evidence, premises)
     if value.transaction_timeout_ms == NEVER:
         never = "Its timeout is that of two-phase commit: it is never late, and its owner decides."
-        return _Verdict(NOT_HANGING, "two_phase_commit", [*evidence, never], "none: its owner must commit or abort it")
+        return _Verdict(
+            NOT_HANGING, "two_phase_commit", [*evidence, never], "none: its owner must commit or abort it", premises
+        )
     begun = begun_ms(value)
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
     if case.as_of is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, case.as_of):
         late = f"{timeout}: the coordinator should have aborted it {duration(case.as_of - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
-        return _Verdict(NOT_HANGING, "late", [*evidence, late], action)
+        return _Verdict(
+            NOT_HANGING,
+            "late",
+            [*evidence, late],
+            action,
+            premises,
+            None,
+            f"{case.coordinator_place}: late since {when(ends)}",
+        )
     action = f"none: its producer ends it, or the coordinator at {when(ends)}; to end it now: {force}"
-    return _Verdict(NOT_HANGING, "live", [*evidence, f"{timeout}."], action)
+    return _Verdict(
+        NOT_HANGING,
+        "live",
+        [*evidence, f"{timeout}."],
+        action,
+        premises,
+        ends,
+        f"the producer of {who}; live until {when(ends)}",
+    )
 
 
-def _prepared(case: Case, evidence: list[str]) -> _Verdict:
+def _prepared(case: Case, evidence: list[str], premises: list[Premise]) -> _Verdict:
     """Decided, and the marker is not in this partition: on its way, or stuck for ever."""
     value = case.value
     assert value is not None
@@ -183,16 +227,29 @@ def _prepared(case: Case, evidence: list[str]) -> _Verdict:
             )
     else:
         decided = f"It decided {outcome} {when(value.transaction_last_update_timestamp_ms)}: the marker is on its way."
-        return _Verdict(NOT_HANGING, "live", [*evidence, decided], "none: the coordinator is ending it")
-    if case.unsure:
-        return _unknown(case, [*evidence, why], case.unsure)
+        return _Verdict(
+            NOT_HANGING,
+            "live",
+            [*evidence, decided],
+            "none: the coordinator is ending it",
+            premises,
+            None,
+            f"{case.coordinator_place}: its {outcome} is on its way",
+        )
+    premises = [*premises, *case.of_partition]
+    if _missing(premises):
+        return _unknown(case, [*evidence, why], premises)
     never = f"none: never abort it, {outcome} is decided and other partitions may have it; {resolution(case, outcome)}"
-    return _Verdict(NOT_HANGING, "stuck_prepare", [*evidence, why, log_line(case)], never)
-
-
-def _unknown(case: Case, evidence: list[str], doubts: list[str]) -> _Verdict:
     return _Verdict(
-        UNKNOWN, "coverage_incomplete", [*evidence, *doubts], f"none before it is certain: {case.certainty}"
+        NOT_HANGING, "stuck_prepare", [*evidence, why, log_line(case)], never, premises, None, case.coordinator_place
+    )
+
+
+def _unknown(case: Case, evidence: list[str], premises: Sequence[Premise]) -> _Verdict:
+    missing = [premise.what for premise in _missing(premises)]
+    action = f"none before it is certain: {case.certainty}"
+    return _Verdict(
+        UNKNOWN, "coverage_incomplete", [*evidence, *missing], action, premises, None, "what is missing for a verdict"
     )
 
 

@@ -332,7 +332,7 @@ def test_a_finding_has_all_fields(tmp_path: Path) -> None:
     directory.id("pay", "CompleteCommit", PID, 5, at=NOON - HOUR)
     (found,) = audit(directory).findings
     assert found.cause is not None
-    assert (replace(found, cause=None), found.cause.name) == (
+    assert (replace(found, cause=None, premises=()), found.cause.name) == (
         Finding(
             verdict="hanging",
             reason="transaction_ended",
@@ -365,6 +365,8 @@ def test_a_finding_has_all_fields(tmp_path: Path) -> None:
             transaction_last_update_timestamp=NOON - HOUR,
             transaction_start_timestamp=NOON - HOUR,
             transaction_timeout_ms=900_000,
+            attention="hanging",
+            waits_for="an abort by hand",
             impact=Impact(
                 held=OffsetRange(start_offset=1, end_offset=9, records=9, bytes=273),
                 released=OffsetRange(start_offset=1, end_offset=9, records=9, bytes=273),
@@ -391,7 +393,8 @@ def test_every_kind_of_case_defines_all_abstract_properties() -> None:
     assert Case.__abstractmethods__ == {
         "log_start", "high_watermark", "last_stable_offset", "last_offset", "transactional_id", "value",
         "writer_epoch", "decided_epoch", "expired", "coordinator_place", "leader_place",
-        "state_partition", "data", "coordinator_view", "unread", "apart", "unsure", "too_old", "certainty",
+        "state_partition", "data", "coordinator_view", "of_coordinators", "of_held",
+        "of_unheld", "of_partition", "too_old", "certainty",
     }  # fmt: skip
 
 
