@@ -78,9 +78,9 @@ class World:
 
     # The controller --------------------------------------------------------------------------------------------------
 
-    def control(self, api_key: int, body: bytes) -> int:
+    def control(self, api_key: int, body: bytes, version: int = 0) -> int:
         """Write a record of the metadata log; returns its offset."""
-        return self.metadata.records([Record(value=bytes((1, api_key, 0)) + body, timestamp=self.tick())])
+        return self.metadata.records([Record(value=bytes((1, api_key, version)) + body, timestamp=self.tick())])
 
     def hand_out(self, next_producer_id: int) -> int:
         record = ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=next_producer_id)

@@ -84,12 +84,14 @@ def _as_rows(item: Batch | Damage, file: LocatedFile, options: Options, followin
 def _run(
     found: Batches, file: LocatedFile, options: Options, write: Write[T], following: int
 ) -> Iterator[rows.Row | T]:
-    """What is made of batches; rows for those that are refused, where offsets go back, and where the view has more to
-    say than whether a batch is read."""
+    """What is made of batches; rows for those that are refused, where offsets go back, where a control batch has
+    several records, and where the view has more to say than whether a batch is read."""
     import numpy as np
 
     expected = np.concatenate([np.array([following]), found.last_offset[:-1] + 1])
     aside, states = found.base_offset < expected, None
+    if options.deep:  # each record of a control batch has a kind of its own
+        aside |= found.is_control & (found.record_count > 1)
     if options.view is not None:
         seen = options.view.see(found)
         aside |= seen.lost | seen.parted

@@ -17,7 +17,7 @@ from kafkawire.logdir.located_file import BATCHES, LocatedFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import start_position
 from kafkawire.records import Batch, Control, Damage, Source
-from kafkawire.records.control import MALFORMED
+from kafkawire.records.control import MALFORMED, control_of
 from kafkawire.records.internal_topics import CLUSTER_METADATA
 
 #: An index of more bytes is none: segment.index.bytes is an int32.
@@ -132,7 +132,9 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
             if options.deep and (options.metadata or control is None):
                 for record in item.records:
                     if everything or (selection.record(record) and (first is None or record.offset >= first)):
-                        yield rows.RecordRow.of(record, item, control, transaction=transaction, **shown)
+                        # Snapshots of the metadata log begin with a batch of several kinds (KIP-853).
+                        own = control if control is None or item.record_count == 1 else control_of(record)
+                        yield rows.RecordRow.of(record, item, own, transaction=transaction, **shown)
         except RecordError as error:
             damage = Damage(item.position, "bad_records", str(error), item.position + item.size)
             yield rows.DamageRow.of(damage, **place)

@@ -20,7 +20,7 @@ from kafkawire.records.array_types import Bools, Bytes, Int8, Int32, Int64
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import Controls
 from kafkawire.records.control_json import decoded_control
-from kafkawire.records.record_table import COLUMNS, OF_BATCH, Validity, Values
+from kafkawire.records.record_table import COLUMNS, CONTROL_COLUMNS, OF_BATCH, Validity, Values
 from kafkawire.rows import arrow
 from kafkawire.wire.backend import native
 
@@ -86,7 +86,7 @@ class Piece:
         values = column.of_batches(self.batches, self.controls).map(lambda values: values[self.first : self.stop])
         if self.records is None:
             return values
-        if name in fields.record and column.record == OF_BATCH:
+        if name in fields.record and (column.record == OF_BATCH or name in CONTROL_COLUMNS):
             return values.map(lambda values: np.repeat(values, self._rows_of))
         placed = self._placed(values, self._batch_rows, self._batches)
         if name not in fields.record:

@@ -7,14 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkawire.errors import RecordError
-from kafkawire.records.columns import Batches
-from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, MALFORMED
+from kafkawire.records.columns import Batches, Records
+from kafkawire.records.control import ABORT, COMMIT, CONTROL_TYPES, MALFORMED, control_of
 from kafkawire.records.marker_columns import markers
+from kafkawire.records.record import Record
 from kafkawire.records.record_table import Validity, Values
 
 
 class Controls(NamedTuple):
-    """The control columns, an element a batch.
+    """The control columns, an element a batch, or a record.
 
     Attributes:
         control: the names; null for batches of data.
@@ -49,3 +50,35 @@ def controls_of(batches: Batches) -> Controls:
         places[index] = texts.index(name)
         epochs[index], known[index] = epoch or 0, epoch is not None
     return Controls(Values(places, Validity(places >= 0), tuple(texts)), Values(epochs, Validity(known)), malformed)
+
+
+def of_records(controls: Controls, records: Records) -> Controls:
+    """The control columns of records: those of their batches, but for control batches with several records, which are
+    named one by one.
+
+    Args:
+        controls: of the records' batches.
+    """
+    batch = records.batch
+    places, epochs = controls.control.numbers[batch], controls.coordinator_epoch.numbers[batch]
+    named, known = controls.control.present, controls.coordinator_epoch.present
+    assert named is not None
+    assert known is not None
+    flags, texts = known.flags[batch], list(controls.control.texts or ())
+    several = records.batches.is_control & (records.batches.record_count > 1)
+    for index in np.flatnonzero(several[batch]).tolist():
+        key, value = (_bytes(records, part, index) for part in ("key", "value"))
+        control = control_of(Record(key=key, value=value))
+        if control.name not in texts:
+            texts.append(control.name)
+        places[index], epochs[index] = texts.index(control.name), control.coordinator_epoch or 0
+        flags[index] = control.coordinator_epoch is not None
+    return Controls(
+        Values(places, Validity(named.flags[batch]), tuple(texts)), Values(epochs, Validity(flags)), controls.malformed
+    )
+
+
+def _bytes(records: Records, part: str, index: int) -> bytes | None:
+    """A record's key or value."""
+    start, length = int(getattr(records, f"{part}_start")[index]), int(getattr(records, f"{part}_length")[index])
+    return None if length < 0 else bytes(records.data[start : start + length])

@@ -96,8 +96,11 @@ class Column(NamedTuple):
         return self._of(batches, self.batch)
 
     def of_records(self, records: Any, controls: Any = None) -> Values:
-        """The values of `Records`."""
+        """The values of `Records`. `controls`: those of the records, needed for `CONTROL_COLUMNS`."""
         assert self.record is not None
+        if self.record in CONTROL_COLUMNS:
+            found: Values = getattr(controls, self.record)
+            return found
         if self.record == OF_BATCH:
             return self.of_batches(records.batches, controls).map(lambda values: values[records.batch])
         return self._of(records, self.record)
@@ -133,8 +136,8 @@ COLUMNS: dict[str, Column] = {
     "last_sequence": Column(pa.int32(), "last_sequence"),
     "transactional": Column(pa.bool_(), "transactional", OF_BATCH),
     "is_control": Column(pa.bool_(), "is_control", OF_BATCH),
-    "control": Column(pa.string(), "control", OF_BATCH),
-    "coordinator_epoch": Column(pa.int32(), "coordinator_epoch", OF_BATCH),
+    "control": Column(pa.string(), "control", "control"),
+    "coordinator_epoch": Column(pa.int32(), "coordinator_epoch", "coordinator_epoch"),
     "delete_horizon": Column(pa.int64(), "base_timestamp", present=lambda batches: batches.delete_horizon),
     "key_size": Column(pa.int32(), None, "key_length", lambda records: records.key_length >= 0),
     "value_size": Column(pa.int32(), None, "value_length", lambda records: records.value_length >= 0),

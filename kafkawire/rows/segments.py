@@ -24,7 +24,8 @@ class BatchRow(LogRow, frozen=True, kw_only=True):
         timestamp: the newest timestamp of its records.
         producer_id, producer_epoch, sequence, last_sequence: -1 for a producer that is not idempotent.
         leader_epoch: leader epoch of the partition when the batch was appended.
-        control: None for data; COMMIT, ABORT, LEADER_CHANGE, ...; EMPTY if compaction removed the marker's record.
+        control: None for data; COMMIT, ABORT, LEADER_CHANGE, ... of its first record; EMPTY if compaction removed the
+            marker's record.
         coordinator_epoch: of the transaction coordinator, for COMMIT and ABORT.
         delete_horizon: time from which compaction may remove the batch's tombstones and markers.
         transaction: none, committed, aborted, open or unknown: what became of the batch's transaction, and how a marker
@@ -117,7 +118,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
 
     Attributes:
         position: byte offset of its batch in the file.
-        control, coordinator_epoch, transaction: as in `BatchRow`.
+        control, coordinator_epoch: as in `BatchRow`, of this record. `transaction`: of its batch.
         key_size, value_size: sizes in bytes; None for null.
         key, value: the bytes as text, if they are UTF-8.
         key_base64, value_base64: the bytes, if they are no UTF-8.
@@ -180,7 +181,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
 
         Args:
             record, batch: the record and its batch.
-            control: the control type of the batch; None for data.
+            control: the record's control type; None for data.
             payload: whether key, value and headers are set. `metadata`: whether timestamp, producer and sizes are.
             transaction: the state of its transaction.
             decode_as: name of the internal topic whose schemas decode the record, by default its own topic; or the

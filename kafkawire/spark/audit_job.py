@@ -169,7 +169,10 @@ class _AuditJob(NamedTuple):
             damage=tuple(
                 rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage
             ),
-            gaps=gaps_of(found.unreadable),
+            gaps=(
+                *gaps_of(found.unreadable),
+                *(gap for copy in found.metadata.values() for gap in copy.gaps),
+            ),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,
             histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
             producers=[replica.producers for replica in replicas],

@@ -236,20 +236,20 @@ def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tu
     """The row of a partition's folder, if there is a segment in it; of one in a tier in any case."""
     first, in_use = files[0], {file.name for file in files if file.kind == "log" and file.state in ("", TIERED)}
     kind = TIER if any(file.state == TIERED for file in files) else REPLICA
-    if kind == REPLICA and not in_use:
-        return
-    size = sum(size for size, name in zip(found.sizes, found.names, strict=True) if name in in_use)
     directory = os.path.dirname(first.path)
     real = os.fsencode(os.path.realpath(directory))
     partition = partition_key(first.topic or "", first.partition or 0)
     sort = b"\0".join((os.fsencode(first.root), partition, os.fsencode(directory)))
+    if first.topic == CLUSTER_METADATA:  # a checkpoint counts without a segment
+        metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
+        yield _other(METADATA, folder, sort, metadata, real)
+    if kind == REPLICA and not in_use:
+        return
+    size = sum(size for size, name in zip(found.sizes, found.names, strict=True) if name in in_use)
     path, names, sizes = os.fsencode(found.path), b"\0".join(map(os.fsencode, found.names)), array("q", found.sizes)
     place = folder.store, path, names, sizes.tobytes(), size
     yield (kind, folder.argument, sort, None, real, partition, *place, None)
-    if first.topic == CLUSTER_METADATA:
-        metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
-        yield _other(METADATA, folder, sort, metadata, real)
-    elif first.topic == REMOTE_LOG_METADATA and kind == REPLICA:
+    if first.topic == REMOTE_LOG_METADATA and kind == REPLICA:
         yield from _event_rows(Partition(files, BrokerDirectory(first.root, first)), size, folder, sort, real)
 
 

@@ -72,7 +72,7 @@ def of_columns(
     """A row a batch or a record.
 
     Args:
-        controls: the markers of control batches, where `schema` has a column of `CONTROL_COLUMNS`.
+        controls: of the batches or of the records, where `schema` has a column of `CONTROL_COLUMNS`.
         place: `place_of` the file.
         states: of the batches' transactions, where `schema` has them.
         null_headers: whether headers are null where there are none.

@@ -21,7 +21,7 @@ from kafkawire.logdir.transaction_states import NONE, STATES, Outcomes
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.array_types import Int64
 from kafkawire.records.columns import Batches
-from kafkawire.records.control_columns import controls_of
+from kafkawire.records.control_columns import controls_of, of_records
 from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
@@ -208,7 +208,8 @@ class SegmentReader(ItemReader[SegmentPart]):
         for records in columns.records(found):
             hidden = "value" in schema.names and self._hides_secrets(part.file)
             rows = without_secrets(records) if hidden else records
-            made = segment_columns.of_columns(rows, controls, place, schema, states, null_headers=self.data_only)
+            own = of_records(controls, records) if controls else None
+            made = segment_columns.of_columns(rows, own, place, schema, states, null_headers=self.data_only)
             yield _chosen(made, records.offset, part.offsets)
             for damage in records.damage:
                 yield self._damage(part, damage, schema)

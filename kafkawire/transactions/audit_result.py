@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.transactions import premises
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.case import Case
 from kafkawire.transactions.checks.answer_rows import each_violation, merged, summed, violations
@@ -86,10 +87,14 @@ def _conclude(
             concluded.explained.update(set(each_violation(before)) - set(each_violation(after)))
     answers = summed(placed)
     damage = *(d for partition in facts.partitions for d in partition.damage), *facts.damage
+    coverage = _coverage(cluster)
     return rows.Audit(
         as_of=context.as_of,
         read=replace(
-            _coverage(cluster), checks=tuple(answer.check for answer in answers), settings=cluster.resolved.rows
+            coverage,
+            checks=tuple(answer.check for answer in answers),
+            settings=cluster.resolved.rows,
+            premises=(premises.reach(coverage.partitions, (), coverage.gaps), premises.soundness(damage)),
         ),
         findings=tuple(finding for _, finding in judged),
         violations=tuple(violations(placed)),
@@ -191,6 +196,11 @@ def _joined(audits: Sequence[tuple[str | None, rows.Audit]]) -> rows.Audit:
                 replace(setting, source=f"{_name(cluster)}: {setting.source}")
                 for cluster, audit in audits
                 for setting in audit.read.settings
+            ),
+            premises=tuple(
+                replace(premise, what=f"{_name(cluster)}: {premise.what}")
+                for cluster, audit in audits
+                for premise in audit.read.premises
             ),
         ),
         findings=tuple(finding for _, audit in audits for finding in audit.findings),

@@ -1,30 +1,32 @@
-"""The content of a log directory's `__cluster_metadata` that an audit uses: settings, the partitions of
-`__transaction_state`, and the producer ids that were handed out (KIP-730)."""
+"""The content of a log directory's `__cluster_metadata` that an audit uses: settings, the brokers of each partition,
+and the producer ids that were handed out (KIP-730)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+from uuid import UUID
 
-from kafkawire.errors import KafkaWireError
-from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir import Partition
 from kafkawire.messages import (
     ConfigRecord,
     FeatureLevelRecord,
+    PartitionChangeRecord,
     PartitionRecord,
     ProducerIdsRecord,
-    SnapshotHeaderRecord,
+    RemoveTopicRecord,
     TopicRecord,
 )
-from kafkawire.records import CONTROL_TYPES, Batch, Damage, decode_value
 from kafkawire.transactions.facts import (
     CLUSTER_METADATA,
     TRANSACTION_STATE,
     AssignedProducerIds,
+    Assignment,
     ClusterMetadata,
     ProducerIdsBlock,
 )
 from kafkawire.transactions.impact import TOPIC_SETTINGS, TopicPolicy
+from kafkawire.transactions.metadata_log import MetadataLog
 from kafkawire.transactions.replica_files import place_of
 
 K = TypeVar("K")
@@ -32,22 +34,15 @@ K = TypeVar("K")
 #: ConfigResource.Type. The broker "" has the default of all brokers.
 _TOPIC, _BROKER = 2, 4
 
-_HEADER: str = CONTROL_TYPES[3]
-
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
-
-_WANTED = frozenset(
-    message.spec.api_key
-    for message in (ConfigRecord, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, TopicRecord)
-)
 
 
 def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]:
     """By log directory, of those that hold a metadata log."""
     found = {}
     for partition in partitions:
-        if partition.topic == CLUSTER_METADATA:
+        if partition.topic == CLUSTER_METADATA and not partition.state:
             found[partition.broker.root] = _read(partition)
     return found
 
@@ -88,22 +83,19 @@ def distinct_assignments(metadata: Iterable[ClusterMetadata]) -> tuple[AssignedP
 
 
 def _read(partition: Partition) -> ClusterMetadata:
-    topics = set()
-    numbers: set[int] = set()
+    topics = _Topics()
     configs: dict[tuple[str, str], str] = {}
     of_topics: dict[str, dict[str, str]] = {}
     features: dict[str, int] = {}
     blocks: list[ProducerIdsBlock] = []
     checkpointed: int | None = None
     newest: int | None = None
-    log = _MetadataLog()
+    log = MetadataLog()
     for entry in log.entries(partition):
         newest = max(entry.timestamp, newest or 0)
         match entry.message:
-            case TopicRecord() as topic if topic.name == TRANSACTION_STATE:
-                topics.add(topic.topic_id)
-            case PartitionRecord() as record if record.topic_id in topics and record.partition_id < MOST_PARTITIONS:
-                numbers.add(record.partition_id)
+            case TopicRecord() | RemoveTopicRecord() | PartitionRecord() | PartitionChangeRecord() as record:
+                topics.take(record)
             case ConfigRecord() as config if config.resource_type == _BROKER:
                 _set(configs, (config.resource_name, config.name), config.value)
             case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
@@ -117,10 +109,12 @@ def _read(partition: Partition) -> ClusterMetadata:
                     blocks.append(ProducerIdsBlock(entry.offset, ids.next_producer_id, entry.timestamp))
     known = [block.next_producer_id for block in blocks] + ([] if checkpointed is None else [checkpointed])
     until = log.until if log.complete else None
+    assigned = topics.assigned()
+    of_ids = [number for topic, number in assigned if topic == TRANSACTION_STATE and number < MOST_PARTITIONS]
     return ClusterMetadata(
         place=place_of(partition),
         path=partition.path,
-        transaction_state_partitions=max(numbers) + 1 if numbers else None,
+        transaction_state_partitions=max(of_ids) + 1 if of_ids else None,
         configs=configs,
         features=features,
         topic_configs=of_topics,
@@ -128,7 +122,57 @@ def _read(partition: Partition) -> ClusterMetadata:
         next_producer_id=max(known, default=None),
         newest=newest,
         complete=log.complete,
+        assigned=assigned,
+        removed=topics.removed(),
+        since_checkpoint=log.whole_checkpoint,
+        gaps=log.gaps,
     )
+
+
+class _Topics:
+    """The partitions of topics, record by record."""
+
+    def __init__(self) -> None:
+        self._names: dict[UUID, str] = {}
+        self._gone: set[str] = set()
+        self._partitions: dict[UUID, dict[int, Assignment]] = {}
+
+    def take(self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord) -> None:
+        match record:
+            case TopicRecord():
+                self._names[record.topic_id] = record.name
+            case RemoveTopicRecord():
+                name = self._names.pop(record.topic_id, None)
+                self._gone |= set() if name is None else {name}
+                self._partitions.pop(record.topic_id, None)
+            case PartitionRecord():
+                of_topic = self._partitions.setdefault(record.topic_id, {})
+                of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
+            case PartitionChangeRecord():
+                of_topic = self._partitions.setdefault(record.topic_id, {})
+                if record.replicas is not None:
+                    of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
+                elif record.directories is not None and (before := of_topic.get(record.partition_id)) is not None:
+                    brokers = tuple(broker for broker, _ in before)
+                    of_topic[record.partition_id] = _assignment(brokers, record.directories)
+
+    def assigned(self) -> dict[tuple[str, int], Assignment]:
+        """The brokers and directories of each partition."""
+        return {
+            (name, number): replicas
+            for id, name in self._names.items()
+            for number, replicas in self._partitions.get(id, {}).items()
+        }
+
+    def removed(self) -> frozenset[str]:
+        """The topics that were removed, and are not there under another id."""
+        return frozenset(self._gone - set(self._names.values()))
+
+
+def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> Assignment:
+    if directories is None or len(directories) != len(brokers):
+        return tuple((broker, None) for broker in brokers)
+    return tuple(zip(brokers, directories, strict=True))
 
 
 def _set(settings: dict[K, str], key: K, value: str | None) -> None:
@@ -136,79 +180,3 @@ def _set(settings: dict[K, str], key: K, value: str | None) -> None:
     settings.pop(key, None)
     if value is not None:
         settings[key] = value
-
-
-class _MetadataRecord(NamedTuple):
-    """A record of the metadata log; `message` None for one of no interest. `snapshot`: it is of a `.checkpoint`."""
-
-    offset: int
-    timestamp: int
-    snapshot: bool
-    message: object
-
-
-class _MetadataLog:
-    """The records of a metadata log: of its newest checkpoint, and of its segments.
-
-    Attributes:
-        complete: no record was missing so far: offsets follow, and nothing but the end of the last segment is damaged.
-        until: the newest time of a record of the log, or of the log that a checkpoint replaces, from its header. A
-            checkpoint's own records have the time when it is written, which is later.
-    """
-
-    def __init__(self) -> None:
-        self.complete = True
-        self.until: int | None = None
-
-    def entries(self, partition: Partition) -> Iterator[_MetadataRecord]:
-        checkpoints = [file for file in partition.files if file.kind == "kraft-snapshot" and not file.state]
-        following: int | None = None
-        for file in sorted(checkpoints, key=lambda file: file.offset or 0)[-1:]:
-            yield from self._read(file, None)
-            following = file.offset or 0
-        segments = partition.segments
-        if not segments or (segments[0].offset or 0) > (following or 0):
-            self.complete = False  # neither begins where the other ends
-        following = None
-        for number, file in enumerate(segments):
-            if following is not None and (file.offset or 0) > following:
-                self.complete = False
-            following = yield from self._read(file, file.offset or 0, last=number + 1 == len(segments))
-
-    def _read(
-        self, file: LogFile, following: int | None, *, last: bool = False
-    ) -> Generator[_MetadataRecord, None, int]:
-        """The records of a file; returns the offset behind its last. `following`: the first offset that a segment must
-        have; None for a checkpoint, whose offsets are its own."""
-        snapshot, end = following is None, following or 0
-        try:
-            for item in file.batches():
-                if isinstance(item, Damage):
-                    if not item.harmless and (snapshot or not last or item.resumed_at is not None):
-                        self.complete = False
-                    continue
-                if not snapshot and item.base_offset > end:
-                    self.complete = False
-                end = item.last_offset + 1
-                if item.is_control:
-                    self._header(item)
-                    continue
-                if not snapshot:
-                    self.until = max(self.until or 0, item.max_timestamp)
-                for record in item.records:
-                    # Frame version and api key are varints of one byte; most records are about something else.
-                    message = None
-                    if record.value is not None and len(record.value) > 1 and record.value[1] in _WANTED:
-                        decoded = decode_value(CLUSTER_METADATA, record.key, record.value)
-                        message = None if decoded is None else decoded.message
-                    yield _MetadataRecord(record.offset, record.timestamp, snapshot, message)
-        except (OSError, KafkaWireError):
-            self.complete = False  # reading the partition reports the damage
-        return end
-
-    def _header(self, batch: Batch) -> None:
-        """Takes from the first record of a checkpoint how new the log is that it replaces."""
-        control = batch.control
-        for record in batch.records if control is not None and control.name == _HEADER else ():
-            header = SnapshotHeaderRecord.decode(record.value or b"", version=0)
-            self.until = max(self.until or 0, header.last_contained_log_timestamp)

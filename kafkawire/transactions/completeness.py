@@ -28,7 +28,7 @@ def not_read(audit: rows.Audit) -> tuple[str, ...]:
     if omitted:
         damage.append(f"{omitted:,} more damaged places are not listed")
     gaps = audit.read.gaps or (() if audit.read.complete else ("what was read is not complete",))
-    return (*gaps, *damage)
+    return tuple(dict.fromkeys((*gaps, *damage)))
 
 
 def not_judged(audit: rows.Audit) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
+from uuid import UUID
 
 import msgspec
 
@@ -267,8 +268,12 @@ class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [time for time, _ in ordered], list(accumulate((number for _, number in ordered), max))
 
 
+#: The replicas of a partition: of each the broker's id, and the id of its log directory, None where that is not known.
+Assignment = tuple[tuple[int, UUID | None], ...]
+
+
 class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings and producer ids from one copy of the metadata log.
+    """Settings, partitions and producer ids from one copy of the metadata log.
 
     Attributes:
         transaction_state_partitions: of the topic; None where it has none yet.
@@ -279,6 +284,10 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
             ever handed out.
         newest: time of its newest record, the controller's clock; None for an empty log.
         complete: no record is missing before the newest.
+        assigned: the replicas of each partition.
+        removed: the topics that were removed, as far as the log reaches back.
+        since_checkpoint: the log begins with a checkpoint that was read whole: topics that are not here do not exist.
+        gaps: sentences on what could not be read, with the file.
     """
 
     place: Place
@@ -291,6 +300,10 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     next_producer_id: int | None = None
     newest: int | None = None
     complete: bool = True
+    assigned: dict[tuple[str, int], Assignment] = {}
+    removed: frozenset[str] = frozenset()
+    since_checkpoint: bool = False
+    gaps: tuple[str, ...] = ()
 
 
 class UnassignedProducerId(msgspec.Struct, frozen=True, gc=False):

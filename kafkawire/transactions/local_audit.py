@@ -44,7 +44,7 @@ def audit(
         jobs: number of processes that read, 1: this one. Logs that are too small for several are read by fewer.
     """
     audited = replicas(directory)
-    metadata = read_metadata(audited)
+    metadata = read_metadata(directory.partitions)
     clusters = cluster_ids(directory)
     found = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
     facts = facts_of(directory, found, metadata, paths=paths)
@@ -144,7 +144,10 @@ def facts_of(
             [rows.DamageRow.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
             + [damage for replica in found for damage in replica.damage]
         ),
-        gaps=gaps_of([*directory.unreadable, *outside_partitions(directory.files)]),
+        gaps=(
+            *gaps_of([*directory.unreadable, *outside_partitions(directory.files)]),
+            *(gap for copy in metadata.values() for gap in copy.gaps),
+        ),
         answers=[placed for replica in found for placed in replica.answers],
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
         endings=[replica.endings for replica in found],

@@ -14,7 +14,15 @@ from kafkawire import logdir, rows
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.records import CODECS, Header, Record, build, build_marker
 from kafkawire.wire.backend import native
-from tests.logdir.test_logdir_jsonl import EXAMPLES, WAYS, mutated_examples, mutated_segments, segment, segments
+from tests.logdir.test_logdir_jsonl import (
+    EXAMPLES,
+    WAYS,
+    controls_in_a_snapshot,
+    mutated_examples,
+    mutated_segments,
+    segment,
+    segments,
+)
 
 pa = pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.skipif(native is None, reason="the native engine is not installed")
@@ -168,3 +176,9 @@ def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:
 def test_unknown_field_falls_back_to_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_columns, "KNOWN", arrow_columns.KNOWN - {"codec"})
     assert both(segment(tmp_path, build([Record(b"k", b"v")])), WAYS[-1])[1] == 0
+
+
+def test_each_record_of_a_control_batch_has_its_own_name(tmp_path: Path) -> None:
+    options = logdir.Options(deep=True)
+    file, named = controls_in_a_snapshot(tmp_path, options)
+    assert [row["control"] for row in both(file, options)[0] if row["kind"] == "record"] == named

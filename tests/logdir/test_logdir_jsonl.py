@@ -16,8 +16,9 @@ from kafkawire.cli.formatting import json_bytes, printable_characters
 from kafkawire.logdir import jsonl
 from kafkawire.logdir.batch_runs import Fields
 from kafkawire.logdir.jsonl import lines_of, writer_of
-from kafkawire.records import CODECS, Header, Record, build, build_marker
+from kafkawire.records import CODECS, Header, Record, build, build_marker, read
 from kafkawire.wire.backend import native
+from tests.records.record_bytes import kip853_header, snapshot_footer
 from tools.recordings.archive import unpacked
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
@@ -51,6 +52,34 @@ def segment(folder: Path, data: bytes, name: str = "orders-0") -> Any:
     path.write_bytes(data)
     (file,) = logdir.open(path.parent).files
     return file
+
+
+def controls_in_a_snapshot(folder: Path, options: logdir.Options) -> tuple[Any, list[str | None]]:
+    """A snapshot of the metadata log, with markers of two kinds in one batch as no broker writes them; and the kinds
+    that rows of its records have."""
+    marker = build_marker("ABORT", offset=0, timestamp=1, producer_id=1, producer_epoch=0, coordinator_epoch=3)
+    (abort,) = next(iter(read(marker))).records
+    both = build(
+        [Record(key=key, value=abort.value) for key in (abort.key, b"\0\0\0\1")],
+        base_offset=3,
+        control=True,
+        transactional=True,
+        producer_id=1,
+        producer_epoch=0,
+    )
+    path = folder / "__cluster_metadata-0" / f"{9:020}-0000000001.checkpoint"
+    path.parent.mkdir()
+    path.write_bytes(kip853_header() + both + snapshot_footer(5))
+    (file,) = logdir.open(path).files
+    named = [row.control for row in logdir.rows_of(file, options) if isinstance(row, rows.RecordRow)]
+    return file, named
+
+
+def test_each_record_of_a_control_batch_has_its_own_name(tmp_path: Path) -> None:
+    options = logdir.Options(deep=True)
+    file, named = controls_in_a_snapshot(tmp_path, options)
+    assert named == ["SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "ABORT", "COMMIT", "SNAPSHOT_FOOTER"]
+    assert b'"control":"KRAFT_VOTERS"' in both(file, options)[0]
 
 
 def test_every_field_of_the_rows_is_known(tmp_path: Path) -> None:

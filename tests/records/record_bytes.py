@@ -7,6 +7,7 @@ import zlib
 
 import crc32c
 
+from kafkawire.messages import KRaftVersionRecord, SnapshotFooterRecord, SnapshotHeaderRecord, VotersRecord
 from kafkawire.records import Batch, Record, build, read
 
 HEADER_FIELDS = ["base_offset", "length", "epoch", "magic", "crc", "attributes", "delta", "base", "max"]
@@ -43,3 +44,25 @@ def message(magic: int, value: bytes) -> bytes:
 
 FIRST, SECOND, THIRD = (build([Record(value=b"x" * 30)] * 3, base_offset=10 * i) for i in range(3))
 SIZE = len(FIRST)
+
+
+def kip853_header(until: int = 0) -> bytes:
+    """The first batch of a snapshot of the metadata log under KIP-853: its header, the quorum's version and voters.
+
+    Args:
+        until: the newest time of the log that the snapshot replaces.
+    """
+    held = {
+        3: SnapshotHeaderRecord(last_contained_log_timestamp=until),
+        5: KRaftVersionRecord(kraft_version=1),
+        6: VotersRecord(),
+    }
+    return build(
+        [Record(key=struct.pack(">hh", 0, n), value=one.encode(version=0)) for n, one in held.items()], control=True
+    )
+
+
+def snapshot_footer(offset: int) -> bytes:
+    """The last batch of a snapshot of the metadata log."""
+    record = Record(key=struct.pack(">hh", 0, 4), value=SnapshotFooterRecord().encode(version=0))
+    return build([record], base_offset=offset, control=True)

@@ -8,7 +8,8 @@ pa = pytest.importorskip("pyarrow")
 
 from kafkawire.errors import RecordError  # noqa: E402
 from kafkawire.records import columns  # noqa: E402
-from kafkawire.records.control_columns import controls_of  # noqa: E402
+from kafkawire.records.control_columns import controls_of, of_records  # noqa: E402
+from tests.records.record_bytes import kip853_header  # noqa: E402
 from tests.records.test_records_marker_columns import DATA, OTHERS, marker  # noqa: E402
 
 
@@ -35,3 +36,17 @@ def test_names_and_epochs_are_those_of_each_batch() -> None:
     assert [(index, str(error)) for index, error in controls.malformed.items()] == wrong
     assert wrong
     assert -1 in epochs
+
+
+def test_each_record_of_a_control_batch_has_its_own_name() -> None:
+    """A snapshot of the metadata log begins with three kinds in one batch (KIP-853)."""
+    (found,) = columns.batches(DATA + kip853_header() + marker("COMMIT", 7))
+    assert isinstance(found, columns.Batches)
+    controls = controls_of(found)
+    names, epochs = [], []
+    for records in columns.records(found):
+        own = of_records(controls, records)
+        names += own.control.array(pa.string()).to_pylist()
+        epochs += own.coordinator_epoch.array(pa.int32()).to_pylist()
+    assert names == [None, "SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "COMMIT"]
+    assert epochs == [None, None, None, None, 7]
