@@ -65,7 +65,7 @@ class MetadataLog:
     def __init__(self) -> None:
         self.complete = True
         self.until: int | None = None
-        self.whole_checkpoint = False
+        self.whole_checkpoint = self._begun = self._ended = False
         self._gaps: list[str] = []
         self._more = 0
 
