@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,7 +38,16 @@ def test_gets_tokens_from_each_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [(b" \n", "is empty"), (b"\xff.y.z", "holds no token"), (None, "No such file or directory")]
+    ("content", "text"),
+    [
+        (b" \n", "is empty"),
+        (b"\xff.y.z", "holds no token"),
+        (b"x.y\x01auth=z", "holds no token: character 4 is U\\+0001"),
+        (b"x.y z", "holds no token: character 4 is U\\+0020"),
+        (b"=x", "holds no token: character 1 is U\\+003D"),
+        (b"x" * ((1 << 20) + 1), "holds no token: it is longer than 1,048,576 characters"),
+        (None, "No such file or directory"),
+    ],
 )
 def test_files_without_a_token_are_refused(content: bytes | None, text: str, tmp_path: Path) -> None:
     """An error of the client's own, which `watch` survives: the file may be written again."""
@@ -50,3 +63,63 @@ def test_a_token_endpoint_has_to_be_https() -> None:
         get_token(TokenSource(url="http://idp.example/token", client_id="i", client_secret="s"), 1)
     with pytest.raises(AuthenticationError, match="cannot be reached"):
         get_token(TokenSource(url="http://127.0.0.1:1/token", client_id="i", client_secret="s"), 1)
+
+
+def answer_of(token: str) -> bytes:
+    body = json.dumps({"access_token": token}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+@contextmanager
+def endpoint(send: Callable[[socket.socket], None]) -> Iterator[TokenSource]:
+    """A token endpoint that takes one request and answers it with `send`."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1 << 16)
+                send(connection)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield TokenSource(url=f"http://127.0.0.1:{listener.getsockname()[1]}/token", client_id="i", client_secret="s")
+        thread.join()
+
+
+@pytest.mark.parametrize("token", ["x", "mF_9.B5f-4.1JqM", "a+b/c~d=="])
+def test_takes_the_token_of_an_endpoint(token: str) -> None:
+    with endpoint(lambda connection: connection.sendall(answer_of(token))) as found:
+        assert get_token(found, 10) == token
+
+
+@pytest.mark.parametrize(
+    ("token", "place"),
+    [("a\x01\x01", "2 is U\\+0001"), ("a\n", "2 is U\\+000A"), ("aé", "2 is U\\+00E9"), ("a=b", "3 is")],
+)
+def test_a_token_that_could_not_be_sent_as_one_is_refused(token: str, place: str) -> None:
+    """It would end the client's message, or begin another part of it."""
+    with (
+        endpoint(lambda connection: connection.sendall(answer_of(token))) as found,
+        pytest.raises(AuthenticationError, match=f"access_token is none: character {place}"),
+    ):
+        get_token(found, 10)
+
+
+@pytest.mark.parametrize("at_once", [0, 50], ids=["header", "body"])
+def test_an_answer_that_comes_byte_by_byte_has_one_deadline(at_once: int) -> None:
+    """No byte is late; all of them together are."""
+    ended = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        answer = answer_of("x" * 100)
+        connection.sendall(answer[:at_once])
+        for number in range(at_once, len(answer)):
+            ended.wait(0.01)
+            try:
+                connection.sendall(answer[number : number + 1])
+            except OSError:
+                return  # the client is gone
+
+    with endpoint(drip) as found, pytest.raises(AuthenticationError, match=r"gave no whole answer in 0\.2 s"):
+        get_token(found, 0.2)
