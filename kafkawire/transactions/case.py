@@ -70,6 +70,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         blocked_after_ms: a transaction that has held the last stable offset for longer needs attention.
         diverged: a sentence on another replica that has its marker; None where none is known.
         address: how the cluster is reached, for the commands in `action`: HOST:PORT and what options follow it.
+        options: for kafkawire's own commands in `action`: what else the verdict depends on.
     """
 
     open: Open
@@ -78,6 +79,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     max_timeout_ms: int = MAX_TIMEOUT_MS
     cluster_id: str | None = None
     address: str = "HOST:PORT"
+    options: tuple[str, ...] = ()
     lasting_ms: int | None = None
     blocked_after_ms: int = BLOCKED_AFTER_MS
     traits: ClusterTraits = ClusterTraits()
@@ -207,13 +209,14 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def aborter(self) -> str:
-        """The command that aborts a transaction in one partition, with its address."""
-        return f"kafkawire txn abort --bootstrap-server {self.address}"
+        """The command that aborts a transaction in one partition, with its address and options."""
+        return " ".join((f"kafkawire txn abort --bootstrap-server {self.address}", *self.options))
 
     @property
     def terminator(self) -> str:
         """The command that ends an id's transaction through its coordinator, up to the id."""
-        return f"kafkawire txn force-terminate --bootstrap-server {self.address} --transactional-id"
+        command = f"kafkawire txn force-terminate --bootstrap-server {self.address}"
+        return " ".join((command, *self.options, "--transactional-id"))
 
     @property
     def limit_ms(self) -> int:

@@ -83,24 +83,64 @@ async def test_an_id_that_one_list_leaves_out_is_found_in_the_next() -> None:
     assert verdict[0] == "not_hanging"
 
 
+def aged(age_ms: int) -> Callable[[DescribeProducersRequest], DescribeProducersResponse]:
+    return producers(timestamp=int(time.time() * 1000) - age_ms)
+
+
 @pytest.mark.parametrize("age_ms", [0, 21 * 60_000])
-def test_reads_only_old_transactions_again(age_ms: int) -> None:
+def test_reads_what_no_coordinator_holds_again_whatever_its_age(age_ms: int) -> None:
     async def test() -> None:
         made = broker()
-        last = int(time.time() * 1000) - age_ms
-
-        def aged(request: DescribeProducersRequest) -> DescribeProducersResponse:
-            (topic,) = producers()(request).topics
-            (partition,) = topic.partitions
-            (state,) = partition.active_producers
-            partition = replace(partition, active_producers=(replace(state, last_timestamp=last),))
-            return DescribeProducersResponse(topics=(replace(topic, partitions=(partition,)),))
-
-        made.on[DescribeProducersRequest] = aged
+        made.on[DescribeProducersRequest] = aged(age_ms)
         assert verdicts(await find(made)) == [HANGING if age_ms else ("not_hanging", "young")]
-        assert made.count(DescribeProducersRequest) == (2 if age_ms else 1)
+        assert made.count(DescribeProducersRequest) == 2
 
     asyncio.run(test())
+
+
+def test_the_look_before_an_abort_gives_the_verdict_of_find_hanging() -> None:
+    """An id may be hidden: a young transaction is no more certain for the one than for the other."""
+    named = TransactionSpec(topic="orders", partition=0, start_offset=40)
+
+    async def test() -> None:
+        made = broker()
+        made.on |= {DescribeProducersRequest: aged(0), DescribeAclsRequest: lambda _: DescribeAclsResponse()}
+        async with made.running(), admin(made.address) as client:
+            (found,) = (await client.find_hanging_transactions(SEARCH)).findings
+            (looked,) = (await look_at(client.cluster, named, SEARCH)).findings
+        assert (found.verdict, found.premises, found.evidence) == (looked.verdict, looked.premises, looked.evidence)
+        assert found.verdict == "unknown"
+
+    asyncio.run(test())
+
+
+def test_proposed_commands_carry_what_the_verdict_depends_on() -> None:
+    """With its own limit, `txn abort` would refuse what was found with a shorter one."""
+
+    async def test() -> None:
+        made = broker()
+        made.on[DescribeProducersRequest] = aged(7 * 60_000)
+        search = replace(SEARCH, max_timeout_ms=60_000, address="h:1", command_config="my file")
+        (finding,) = (await find(made, search)).findings
+        assert finding.action == (
+            "kafkawire txn abort --bootstrap-server h:1 --command-config 'my file' --max-transaction-timeout 1 "
+            "--topic orders --partition 0 --start-offset 40"
+        )
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("search", "options"),
+    [
+        (Search(), ()),
+        (Search(confirm_after_s=30), ("--confirm-after 30",)),
+        (Search(max_timeout_ms=119_999), ("--max-transaction-timeout 1",)),
+    ],
+)
+def test_options_of_proposed_commands(search: Search, options: tuple[str, ...]) -> None:
+    """A limit between two minutes becomes the shorter one: what was too old for it is too old for that one."""
+    assert search.options == options
 
 
 @scenario

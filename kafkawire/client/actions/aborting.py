@@ -72,7 +72,7 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
 
     Args:
         named: its topic and partition; its other fields are not used.
-        search: how to search; its topics and partitions are replaced, and young transactions are confirmed, too.
+        search: how to search; its topics and partitions are replaced.
     """
     return await find_hanging(
         cluster,
@@ -82,7 +82,6 @@ async def look_at(cluster: Cluster, named: TransactionSpec, search: Search) -> r
             partitions=(named.partition,),
             places=None,
             broker_id=None,
-            confirm_young=True,
             impact=False,
         ),
     )

@@ -20,6 +20,7 @@ from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     coordinator_moves,
+    is_abandoned,
     is_being_ended,
     is_unsettled,
     preparing_ms,
@@ -36,7 +37,7 @@ from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.formatting import some
 from kafkawire.transactions.live_case import Absence, IdState, LiveCase
-from kafkawire.transactions.verdicts import HANGING, UNKNOWN, judge
+from kafkawire.transactions.verdicts import UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5
@@ -287,6 +288,7 @@ class _Finder:
             absence=absence,
             moved=moved,
             address=self._search.reach,
+            options=self._search.options,
             traits=self._traits,
         )
 
@@ -346,8 +348,8 @@ class _Finder:
             )
             suspects = set()
             for key, finding in now.items():
-                differs = self._abandoned(finding) and not same_verdict(finding, earlier.get(key))
-                doubted = key in again and (self._abandoned(finding) or is_being_ended(finding))
+                differs = is_abandoned(finding) and not same_verdict(finding, earlier.get(key))
+                doubted = key in again and (is_abandoned(finding) or is_being_ended(finding))
                 lacking = bool(reading.gone) and finding.verdict == UNKNOWN
                 if not last and (differs or doubted or lacking):
                     suspects.add(key)
@@ -387,11 +389,7 @@ class _Finder:
 
     def _suspect(self, finding: rows.Finding) -> bool:
         blocking = finding.reason == "ghost" and finding.blocked
-        return self._abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
-
-    def _abandoned(self, finding: rows.Finding) -> bool:
-        """Whether no coordinator will end it, by its verdict."""
-        return finding.verdict == HANGING or (self._search.confirm_young and finding.reason == "young")
+        return is_abandoned(finding) or is_being_ended(finding) or blocking or finding.verdict == UNKNOWN
 
     def _coverage(self, metadata: Metadata, described: int, chosen: int, gaps: tuple[UnreadGap, ...]) -> rows.Coverage:
         return rows.Coverage(

@@ -7,8 +7,14 @@ from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
+from kafkawire.transactions.verdicts import HANGING
 
 _FEW = 5
+
+
+def is_abandoned(finding: rows.Finding) -> bool:
+    """Whether no coordinator will end it, by its verdict: it hangs, or will when it is older."""
+    return finding.verdict == HANGING or finding.reason == "young"
 
 
 def is_being_ended(finding: rows.Finding) -> bool:

@@ -15,6 +15,8 @@ from kafkawire.transactions.live_case import LiveCase
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0
+_CONFIRM_AFTER_S = 1.0
+_MINUTE_MS = 60_000
 #: Bytes that are fetched of a partition to measure what is held back.
 FETCH_BYTES = 8 << 20
 
@@ -29,7 +31,6 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         max_timeout_ms: transaction.max.timeout.ms in milliseconds; None: as brokers return it, or Kafka's default.
         confirm_after_s: seconds before a suspect is read again; `session_s` if a broker is missing or a coordinator
             moves.
-        confirm_young: confirm transactions, too, that are only too young to be called hanging.
         impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets, and what
             decides between their causes (`broker_traits`).
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
@@ -44,9 +45,8 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[TopicPartition, ...] | None = None
     broker_id: int | None = None
     max_timeout_ms: int | None = None
-    confirm_after_s: float = 1.0
+    confirm_after_s: float = _CONFIRM_AFTER_S
     session_s: float = SESSION_S
-    confirm_young: bool = False
     impact: bool = False
     fetch_bytes: int = FETCH_BYTES
     show_records: int = 0
@@ -59,6 +59,16 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     def reach(self) -> str:
         """The arguments of a command line after `--bootstrap-server`."""
         return self.address + (f" --command-config {shlex.quote(self.command_config)}" if self.command_config else "")
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What of a command line decides verdicts beside the cluster, so that another command gives the same ones."""
+        given = []
+        if self.max_timeout_ms is not None:
+            given.append(f"--max-transaction-timeout {self.max_timeout_ms // _MINUTE_MS}")
+        if self.confirm_after_s > _CONFIRM_AFTER_S:
+            given.append(f"--confirm-after {self.confirm_after_s:g}")
+        return tuple(given)
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
