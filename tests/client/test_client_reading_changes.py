@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from kafkawire.client import Search
+from kafkawire.client.actions.aborting import look_at
 from kafkawire.messages import (
+    DescribeAclsRequest,
+    DescribeAclsResponse,
     DescribeProducersRequest,
     DescribeProducersResponse,
     ListTransactionsRequest,
     ListTransactionsResponse,
     MetadataRequest,
 )
-from tests.client.answers import listing, producers, scenario, script
+from kafkawire.transactions.abort_rules import TransactionSpec
+from tests.client.answers import admin, listing, producers, scenario, script
 from tests.client.hanging_script import (
     HANGING,
     PATIENT,
+    SEARCH,
     STATE,
     broker,
     ended,
