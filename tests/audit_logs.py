@@ -140,8 +140,9 @@ class PartitionLog:
         for base_offset, data in self.segments:
             (self.directory / f"{base_offset:020}.log").write_bytes(data)
 
-    def derive(self) -> None:
-        """Write the snapshots and transaction indexes that a broker has of such a log when it has been shut down."""
+    def derive(self, *, stopped: bool = True) -> None:
+        """Write the snapshots and transaction indexes that a broker has of such a log. `stopped`: it has been shut down,
+        which writes a snapshot at the end."""
         replay = Replay()
         for base, data in self.segments:
             if base:
@@ -155,7 +156,8 @@ class PartitionLog:
                     index += ended.aborted.encode_prefixed(version=0)
             if index:
                 (self.directory / f"{base:020}.txnindex").write_bytes(index)
-        self.snapshot(*replay.snapshot())
+        if stopped:
+            self.snapshot(*replay.snapshot())
 
     def _append(self, data: bytes, offsets: int) -> int:
         self.segments[-1][1].extend(data)

@@ -1,0 +1,129 @@
+"""`Cluster`: brokers with clocks of their own, the true log of each partition, and the metadata of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkawire.messages import ConfigRecord, PartitionChangeRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
+from kafkawire.records import Record
+from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
+from tests.audit_logs import PartitionLog
+from tools.audit_faults.histories.timeline import Timeline
+
+#: Topic and partition.
+Place = tuple[str, int]
+
+IDS = 3
+#: Partitions of data; those of the last topic have the broker's time of append.
+ORDERS, EVENTS = "orders", "events"
+DATA: tuple[Place, ...] = ((ORDERS, 0), (ORDERS, 1), (EVENTS, 0))
+STATE: tuple[Place, ...] = tuple((TRANSACTION_STATE, number) for number in range(IDS))
+METADATA: Place = (CLUSTER_METADATA, 0)
+_UUIDS = {topic: UUID(int=number) for number, topic in enumerate((TRANSACTION_STATE, ORDERS, EVENTS), 1)}
+_FRAME = 1
+_TOPIC = 2
+
+
+class Appended(NamedTuple):
+    """Bytes in a log. `event`: when they were appended; `end`: the log's end then."""
+
+    event: int
+    end: int
+    data: bytes
+
+
+class TrueLog(PartitionLog):
+    """The log of a partition as it truly is: it has lost nothing.
+
+    Attributes:
+        appended: by event. `rolls`: the base offsets of its segments with the events at which they began.
+        leaders: the broker that leads it, from each event on.
+    """
+
+    def __init__(self, timeline: Timeline, leader: int) -> None:
+        super().__init__(Path())
+        self.timeline = timeline
+        self.appended: list[Appended] = []
+        self.rolls: list[tuple[int, int]] = [(0, 0)]
+        self.leaders: list[tuple[int, int]] = [(0, leader)]
+
+    @property
+    def leader(self) -> int:
+        return self.leaders[-1][1]
+
+    def led_at(self, event: int) -> int:
+        """The leader at an event."""
+        return next(leader for since, leader in reversed(self.leaders) if since <= event)
+
+    def end_at(self, event: int) -> int:
+        """The log's end after an event."""
+        return next((one.end for one in reversed(self.appended) if one.event <= event), 0)
+
+    def roll(self) -> None:
+        if self.end > self.rolls[-1][0]:
+            self.rolls.append((self.end, len(self.timeline.moments)))
+
+    def _append(self, data: bytes, offsets: int) -> int:
+        self.end += offsets
+        self.appended.append(Appended(self.timeline.event(), self.end, bytes(data)))
+        return self.end - offsets
+
+
+class Cluster:
+    """Brokers, each a replica of every partition, and the controller.
+
+    Attributes:
+        clocks: of each broker: how far it is ahead of true time, milliseconds.
+        logs: by partition. `next_producer_id`: that is not in use yet.
+        electable: the brokers that may lead.
+    """
+
+    def __init__(self, timeline: Timeline, clocks: list[int], electable: list[int]) -> None:
+        draw = timeline.draw
+        self.timeline = timeline
+        self.clocks = clocks
+        self.electable = electable
+        self.logs = {place: TrueLog(timeline, draw.choice(electable)) for place in (METADATA, *STATE, *DATA)}
+        self.next_producer_id = 1000
+        for topic, uuid in _UUIDS.items():
+            self._control(TopicRecord(name=topic, topic_id=uuid))
+        self._control(
+            ConfigRecord(resource_type=_TOPIC, resource_name=EVENTS, name="message.timestamp.type", value="LogAppendTime")
+        )
+        brokers = tuple(range(len(clocks)))
+        for topic, number in (*STATE, *DATA):
+            leader = self.logs[topic, number].leader
+            self._control(
+                PartitionRecord(
+                    partition_id=number, topic_id=_UUIDS[topic], replicas=brokers, isr=brokers, leader=leader
+                )
+            )
+        self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=2000))
+
+    def clock(self, place: Place) -> int:
+        """The time on the clock of a partition's leader."""
+        return self.timeline.now + self.clocks[self.logs[place].leader]
+
+    def producer_id(self) -> int:
+        self.next_producer_id += 1
+        return self.next_producer_id - 1
+
+    def elect(self, place: Place, leader: int) -> None:
+        """A partition gets another leader, which has all of its log."""
+        log = self.logs[place]
+        topic, number = place
+        self._control(PartitionChangeRecord(partition_id=number, topic_id=_UUIDS[topic], leader=leader))
+        log.leader_epoch += 1
+        log.leaders.append((len(self.timeline.moments), leader))
+
+    def hand_out(self) -> None:
+        """The controller hands out another block of producer ids, which nothing uses."""
+        self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=2000 + self.timeline.now % 10**9))
+
+    def _control(self, message: TopicRecord | ConfigRecord | PartitionRecord | PartitionChangeRecord | ProducerIdsRecord) -> None:
+        key = message.spec.api_key
+        assert key is not None
+        value = bytes((_FRAME, key, 0)) + message.encode(version=0)
+        self.logs[METADATA].records([Record(value=value, timestamp=self.clock(METADATA))])

@@ -1,0 +1,144 @@
+"""A copy of a history's log directories: which files, and as of which moment each."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.audit_logs import PartitionLog
+from tools.audit_faults.histories.cluster import DATA, METADATA, STATE, Place, TrueLog
+from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.producers import SECOND
+
+_CHECKPOINTS = "replication-offset-checkpoint"
+#: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a snapshot of
+#: their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others while brokers run,
+#: directory by directory.
+ORDERS = ("stopped", "killed", "rolling", "names", "reverse", "random")
+
+
+class Copy(NamedTuple):
+    """A plan.
+
+    Attributes:
+        order: of `ORDERS`. `brokers`: whose directories are copied.
+        moments: for each broker and partition (None: the files beside partitions), the event up to which its files were
+            copied.
+    """
+
+    order: str
+    brokers: tuple[int, ...]
+    moments: dict[tuple[int, Place | None], int]
+
+    @property
+    def clean(self) -> bool:
+        """Whether its brokers were stopped cleanly."""
+        return self.order in ("stopped", "rolling")
+
+
+def plan(history: History, draw: random.Random) -> Copy:
+    """A copy, made while the history goes on."""
+    order = draw.choice(ORDERS)
+    everyone = tuple(range(history.brokers))
+    brokers = everyone if draw.random() < 0.6 else tuple(sorted(draw.sample(everyone, draw.randrange(1, len(everyone) + 1))))
+    begun = draw.randrange(history.end // 4, history.end + 1)
+    ended = min(history.end, begun + draw.choice([3, 10, 40, history.end]))
+    moments: dict[tuple[int, Place | None], int] = {}
+    for broker in brokers:
+        keys = _in_order(order, [None, *sorted([METADATA, *STATE, *DATA])], draw)
+        if order in ("stopped", "killed"):
+            times = [begun] * len(keys)
+        elif order == "rolling":
+            times = [draw.randint(begun, ended)] * len(keys)
+        else:
+            times = sorted(draw.randint(begun, ended) for _ in keys)
+        moments |= {(broker, key): time for key, time in zip(keys, times, strict=True)}
+    return Copy(order, brokers, moments)
+
+
+def whole(history: History) -> Copy:
+    """Everything, cleanly stopped at the end."""
+    everyone = tuple(range(history.brokers))
+    moments = {(broker, key): history.end for broker in everyone for key in (None, METADATA, *STATE, *DATA)}
+    return Copy("stopped", everyone, moments)
+
+
+def _in_order(order: str, keys: list[Place | None], draw: random.Random) -> list[Place | None]:
+    """Checkpoints are named after `__transaction_state` and before most topics: anywhere."""
+    if order == "reverse":
+        return [*reversed(keys[1:]), None]
+    if order == "random":
+        return draw.sample(keys, len(keys))
+    return keys
+
+
+def replicated(history: History, broker: int, place: Place, event: int) -> int:
+    """The event up to which a broker has a partition's log, at an event: all of it while it leads, and never less than it
+    had; otherwise it lags."""
+    log = history.logs[place]
+    if history.stale is not None and history.stale[0] == broker:
+        event = min(event, history.stale[1])
+    if log.led_at(event) == broker:
+        return event
+    led = [until - 1 for (_, leader), (until, _) in zip(log.leaders, log.leaders[1:], strict=False) if leader == broker]
+    behind = history.event_at(history.moment(event) - history.lags[broker])
+    return max([behind, *(until for until in led if until <= event)])
+
+
+def high_watermark(history: History, place: Place, event: int) -> int:
+    """What all replicas in sync have: of all brokers but the stale one."""
+    stale = None if history.stale is None else history.stale[0]
+    insync = [broker for broker in range(history.brokers) if broker != stale]
+    return history.logs[place].end_at(min(replicated(history, broker, place, event) for broker in insync))
+
+
+def write(history: History, copy: Copy, root: Path) -> list[Path]:
+    """The files of a copy, below a folder; returns the log directories."""
+    directories = []
+    for broker in copy.brokers:
+        directory = root / f"broker-{broker}"
+        directory.mkdir(parents=True)
+        directories.append(directory)
+        for place in (METADATA, *STATE, *DATA):
+            event = replicated(history, broker, place, copy.moments[broker, place])
+            _write_log(history.logs[place], event, directory / f"{place[0]}-{place[1]}", clean=copy.clean)
+        _write_beside(history, copy, broker, directory)
+    return directories
+
+
+def _write_log(log: TrueLog, event: int, directory: Path, *, clean: bool) -> None:
+    """The files of a replica that has the events up to one."""
+    written = PartitionLog(directory)
+    written.segments = []
+    ends = [base for base, _ in log.rolls[1:]]
+    for (base, since), end in zip(log.rolls, [*ends, None], strict=True):
+        if base and since > event:
+            break
+        data = b"".join(
+            one.data for one in log.appended if one.event <= event and base < one.end and (end is None or one.end <= end)
+        )
+        written.segments.append((base, bytearray(data)))
+    written.end = log.end_at(event)
+    written.write()
+    if log.appended and written.end:
+        written.derive(stopped=clean)
+
+
+def _write_beside(history: History, copy: Copy, broker: int, directory: Path) -> None:
+    """What a broker has beside its partitions."""
+    event = copy.moments[broker, None]
+    if history.stale is not None and history.stale[0] == broker:
+        event = min(event, history.stale[1])
+    late = 0 if copy.clean else 5 * SECOND  # replica.high.watermark.checkpoint.interval.ms
+    known = history.event_at(history.moment(event) - late)
+    lines = []
+    for place in (*STATE, *DATA):
+        reached = replicated(history, broker, place, known)
+        mark = high_watermark(history, place, min(known, reached))
+        lines.append(f"{place[0]} {place[1]} {min(mark, history.logs[place].end_at(reached))}\n")
+    (directory / _CHECKPOINTS).write_text(f"0\n{len(lines)}\n{''.join(lines)}")
+    (directory / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    (directory / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=test\n")
+    if copy.clean:
+        (directory / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')

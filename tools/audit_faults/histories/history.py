@@ -1,0 +1,106 @@
+"""`History`: what a cluster did, by seed, to the end of all that ends."""
+
+from __future__ import annotations
+
+from kafkawire.transactions.coordinator_rules import partition_of_id
+from tests.audit_logs import HOUR, MINUTE
+from tools.audit_faults.histories.cluster import DATA, IDS, STATE, Cluster, Place, TrueLog
+from tools.audit_faults.histories.producers import HANGS, PLAUSIBLE, SECOND, STAMPS, Application, running
+from tools.audit_faults.histories.timeline import Steps, Timeline
+
+#: Clocks ahead of true time or behind it: right, seconds, minutes.
+_CLOCKS = (0, 0, 0, 2 * SECOND, -3 * SECOND, 4 * MINUTE, -5 * MINUTE)
+_FAR = (-26 * HOUR, 30 * HOUR)
+_TIMEOUTS = (MINUTE, 5 * MINUTE, 15 * MINUTE)
+
+
+class History:
+    """A history, run to its end.
+
+    Attributes:
+        brokers: how many. `stale`: a broker that never leads, and has replicated nothing since an event; None: none.
+        lags: of each broker, how far its replicas are behind while it follows, milliseconds.
+        far: the broker whose clock is far from all others; None: none is.
+        hangs: the names of what hangs in it. `stamps`: of its producers.
+        busy: the event from which on nothing begins: what runs then is ended.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.timeline = timeline = Timeline(seed)
+        draw = timeline.draw
+        self.brokers = draw.choice([1, 1, 2, 3])
+        clocks = [draw.choice(_CLOCKS) for _ in range(self.brokers)]
+        self.far = draw.randrange(self.brokers) if self.brokers > 1 and draw.random() < 0.15 else None
+        if self.far is not None:
+            clocks[self.far] = draw.choice(_FAR)
+        self.lags = [draw.choice([0, 0, 500, 20 * SECOND]) for _ in range(self.brokers)]
+        stale = draw.randrange(self.brokers) if self.brokers > 1 and draw.random() < 0.3 else None
+        electable = [broker for broker in range(self.brokers) if broker != stale]
+        self.cluster = cluster = Cluster(timeline, clocks, electable)
+        self.stamps = {"now"} if draw.random() < 0.4 else set(draw.sample(list(STAMPS), 3))
+        self.hangs: list[str] = []
+        self.applications = [self._application(number) for number in range(draw.randrange(1, 4))]
+        for app in self.applications:
+            timeline.start(running(app, draw.randrange(2, 8)), draw.randrange(20 * MINUTE))
+        timeline.start(self._brokers(draw.randrange(8)), draw.randrange(10 * MINUTE))
+        if draw.random() < 0.4:
+            name = draw.choice(list(HANGS))
+            self.hangs.append(name)
+            timeline.start(HANGS[name](self._application(9, version=0 if name == "late batch" else None)), draw.randrange(HOUR))
+        timeline.run(until=timeline.now + draw.choice([20 * MINUTE, HOUR, 3 * HOUR]))
+        self.busy = len(timeline.moments) - 1
+        timeline.run()
+        self.stale = None if stale is None else (stale, draw.randrange(len(timeline.moments)))
+        timeline.now += HOUR  # what hangs is older than any limit
+        self._last_words()
+
+    @property
+    def plausible(self) -> bool:
+        """Whether every stamp of a client may be right."""
+        return self.stamps <= set(PLAUSIBLE)
+
+    @property
+    def end(self) -> int:
+        """The last event."""
+        return len(self.timeline.moments) - 1
+
+    @property
+    def logs(self) -> dict[Place, TrueLog]:
+        return self.cluster.logs
+
+    def moment(self, event: int) -> int:
+        """The true time of an event."""
+        return self.timeline.moments[event]
+
+    def event_at(self, moment: int) -> int:
+        """The last event that is not after a time."""
+        return next((number for number in range(self.end, 0, -1) if self.timeline.moments[number] <= moment), 0)
+
+    def _application(self, number: int, version: int | None = None) -> Application:
+        draw = self.timeline.draw
+        return Application(
+            self.cluster,
+            f"app-{number}-{draw.randrange(1000)}",
+            draw.choice([0, 2]) if version is None else version,
+            draw.choice(sorted(self.stamps)),
+            draw.choice(_TIMEOUTS),
+            self.cluster.producer_id(),
+        )
+
+    def _brokers(self, events: int) -> Steps:
+        """Segments that roll, and leaders that move."""
+        draw = self.timeline.draw
+        for _ in range(events):
+            yield draw.randrange(20 * MINUTE)
+            if draw.random() < 0.5:
+                self.logs[draw.choice(DATA)].roll()
+            else:
+                self.cluster.elect(draw.choice([*STATE, *DATA]), draw.choice(self.cluster.electable))
+
+    def _last_words(self) -> None:
+        """The controller and each coordinator write once more."""
+        self.cluster.hand_out()
+        for _, number in STATE:
+            name = next(name for name in map("last-{}".format, range(1000)) if partition_of_id(name, IDS) == number)
+            Application(self.cluster, name, 2, "now", MINUTE, self.cluster.producer_id()).write("Empty")
+
