@@ -141,8 +141,8 @@ class PartitionLog:
             (self.directory / f"{base_offset:020}.log").write_bytes(data)
 
     def derive(self, *, stopped: bool = True) -> None:
-        """Write the snapshots and transaction indexes that a broker has of such a log. `stopped`: it has been shut down,
-        which writes a snapshot at the end."""
+        """Write the snapshots and transaction indexes that a broker has of such a log. `stopped`: cleanly, which writes
+        a snapshot at the end."""
         replay = Replay()
         for base, data in self.segments:
             if base:

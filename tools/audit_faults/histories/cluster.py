@@ -8,6 +8,7 @@ from uuid import UUID
 
 from kafkawire.messages import ConfigRecord, PartitionChangeRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from kafkawire.records import Record
+from kafkawire.records.header import CONTROL
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE
 from tests.audit_logs import PartitionLog
 from tools.audit_faults.histories.timeline import Timeline
@@ -24,26 +25,36 @@ METADATA: Place = (CLUSTER_METADATA, 0)
 _UUIDS = {topic: UUID(int=number) for number, topic in enumerate((TRANSACTION_STATE, ORDERS, EVENTS), 1)}
 _FRAME = 1
 _TOPIC = 2
+#: Where the low byte of a batch's attributes is.
+_ATTRIBUTES = 22
 
 
 class Appended(NamedTuple):
-    """Bytes in a log. `event`: when they were appended; `end`: the log's end then."""
+    """Bytes in a log.
+
+    Attributes:
+        event: when they were appended. `end`: the log's end then.
+        stamped: whether they have a broker's time.
+    """
 
     event: int
     end: int
     data: bytes
+    stamped: bool
 
 
 class TrueLog(PartitionLog):
     """The log of a partition as it truly is: it has lost nothing.
 
     Attributes:
+        by_clients: whether its data has the times of clients.
         appended: by event. `rolls`: the base offsets of its segments with the events at which they began.
         leaders: the broker that leads it, from each event on.
     """
 
-    def __init__(self, timeline: Timeline, leader: int) -> None:
+    def __init__(self, timeline: Timeline, place: Place, leader: int) -> None:
         super().__init__(Path())
+        self.by_clients = place[0] == ORDERS
         self.timeline = timeline
         self.appended: list[Appended] = []
         self.rolls: list[tuple[int, int]] = [(0, 0)]
@@ -67,7 +78,8 @@ class TrueLog(PartitionLog):
 
     def _append(self, data: bytes, offsets: int) -> int:
         self.end += offsets
-        self.appended.append(Appended(self.timeline.event(), self.end, bytes(data)))
+        stamped = not self.by_clients or bool(data[_ATTRIBUTES] & CONTROL)
+        self.appended.append(Appended(self.timeline.event(), self.end, bytes(data), stamped))
         return self.end - offsets
 
 
@@ -85,12 +97,14 @@ class Cluster:
         self.timeline = timeline
         self.clocks = clocks
         self.electable = electable
-        self.logs = {place: TrueLog(timeline, draw.choice(electable)) for place in (METADATA, *STATE, *DATA)}
+        self.logs = {place: TrueLog(timeline, place, draw.choice(electable)) for place in (METADATA, *STATE, *DATA)}
         self.next_producer_id = 1000
         for topic, uuid in _UUIDS.items():
             self._control(TopicRecord(name=topic, topic_id=uuid))
         self._control(
-            ConfigRecord(resource_type=_TOPIC, resource_name=EVENTS, name="message.timestamp.type", value="LogAppendTime")
+            ConfigRecord(
+                resource_type=_TOPIC, resource_name=EVENTS, name="message.timestamp.type", value="LogAppendTime"
+            )
         )
         brokers = tuple(range(len(clocks)))
         for topic, number in (*STATE, *DATA):
@@ -120,9 +134,11 @@ class Cluster:
 
     def hand_out(self) -> None:
         """The controller hands out another block of producer ids, which nothing uses."""
-        self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=2000 + self.timeline.now % 10**9))
+        self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=3000))
 
-    def _control(self, message: TopicRecord | ConfigRecord | PartitionRecord | PartitionChangeRecord | ProducerIdsRecord) -> None:
+    def _control(
+        self, message: TopicRecord | ConfigRecord | PartitionRecord | PartitionChangeRecord | ProducerIdsRecord
+    ) -> None:
         key = message.spec.api_key
         assert key is not None
         value = bytes((_FRAME, key, 0)) + message.encode(version=0)

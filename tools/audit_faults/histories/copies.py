@@ -12,8 +12,8 @@ from tools.audit_faults.histories.history import History
 from tools.audit_faults.histories.producers import SECOND
 
 _CHECKPOINTS = "replication-offset-checkpoint"
-#: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a snapshot of
-#: their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others while brokers run,
+#: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a
+#: snapshot of their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others while brokers run,
 #: directory by directory.
 ORDERS = ("stopped", "killed", "rolling", "names", "reverse", "random")
 
@@ -41,7 +41,9 @@ def plan(history: History, draw: random.Random) -> Copy:
     """A copy, made while the history goes on."""
     order = draw.choice(ORDERS)
     everyone = tuple(range(history.brokers))
-    brokers = everyone if draw.random() < 0.6 else tuple(sorted(draw.sample(everyone, draw.randrange(1, len(everyone) + 1))))
+    brokers = (
+        everyone if draw.random() < 0.6 else tuple(sorted(draw.sample(everyone, draw.randrange(1, len(everyone) + 1))))
+    )
     begun = draw.randrange(history.end // 4, history.end + 1)
     ended = min(history.end, begun + draw.choice([3, 10, 40, history.end]))
     moments: dict[tuple[int, Place | None], int] = {}
@@ -74,15 +76,15 @@ def _in_order(order: str, keys: list[Place | None], draw: random.Random) -> list
 
 
 def replicated(history: History, broker: int, place: Place, event: int) -> int:
-    """The event up to which a broker has a partition's log, at an event: all of it while it leads, and never less than it
-    had; otherwise it lags."""
+    """The event up to which a broker has a partition's log, at an event: all of it while it leads, and never less than
+    it had; otherwise it lags."""
     log = history.logs[place]
     if history.stale is not None and history.stale[0] == broker:
         event = min(event, history.stale[1])
     if log.led_at(event) == broker:
         return event
     led = [until - 1 for (_, leader), (until, _) in zip(log.leaders, log.leaders[1:], strict=False) if leader == broker]
-    behind = history.event_at(history.moment(event) - history.lags[broker])
+    behind = history.event_before(event, history.lags[broker])
     return max([behind, *(until for until in led if until <= event)])
 
 
@@ -116,7 +118,9 @@ def _write_log(log: TrueLog, event: int, directory: Path, *, clean: bool) -> Non
         if base and since > event:
             break
         data = b"".join(
-            one.data for one in log.appended if one.event <= event and base < one.end and (end is None or one.end <= end)
+            one.data
+            for one in log.appended
+            if one.event <= event and base < one.end and (end is None or one.end <= end)
         )
         written.segments.append((base, bytearray(data)))
     written.end = log.end_at(event)
@@ -131,7 +135,7 @@ def _write_beside(history: History, copy: Copy, broker: int, directory: Path) ->
     if history.stale is not None and history.stale[0] == broker:
         event = min(event, history.stale[1])
     late = 0 if copy.clean else 5 * SECOND  # replica.high.watermark.checkpoint.interval.ms
-    known = history.event_at(history.moment(event) - late)
+    known = history.event_before(event, late)
     lines = []
     for place in (*STATE, *DATA):
         reached = replicated(history, broker, place, known)

@@ -36,7 +36,7 @@ class History:
         self.lags = [draw.choice([0, 0, 500, 20 * SECOND]) for _ in range(self.brokers)]
         stale = draw.randrange(self.brokers) if self.brokers > 1 and draw.random() < 0.3 else None
         electable = [broker for broker in range(self.brokers) if broker != stale]
-        self.cluster = cluster = Cluster(timeline, clocks, electable)
+        self.cluster = Cluster(timeline, clocks, electable)
         self.stamps = {"now"} if draw.random() < 0.4 else set(draw.sample(list(STAMPS), 3))
         self.hangs: list[str] = []
         self.applications = [self._application(number) for number in range(draw.randrange(1, 4))]
@@ -46,7 +46,9 @@ class History:
         if draw.random() < 0.4:
             name = draw.choice(list(HANGS))
             self.hangs.append(name)
-            timeline.start(HANGS[name](self._application(9, version=0 if name == "late batch" else None)), draw.randrange(HOUR))
+            timeline.start(
+                HANGS[name](self._application(9, version=0 if name == "late batch" else None)), draw.randrange(HOUR)
+            )
         timeline.run(until=timeline.now + draw.choice([20 * MINUTE, HOUR, 3 * HOUR]))
         self.busy = len(timeline.moments) - 1
         timeline.run()
@@ -58,6 +60,12 @@ class History:
     def plausible(self) -> bool:
         """Whether every stamp of a client may be right."""
         return self.stamps <= set(PLAUSIBLE)
+
+    @property
+    def clocks_apart(self) -> int:
+        """How far the clocks of brokers differ, but for one that is far from all, milliseconds."""
+        near = [clock for broker, clock in enumerate(self.cluster.clocks) if broker != self.far]
+        return max(near) - min(near)
 
     @property
     def end(self) -> int:
@@ -72,9 +80,10 @@ class History:
         """The true time of an event."""
         return self.timeline.moments[event]
 
-    def event_at(self, moment: int) -> int:
-        """The last event that is not after a time."""
-        return next((number for number in range(self.end, 0, -1) if self.timeline.moments[number] <= moment), 0)
+    def event_before(self, event: int, milliseconds: int) -> int:
+        """The last event that is so long before another."""
+        moments = self.timeline.moments
+        return next((number for number in range(event, 0, -1) if moments[number] <= moments[event] - milliseconds), 0)
 
     def _application(self, number: int, version: int | None = None) -> Application:
         draw = self.timeline.draw
@@ -103,4 +112,3 @@ class History:
         for _, number in STATE:
             name = next(name for name in map("last-{}".format, range(1000)) if partition_of_id(name, IDS) == number)
             Application(self.cluster, name, 2, "now", MINUTE, self.cluster.producer_id()).write("Empty")
-

@@ -38,7 +38,7 @@ class Application:
     Attributes:
         version: of its transactions. `stamp`: of its records.
         partitions, started: of the coordinator's record. `state`: of the same.
-        fenced: its coordinator has ended its transaction over its time.
+        begun: number of its transactions. `avoided`: partitions that refuse its markers.
     """
 
     cluster: Cluster
@@ -54,6 +54,10 @@ class Application:
     fenced: bool = False
     begun: int = 0
     avoided: set[Place] = field(default_factory=set)
+
+    def is_fenced(self) -> bool:
+        """Whether its coordinator has ended its transaction over its time; any wait may change that."""
+        return self.fenced
 
     @property
     def place(self) -> Place:
@@ -112,7 +116,9 @@ def append(cluster: Cluster, place: Place, producer_id: int, epoch: int, stamp: 
 
 def _expiry(app: Application, begun: int) -> Steps:
     """The coordinator ends a transaction over its time, and fences its producer."""
-    yield app.cluster.timeline.draw.randrange(10 * SECOND)  # transaction.abort.timed.out.transaction.cleanup.interval.ms
+    yield app.cluster.timeline.draw.randrange(
+        10 * SECOND
+    )  # transaction.abort.timed.out.transaction.cleanup.interval.ms
     if app.begun == begun and app.state == "Ongoing":
         app.fenced = True
         app.epoch += app.version < 2
@@ -120,8 +126,8 @@ def _expiry(app: Application, begun: int) -> Steps:
 
 
 def ending(app: Application, *, commit: bool) -> Steps:
-    """Prepare, a marker for each partition, Complete. A partition that refuses its marker keeps it prepared for ever."""
-    cluster, draw = app.cluster, app.cluster.timeline.draw
+    """Prepare, a marker for each partition, Complete. A partition that refuses its marker keeps it prepared."""
+    draw = app.cluster.timeline.draw
     numbers = list(app.partitions)
     app.epoch += app.version >= 2
     app.write("PrepareCommit" if commit else "PrepareAbort")
@@ -153,18 +159,18 @@ def transaction(app: Application, places: list[Place], *, pause: int, commit: bo
     """A transaction over partitions. `pause`: between its steps, ms; `commit`: None: its producer goes silent."""
     draw = app.cluster.timeline.draw
     for place in places:
-        if app.fenced:
+        if app.is_fenced():
             return
         app.add(place)
         yield 5
-        if app.fenced:
+        if app.is_fenced():
             return
         app.data(place, records=draw.randrange(1, 4))
         yield draw.randrange(1, pause)
-    if draw.random() < 0.4 and not app.fenced:
+    if draw.random() < 0.4 and not app.is_fenced():
         app.data(places[0])
         yield draw.randrange(1, pause)
-    if commit is None or app.fenced:
+    if commit is None or app.is_fenced():
         return
     yield from ending(app, commit=commit)
 
@@ -190,7 +196,7 @@ def running(app: Application, transactions: int) -> Steps:
         pause = draw.choice([10, 5 * SECOND, 2 * MINUTE])
         commit = draw.choice([True, True, True, False, None])
         yield from transaction(app, chosen, pause=pause, commit=commit)
-        if commit is None or app.fenced:
+        if commit is None or app.is_fenced():
             yield from initialised(app)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,18 +12,21 @@ from kafkawire import logdir, rows, transactions
 from kafkawire.logdir.isolation import outcomes_of
 from kafkawire.logdir.view import View
 from kafkawire.records import Batch
+from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS
 from kafkawire.transactions.completeness import outcome
 from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
+from tools.audit_faults.histories.harms import HARMLESS, HARMS
 from tools.audit_faults.histories.history import History
-from tools.audit_faults.histories.truth import Truth, truth_of
+from tools.audit_faults.histories.truth import TrueTransaction, Truth, truth_of
 
 #: Names of what must never be.
-FALSE_HANGING, FALSE_CLEAR, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED = (
-    "false hanging", "false clear", "false violation", "row no consumer gets", "unknown without cause", "not decided",
+FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED = (
+    "false hanging", "false clear", "false attention", "false violation", "row no consumer gets",
+    "unknown without cause", "not decided",
 )  # fmt: skip
-#: Default of --blocked-after, and how far the clocks of brokers differ at most, but for one that is far off.
-_BLOCKED_AFTER, _CLOCKS_APART = 300_000, 10 * 60_000
+NAMES = (FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED)
 _MEMORY = "/dev/shm"
 
 
@@ -52,57 +55,89 @@ class Tried(NamedTuple):
     verdicts: tuple[str, ...]
 
 
-def tried(seed: int) -> Tried:
-    """Run a history, copy it while it goes on and when it is at its end, and audit both copies."""
+def tried(seed: int, harms: Sequence[str] = tuple(HARMS)) -> Tried:
+    """Run a history, copy it while it goes on and when it is at its end, and audit both copies.
+
+    Args:
+        harms: what may become of the first copy; half of them have no harm.
+    """
     history = History(seed)
     truth = truth_of(history)
-    copies = {"copy": plan(history, random.Random(seed)), "end": whole(history)}
+    draw = random.Random(seed)
+    plans = {"copy": plan(history, draw), "end": whole(history)}
+    harm = {"copy": draw.choice(["nothing"] * len(harms) + list(harms)), "end": "nothing"}
     breaches: list[Breach] = []
     verdicts: list[str] = []
-    for name, copy in copies.items():
+    for name, copy in plans.items():
         with tempfile.TemporaryDirectory(dir=_MEMORY if Path(_MEMORY).is_dir() else None) as folder:
             directories = write(history, copy, Path(folder))
+            HARMS[harm[name]](draw, directories)
             audit = transactions.audit(logdir.open(*directories))
-            found = [*judged(history, truth, copy, audit), *_rows(truth, directories)]
+            sound = is_sound(history, copy, harm[name])
+            found = [*judged(history, truth, copy, audit, sound=sound)]
+            found += _rows(truth, directories, whole=harm[name] in HARMLESS)
         if name == "end":
             found += _undecided(truth, audit)
-        described = f"{name} ({copy.order})"
+        described = ", ".join([name, copy.order, *([] if harm[name] == "nothing" else [harm[name]])])
         breaches += [Breach(seed, breach, described, what) for breach, what in found]
         verdicts += [_verdict(audit, one) for one in audit.findings]
     return Tried(seed, tuple(breaches), tuple(verdicts))
 
 
-def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit) -> Iterator[tuple[str, str]]:
-    """What the answer says that is not so."""
+def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sound: bool) -> Iterator[tuple[str, str]]:
+    """What the answer says that is not so. `sound`: nothing in the copy is a cause for doubt."""
     for finding in audit.findings:
         true = truth.transactions.get((_place(finding), finding.start_offset or 0))
-        if finding.verdict == "hanging" and (true is None or true.ended is not None):
+        ends = true is None or true.ended is not None
+        if finding.verdict == "hanging" and ends:
             yield FALSE_HANGING, _text(finding)
-        elif finding.verdict == "unknown" and sound(history, copy):
+        elif {"stuck": ends, "blocked": _is_short(history, true)}.get(finding.attention or ""):
+            yield FALSE_ATTENTION, _text(finding)
+        elif finding.verdict == "unknown" and sound:
             yield NO_CAUSE, _text(finding)
-    if not history.hangs:
+    if not history.hangs and history.far is None and history.clocks_apart <= CLOCK_SKEW_MS:
         for violation in audit.violations:
             yield FALSE_RULE, f"{violation.check}: {violation.place}: {violation.what}"
     end = outcome(audit)
-    if end.found or not end.complete or any(finding.attention for finding in audit.findings):
+    if end.found or not end.complete:
         return
-    for place in DATA:
-        event = max(replicated(history, broker, place, copy.moments[broker, place]) for broker in copy.brokers)
-        for true in truth.transactions.values():
-            if true.place == place and true.open_at(event):
-                held = history.moment(event) - history.moment(true.opened)
-                if held > _BLOCKED_AFTER + _CLOCKS_APART:
-                    yield FALSE_CLEAR, f"{place} offset {true.start} is open for {held // 1000} s"
+    clock = newest_time(history, copy)
+    for true in truth.transactions.values():
+        event = min(
+            clock, max(replicated(history, one, true.place, copy.moments[one, true.place]) for one in copy.brokers)
+        )
+        if true.open_at(event) and _lasted(history, true, event) - history.clocks_apart > BLOCKED_AFTER_MS:
+            yield FALSE_CLEAR, f"{true.place} offset {true.start}, {_lasted(history, true, event) // 1000} s: {true}"
 
 
-def sound(history: History, copy: Copy) -> bool:
-    """Whether a copy is complete, of one moment, and its times are plausible: then nothing in it is a cause for doubt."""
-    return (
-        copy.order == "stopped"
-        and len(copy.brokers) == history.brokers
-        and history.plausible
-        and history.far is None
+def newest_time(history: History, copy: Copy) -> int:
+    """The newest event in a copy that has a broker's time: until then, what is open can be seen to be."""
+    return max(
+        appended.event
+        for (broker, place), moment in copy.moments.items()
+        if place is not None
+        for until in [replicated(history, broker, place, moment)]
+        for appended in history.logs[place].appended
+        if appended.stamped and appended.event <= until
     )
+
+
+def _is_short(history: History, true: TrueTransaction | None) -> bool:
+    """Whether a transaction ends before it has blocked its partition for long."""
+    if true is None or true.ended is None:
+        return true is None
+    return _lasted(history, true, true.ended) + history.clocks_apart < BLOCKED_AFTER_MS
+
+
+def _lasted(history: History, true: TrueTransaction, event: int) -> int:
+    """For how long a transaction was open at an event, milliseconds."""
+    return history.moment(event) - history.moment(true.opened)
+
+
+def is_sound(history: History, copy: Copy, harm: str) -> bool:
+    """Whether a copy is complete, of one moment, and its times plausible: nothing in it is a cause for doubt."""
+    everything = copy.order == "stopped" and len(copy.brokers) == history.brokers and harm in HARMLESS
+    return everything and history.plausible and history.far is None
 
 
 def _undecided(truth: Truth, audit: rows.Audit) -> Iterator[tuple[str, str]]:
@@ -116,8 +151,9 @@ def _undecided(truth: Truth, audit: rows.Audit) -> Iterator[tuple[str, str]]:
             yield UNDECIDED, _text(finding)
 
 
-def _rows(truth: Truth, directories: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Rows of read_committed that are no beginning of what a consumer gets."""
+def _rows(truth: Truth, directories: Iterable[Path], *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Rows of read_committed that are no beginning of what a consumer gets; of a copy that is not whole, those that no
+    consumer gets."""
     for partition in logdir.open(*directories).partitions:
         place = partition.topic, partition.partition
         if place in DATA:
@@ -128,8 +164,9 @@ def _rows(truth: Truth, directories: Iterable[Path]) -> Iterator[tuple[str, str]
                 if isinstance(batch, Batch) and view.reads(batch) is True
                 for offset in range(batch.base_offset, batch.last_offset + 1)
             ]
-            if truth.consumed[place][: len(found)] != found:
-                yield FALSE_ROW, f"{partition.path}: {found} are not the first of {truth.consumed[place]}"
+            expected = truth.consumed[place]
+            if expected[: len(found)] != found if whole else not set(found) <= set(expected):
+                yield FALSE_ROW, f"{partition.path}: {found} are not the first of {expected}"
 
 
 def _place(finding: rows.Finding) -> Place:
