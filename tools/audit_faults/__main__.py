@@ -1,8 +1,9 @@
 """`make audit-faults`, or `python -m tools.audit_faults`: thousands of faults of one field, audited one by one.
 
-The audit of one machine, Spark's, and Kafka's own classes judge each. Prints what is missed; `--write` puts the numbers
-into docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these
-out. Exit code 3: a fault is missed, or a sound directory is not.
+The audit of one machine, Spark's, and Kafka's own classes judge each. Then true histories are copied at any moments, and
+the audit of each copy is compared with the truth. Prints what is missed or false; `--write` puts the numbers into
+docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these out.
+Exit code 3: a fault is missed, a sound directory is not, or an answer to a copy is false.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.audit_faults.faults import LogFault, sample
+from tools.audit_faults.histories.properties import tried
+from tools.audit_faults.histories.summary import markdown as of_histories
+from tools.audit_faults.histories.summary import summary
 from tools.audit_faults.judging import audit_of, outcomes, write
 from tools.audit_faults.report import MISSED, JudgedFault, failures, figures, markdown
 from tools.audit_faults.sound import Files, sound
@@ -32,6 +36,7 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--no-kafka", action="store_true", help="without Kafka's own classes")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
     parser.add_argument("--on-spark", type=int, metavar="COUNT", help="faults that Spark judges as well (default: all)")
+    parser.add_argument("--histories", type=int, default=4000, help="true histories (default %(default)s)")
     parser.add_argument("--write", action="store_true", help="write the section of docs/audit.md")
     return parser.parse_args(words)
 
@@ -79,20 +84,26 @@ def main(words: Sequence[str]) -> int:
         judged = [JudgedFault(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
         on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
         other = _differing(root, made, on_spark) if on_spark else []
+    command = " ".join(["python -m tools.audit_faults", *words])
     found = figures(
         judged,
         sound=len(made),
         alarms=alarms,
         by_spark=(len(on_spark), len(other)) if on_spark else None,
-        command=" ".join(["python -m tools.audit_faults", *words]),
+        command=command,
     )
     text = markdown(found)
     for line in [*failures(judged), *(f"on Spark: {fault}" for fault in other)]:
         print(line)
     print(text)
+    histories = summary([tried(seed) for seed in range(arguments.histories)])
+    for breach in histories.breaches:
+        print(breach)
+    print(histories.line)
     if arguments.write:
         write_section(_PAGE, "faults", text)
-    return _FOUND if found.total[MISSED] or alarms or other else 0
+        write_section(_PAGE, "histories", of_histories(histories, command))
+    return _FOUND if found.total[MISSED] or alarms or other or histories.breaches else 0
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from tools.audit_faults.histories.producers import SECOND
 
 _CHECKPOINTS = "replication-offset-checkpoint"
 #: How copies are made. `stopped`: all brokers cleanly stopped, in one moment; `killed`: all in one moment, as a
-#: snapshot of their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others while brokers run,
-#: directory by directory.
+#: snapshot of their disks has them; `rolling`: each broker cleanly stopped at a moment of its own; the others:
+#: directory by directory while brokers run.
 ORDERS = ("stopped", "killed", "rolling", "names", "reverse", "random")
 
 

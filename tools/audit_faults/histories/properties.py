@@ -23,9 +23,11 @@ from tools.audit_faults.histories.truth import TrueTransaction, Truth, truth_of
 
 #: Names of what must never be.
 FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED = (
-    "false hanging", "false clear", "false attention", "false violation", "row no consumer gets",
-    "unknown without cause", "not decided",
+    "false hanging", "false clear", "false attention", "false violation", "row that no consumer gets",
+    "unknown of a sound copy", "not decided at the end",
 )  # fmt: skip
+#: An unknown finding names what is missing: a premise that does not hold, or a gap; or it does not.
+WITH_CAUSE, WITHOUT_CAUSE = "unknown with cause", "unknown without cause"
 NAMES = (FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED)
 _MEMORY = "/dev/shm"
 
@@ -46,11 +48,13 @@ class Tried(NamedTuple):
     """A history, and what the audits of its copies are.
 
     Attributes:
+        copy: how the first was made, and what became of it.
         breaches: what does not hold.
-        verdicts: of all findings, with the cause of an unknown one: "unknown with cause", "unknown without cause".
+        verdicts: of all findings, with the cause of an unknown one.
     """
 
     seed: int
+    copy: str
     breaches: tuple[Breach, ...]
     verdicts: tuple[str, ...]
 
@@ -81,7 +85,7 @@ def tried(seed: int, harms: Sequence[str] = tuple(HARMS)) -> Tried:
         described = ", ".join([name, copy.order, *([] if harm[name] == "nothing" else [harm[name]])])
         breaches += [Breach(seed, breach, described, what) for breach, what in found]
         verdicts += [_verdict(audit, one) for one in audit.findings]
-    return Tried(seed, tuple(breaches), tuple(verdicts))
+    return Tried(seed, f"{plans['copy'].order}, {harm['copy']}", tuple(breaches), tuple(verdicts))
 
 
 def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sound: bool) -> Iterator[tuple[str, str]]:
@@ -178,7 +182,7 @@ def _verdict(audit: rows.Audit, finding: rows.Finding) -> str:
     if finding.verdict != "unknown":
         return finding.verdict
     named = audit.read.gaps or any(not premise.holds for premise in finding.premises)
-    return "unknown with cause" if named else "unknown without cause"
+    return WITH_CAUSE if named else WITHOUT_CAUSE
 
 
 def _text(finding: rows.Finding) -> str:
