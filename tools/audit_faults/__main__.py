@@ -1,7 +1,7 @@
 """`make audit-faults`, or `python -m tools.audit_faults`: thousands of faults of one field, audited one by one.
 
-The audit of one machine, Spark's, and Kafka's own classes judge each. Then true histories are copied at any moments, and
-the audit of each copy is compared with the truth. Prints what is missed or false; `--write` puts the numbers into
+The audit of one machine, Spark's, and Kafka's own classes judge each. Then true histories are copied at any moments,
+and the audit of each copy is compared with the truth. Prints what is missed or false; `--write` puts the numbers into
 docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these out.
 Exit code 3: a fault is missed, a sound directory is not, or an answer to a copy is false.
 """
