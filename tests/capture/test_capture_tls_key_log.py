@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.capture.tls import KeyLogFile, Secrets
+from kafkawire.capture.tls import KeyLogFile, Secrets, key_log
+from kafkawire.errors import KeyLogError
 
 RANDOM, MASTER, TRAFFIC = b"\x11" * 32, b"\x22" * 48, b"\x33" * 32
 LINE = f"CLIENT_RANDOM {RANDOM.hex()} {MASTER.hex()}"
@@ -22,22 +25,22 @@ def secrets_in(text: str | bytes) -> Secrets:
 
 def test_reads_secrets_of_both_versions_and_skips_comments() -> None:
     secrets = secrets_in(f"# a comment\n\n{LINE}\r\nSERVER_TRAFFIC_SECRET_0 {RANDOM.hex()} {TRAFFIC.hex()}\n")
-    assert secrets.master_secret(RANDOM, ()) == MASTER
-    assert secrets.traffic_secret("SERVER_TRAFFIC_SECRET_0", RANDOM) == TRAFFIC
-    assert secrets.traffic_secret("CLIENT_TRAFFIC_SECRET_0", RANDOM) is None
+    assert secrets.master_secrets(RANDOM, ()) == (MASTER,)
+    assert secrets.traffic_secrets("SERVER_TRAFFIC_SECRET_0", RANDOM) == (TRAFFIC,)
+    assert secrets.traffic_secrets("CLIENT_TRAFFIC_SECRET_0", RANDOM) == ()
     assert (secrets.count, secrets.problems) == (2, [])
 
 
 def test_reads_lines_of_java_agents_by_session_id() -> None:
     secrets = secrets_in(f"RSA Session-ID:{b'session'.hex()} Master-Key:{MASTER.hex().upper()}\n")
-    assert secrets.master_secret(RANDOM, (b"", b"session")) == MASTER
-    assert secrets.master_secret(RANDOM, (b"another",)) is None
+    assert secrets.master_secrets(RANDOM, (b"", b"session")) == (MASTER,)
+    assert secrets.master_secrets(RANDOM, (b"another",)) == ()
 
 
 def test_reads_premaster_secrets_by_random_and_by_their_encrypted_beginning() -> None:
     secrets = secrets_in(f"RSA {'ab' * 8} {MASTER.hex()}\nPMS_CLIENT_RANDOM {RANDOM.hex()} {MASTER.hex()}\n")
-    assert secrets.premaster_secret(b"", b"\xab" * 8) == MASTER
-    assert secrets.premaster_secret(RANDOM, b"") == MASTER
+    assert secrets.premaster_secrets(b"", b"\xab" * 8) == (MASTER,)
+    assert secrets.premaster_secrets(RANDOM, b"") == (MASTER,)
 
 
 def test_accepts_labels_that_decrypt_nothing_here() -> None:
@@ -127,3 +130,40 @@ def test_memory_of_a_line_is_bounded(tmp_path: Path) -> None:
 
 def test_repr_shows_no_secret() -> None:
     assert repr(secrets_in(LINE)) == "<Secrets: 1>"
+
+
+def test_every_secret_of_a_name_is_kept_up_to_a_limit() -> None:
+    """The first lines, and the newest one."""
+    masters = [number.to_bytes(48, "big") for number in range(100)]
+    lines = "\n".join(f"CLIENT_RANDOM {RANDOM.hex()} {master.hex()}" for master in [*masters, masters[0]])
+    assert secrets_in(lines).master_secrets(RANDOM, ()) == (*masters[:15], masters[-1])
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", os.devnull])
+def test_a_device_is_refused(device: str) -> None:
+    with pytest.raises(KeyLogError, match=f"{device} is a device"):
+        Secrets([KeyLogFile(device)]).read()
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(f"{LINE}\n",))
+    writer.start()
+    secrets = Secrets([KeyLogFile(path)])
+    secrets.read()
+    writer.join()
+    assert secrets.count == 1
+
+
+@pytest.mark.parametrize(("limit", "text"), [("_MOST_BYTES", "bytes"), ("_MOST_LINES", "lines")])
+def test_a_key_log_without_an_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, text: str
+) -> None:
+    monkeypatch.setattr(key_log, limit, 100)
+    path = tmp_path / "keys.log"
+    path.write_bytes(b"\n" * 100)
+    Secrets([KeyLogFile(path)]).read()
+    path.write_bytes(b"\n" * 101)
+    with pytest.raises(KeyLogError, match=f"has more than 100 {text}"):
+        Secrets([KeyLogFile(path)]).read()

@@ -269,6 +269,15 @@ def test_failure_names_a_wrong_secret(recorded: tuple[Traffic, bytes]) -> None:
     assert found.data == [b"", b""]
 
 
+@pytest.mark.parametrize("wrong_last", [True, False])
+def test_a_right_secret_is_found_among_wrong_ones(recorded: tuple[Traffic, bytes], wrong_last: bool) -> None:
+    traffic, log = recorded
+    lines = [line for line in log.split(b"\n") if line and not line.startswith(b"#")]
+    wrong = [line[:-8] + end for line in lines for end in (b"00000000", b"11111111")]
+    found = decrypt(traffic.sent, with_log(b"\n".join([*lines, *wrong] if wrong_last else [*wrong, *lines])))
+    assert_whole(found)
+
+
 def test_half_of_the_secrets_of_tls_1_3_suffice_for_data(tmp_path: Path) -> None:
     ends = Endpoints(tmp_path, TLS_1_3)
     traffic = ends.connect(MESSAGES)
@@ -389,8 +398,7 @@ def written(tmp_path: Path) -> tuple[list[tuple[int, bytes]], Writer, Secrets]:
     ends = Endpoints(tmp_path, TLS_1_3)
     sent = ends.connect([(CLIENT, b"first ")]).sent[:-2]  # without its end
     secrets = secrets_of(ends)
-    secret = secrets.traffic_secret("CLIENT_TRAFFIC_SECRET_0", sent[0][1][11:43])
-    assert secret is not None
+    (secret,) = secrets.traffic_secrets("CLIENT_TRAFFIC_SECRET_0", sent[0][1][11:43])
     return sent, Writer(secret, 1), secrets
 
 

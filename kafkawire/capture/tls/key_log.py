@@ -14,10 +14,15 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
 from kafkawire.capture.tls.key_schedule import MASTER_SECRET_BYTES
+from kafkawire.errors import KeyLogError
+
+Name = TypeVar("Name", bound=Hashable)
 
 CLIENT_RANDOM, PREMASTER_OF_RANDOM = "CLIENT_RANDOM", "PMS_CLIENT_RANDOM"
 CLIENT_HANDSHAKE, SERVER_HANDSHAKE = "CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET"
@@ -37,7 +42,11 @@ _MAX_LINE_BYTES = 4 << 10
 _MOST_SESSIONS = 10_000
 #: Malformed lines of which the places are kept.
 _MOST_PROBLEMS = 20
+#: Secrets of one name, which several lines state: the first ones and the newest are tried, each.
+_MOST_OF_A_NAME = 16
 _READ_BYTES = 1 << 20
+#: A key log with more is not read further: a pipe may have no end.
+_MOST_BYTES, _MOST_LINES = 1 << 30, 10_000_000
 _NO_LINE = "is not a line of a key log"
 
 
@@ -77,10 +86,10 @@ class Secrets:
         self.grows = grows
         self._tallies: dict[str, _Tally] = {}
         self._files = list(files)
-        self._by_random: dict[tuple[str, bytes], bytes] = {}
-        self._premasters: dict[bytes, bytes] = {}
-        self._sessions: dict[bytes, bytes] = {}
-        self._resumable: OrderedDict[bytes, bytes] = OrderedDict()
+        self._by_random: dict[tuple[str, bytes], tuple[bytes, ...]] = {}
+        self._premasters: dict[bytes, tuple[bytes, ...]] = {}
+        self._sessions: dict[bytes, tuple[bytes, ...]] = {}
+        self._resumable: OrderedDict[bytes, tuple[bytes, ...]] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<Secrets: {self.count}>"
@@ -103,7 +112,7 @@ class Secrets:
         return not (self.count or self.grows)
 
     def read(self) -> None:
-        """Reads what the files have gained. Raises OSError, with the file's name."""
+        """Reads what the files have gained. Raises OSError, with the file's name; KeyLogError as `KeyLogFile.lines`."""
         for file in self._files:
             for number, line in file.lines(final=not self.grows):
                 self._line(line, file.name, number)
@@ -117,36 +126,35 @@ class Secrets:
         for number, line in enumerate(text.splitlines(), 1):
             self._line(line, name, number)
 
-    def traffic_secret(self, label: str, random: bytes) -> bytes | None:
-        """The secret of TLS 1.3 with that label, of the connection with that client random."""
-        return self._by_random.get((label, random))
+    def traffic_secrets(self, label: str, random: bytes) -> tuple[bytes, ...]:
+        """The secrets of TLS 1.3 with that label, of the connection with that client random; one of them is right."""
+        return self._by_random.get((label, random), ())
 
-    def master_secret(self, random: bytes, sessions: Iterable[bytes]) -> bytes | None:
-        """The master secret of a connection of TLS 1.2.
+    def master_secrets(self, random: bytes, sessions: Iterable[bytes]) -> tuple[bytes, ...]:
+        """The master secrets that a connection of TLS 1.2 may have, those of its client random first.
 
         Args:
             random: of its client.
             sessions: the session ids and tickets that name its session.
         """
-        found = self._by_random.get((CLIENT_RANDOM, random))
-        for session in sessions:
-            if found is None and session:
-                found = self._sessions.get(session) or self._resumable.get(session)
-        return found
+        found = [self._by_random.get((CLIENT_RANDOM, random), ())]
+        for session in filter(None, sessions):
+            found += self._sessions.get(session, ()), self._resumable.get(session, ())
+        return tuple(dict.fromkeys(secret for secrets in found for secret in secrets))
 
-    def premaster_secret(self, random: bytes, encrypted: bytes) -> bytes | None:
-        """The premaster secret of a connection.
+    def premaster_secrets(self, random: bytes, encrypted: bytes) -> tuple[bytes, ...]:
+        """The premaster secrets that a connection may have.
 
         Args:
             random: of its client.
             encrypted: the first bytes of the encrypted secret.
         """
-        return self._by_random.get((PREMASTER_OF_RANDOM, random)) or self._premasters.get(encrypted)
+        return self._by_random.get((PREMASTER_OF_RANDOM, random), ()) + self._premasters.get(encrypted, ())
 
-    def remember(self, session: bytes, master: bytes) -> None:
-        """Keeps the master secret of a session, by its id or ticket."""
+    def remember(self, session: bytes, masters: tuple[bytes, ...]) -> None:
+        """Keeps the master secrets that a session may have, by its id or ticket."""
         if session:
-            self._resumable[session] = master
+            self._resumable[session] = masters
             self._resumable.move_to_end(session)
             if len(self._resumable) > _MOST_SESSIONS:
                 self._resumable.popitem(last=False)
@@ -179,12 +187,12 @@ class Secrets:
             if len(secret) != MASTER_SECRET_BYTES:
                 return _wrong_size(secret, MASTER_SECRET_BYTES)
             if session:
-                self._sessions[session] = secret
                 self.count += 1
+                _keep(self._sessions, session, secret)
             return ""
         if found := _RSA.fullmatch(line):
-            self._premasters[bytes.fromhex(found[1].decode())] = bytes.fromhex(found[2].decode())
             self.count += 1
+            _keep(self._premasters, bytes.fromhex(found[1].decode()), bytes.fromhex(found[2].decode()))
             return ""
         found = _LABELLED.fullmatch(line)
         if found is None:
@@ -200,8 +208,15 @@ class Secrets:
         self.count += 1
         # Exporter secrets, those of early data, and those of QUIC decrypt nothing here.
         if label in _TRAFFIC_SECRETS or label in (CLIENT_RANDOM, PREMASTER_OF_RANDOM):
-            self._by_random[label, random] = secret
+            _keep(self._by_random, (label, random), secret)
         return ""
+
+
+def _keep(secrets: dict[Name, tuple[bytes, ...]], name: Name, secret: bytes) -> None:
+    """Adds a secret to those of its name: any of them may be the right one, and a record shows which."""
+    known = secrets.get(name, ())
+    if secret not in known:
+        secrets[name] = (*known[: _MOST_OF_A_NAME - 1], secret)
 
 
 def _wrong_size(secret: bytes, *sizes: int) -> str:
@@ -223,15 +238,19 @@ class KeyLogFile:
         Args:
             final: also a last line that has no end.
 
-        Raises OSError.
+        Raises OSError; KeyLogError for a device, and for more bytes or lines than a key log has.
         """
         if not self._opened or os.stat(self.name).st_size > self._position:  # a pipe has no size
             self._opened = True
+            if stat.S_ISCHR(kind := os.stat(self.name).st_mode) or stat.S_ISBLK(kind):
+                raise KeyLogError(f"{self.name} is a device: a TLS key log is a file or a pipe")
             with open(self.name, "rb") as file:
                 if self._position:
                     file.seek(self._position)
                 while data := file.read(_READ_BYTES):
                     self._position += len(data)
+                    if self._position > _MOST_BYTES:
+                        raise KeyLogError(f"{self.name} has more than {_MOST_BYTES:,} bytes: no TLS key log is so long")
                     *lines, self._rest = (self._rest + data).split(b"\n")
                     for line in lines:
                         yield self._next(line)
@@ -243,4 +262,6 @@ class KeyLogFile:
 
     def _next(self, line: bytes) -> tuple[int, bytes]:
         self._number += 1
+        if self._number > _MOST_LINES:
+            raise KeyLogError(f"{self.name} has more than {_MOST_LINES:,} lines: no TLS key log is so long")
         return self._number, line

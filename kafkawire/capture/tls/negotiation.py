@@ -48,12 +48,12 @@ class Negotiation:
         self.server: ServerHello | None = None
         self._secrets = secrets
         self._suite: CipherSuite | None = None
-        self._pair: tuple[RecordProtection, RecordProtection] | None = None  # TLS 1.2: of client and server
+        self._pairs: tuple[tuple[RecordProtection, RecordProtection], ...] = ()  # TLS 1.2: of client and server
         self._transcript = b""
         self._session_hash: Callable[[str], bytes] | None = None
         self._premaster = b""  # what names the encrypted premaster secret
         self._ticket = b""
-        self._master_secret: bytes | None = None
+        self._master_secrets: tuple[bytes, ...] = ()  # of which one is right
         self._protocol = ""
         self._names: dict[int, str] = {}  # direction -> subject of its certificate
 
@@ -98,9 +98,10 @@ class Negotiation:
             before, retried = self.hello, self.server is not None and self.server.retry
             self.hello, self.client = handshake.client_hello(body), index
             if before is not None and not retried:  # a renegotiation
-                self.server = self._session_hash = self._master_secret = None
+                self.server = self._session_hash = None
+                self._master_secrets = ()
                 self._transcript = self._premaster = self._ticket = b""
-            self._pair = None
+            self._pairs = ()
         elif kind == handshake.SERVER_HELLO:
             if self.client is None:
                 self.client = 1 - index
@@ -132,8 +133,9 @@ class Negotiation:
         if missing := missing_ciphers():
             raise Failed(str(missing))
 
-    def traffic_keys(self, index: int, stage: int) -> Keys | None:
-        """The first keys of a direction in a stage of TLS 1.3; None if the key log has only those of the other stage.
+    def traffic_keys(self, index: int, stage: int) -> list[Keys]:
+        """The first keys of a direction in a stage of TLS 1.3, one for each secret that the key log states; none if it
+        has only those of the other stage.
 
         Raises MustWait, Failed: it has neither.
         """
@@ -144,16 +146,13 @@ class Negotiation:
         )
         random = self.random
         for _ in range(2):
-            found = [self._secrets.traffic_secret(label, random) for label in labels]
-            if found[stage] is not None or (found[1 - stage] is not None and not self._secrets.grows):
+            found = [self._secrets.traffic_secrets(label, random) for label in labels]
+            if found[stage] or (found[1 - stage] and not self._secrets.grows):
                 break
             self._secrets.read()
-        secret = found[stage]
-        if secret is not None:
-            return self._keys_of(secret)
-        if found[1 - stage] is not None:
-            return None
-        raise self._without_secret()
+        if not any(found):
+            raise self._without_secret()
+        return [self._keys_of(secret) for secret in found[stage]]
 
     def _keys_of(self, secret: bytes) -> Keys:
         assert self._suite is not None
@@ -165,56 +164,60 @@ class Negotiation:
         assert self._suite is not None
         return self._keys_of(key_schedule.next_traffic_secret(self._suite.hash, keys.secret))
 
-    def keys_after_change(self, index: int) -> Keys:
-        """The first keys of a direction of TLS 1.2, of the last handshake. Raises MustWait, Failed."""
-        if self._pair is None:
-            self._pair = self._derived()
-        return Keys(self._pair[0 if index == self.client else 1], 0)
+    def keys_after_change(self, index: int) -> list[Keys]:
+        """The first keys of a direction of TLS 1.2, of the last handshake, one for each secret that it may have. Raises
+        MustWait, Failed."""
+        if not self._pairs:
+            self._pairs = self._derived()
+        return [Keys(pair[0 if index == self.client else 1], 0) for pair in self._pairs]
 
-    def _derived(self) -> tuple[RecordProtection, RecordProtection]:
+    def _derived(self) -> tuple[tuple[RecordProtection, RecordProtection], ...]:
         random = self.random
         hello, server, suite = self.hello, self.server, self._suite
         assert hello is not None
         assert server is not None
         assert suite is not None
-        master = self._master(hello, server, suite)
-        if master is None:
+        masters = self._masters(hello, server, suite)
+        if not masters:
             self._secrets.read()
-            master = self._master(hello, server, suite)
-        if master is None:
+            masters = self._masters(hello, server, suite)
+        if not masters:
             raise self._without_secret()
-        self._master_secret = master
+        self._master_secrets = masters
         self._remember()
         mac_bytes = 0 if suite.mac is None else hashlib.new(suite.mac).digest_size
         iv_bytes = {"CBC": 0, "POLY1305": 12}.get(suite.mode, 4)
-        keys = key_schedule.key_block(
-            suite.hash, master, server.random + random, (mac_bytes, suite.key_bytes, iv_bytes)
-        )
-        client, server_side = (
-            protection_of(suite, each, tls13=False, encrypt_then_mac=server.encrypt_then_mac) for each in keys
-        )
-        return client, server_side
+        sizes = mac_bytes, suite.key_bytes, iv_bytes
+
+        def pair(master: bytes) -> tuple[RecordProtection, RecordProtection]:
+            client, server_side = (
+                protection_of(suite, each, tls13=False, encrypt_then_mac=server.encrypt_then_mac)
+                for each in key_schedule.key_block(suite.hash, master, server.random + random, sizes)
+            )
+            return client, server_side
+
+        return tuple(map(pair, masters))
 
     def _remember(self) -> None:
-        """Keeps the master secret for later connections that resume the session."""
-        if self._master_secret is not None and self.server is not None:
+        """Keeps the master secrets for later connections that resume the session."""
+        if self._master_secrets and self.server is not None:
             for session in (self.server.session_id, self._ticket):
-                self._secrets.remember(session, self._master_secret)
+                self._secrets.remember(session, self._master_secrets)
 
-    def _master(self, hello: ClientHello, server: ServerHello, suite: CipherSuite) -> bytes | None:
+    def _masters(self, hello: ClientHello, server: ServerHello, suite: CipherSuite) -> tuple[bytes, ...]:
+        """The master secrets that the connection may have: those that are stated, and of premaster secrets."""
         resumed = () if self._premaster else (hello.ticket,)  # a full handshake has a ClientKeyExchange
-        found = self._secrets.master_secret(hello.random, (server.session_id, *resumed))
-        if found is not None:
-            return found
-        premaster = self._secrets.premaster_secret(hello.random, self._premaster)
-        if premaster is None:
-            return None
+        found = self._secrets.master_secrets(hello.random, (server.session_id, *resumed))
+        premasters = self._secrets.premaster_secrets(hello.random, self._premaster)
         session_hash = None
-        if server.extended_master_secret:
+        if premasters and server.extended_master_secret:
             if self._session_hash is None:
-                return None
+                return found
             session_hash = self._session_hash(suite.hash)
-        return key_schedule.master_secret(suite.hash, premaster, hello.random + server.random, session_hash)
+        randoms = hello.random + server.random
+        return found + tuple(
+            key_schedule.master_secret(suite.hash, premaster, randoms, session_hash) for premaster in premasters
+        )
 
     @property
     def random(self) -> bytes:

@@ -244,22 +244,24 @@ class TlsSession:
         if self._negotiation.version not in (TLS_1_2, TLS_1_3):
             raise MustWait
         tried = _TRIED_NUMBERS if direction.seeking else 1
-        keys = direction.keys
-        if keys is None and self._negotiation.version == TLS_1_2:
-            keys = self._negotiation.keys_after_change(index)
-        elif keys is None:
-            keys = self._negotiation.traffic_keys(index, direction.stage)
-        if keys is not None:
+        if direction.keys is not None:
+            possible = [direction.keys]
+        elif self._negotiation.version == TLS_1_2:
+            possible = self._negotiation.keys_after_change(index)
+        else:
+            possible = self._negotiation.traffic_keys(index, direction.stage)
+        for keys in possible:
             first = keys.sequence + (direction.lost // _LARGEST_RECORD_BYTES if direction.seeking else 0)
             yield keys, first, first + tried, direction.stage
-        if self._negotiation.version == TLS_1_2 or not (direction.seeking or keys is None):
+        if self._negotiation.version == TLS_1_2 or (possible and not direction.seeking):
             return
+        following = []
         if direction.stage == 0:
             following = self._negotiation.traffic_keys(index, 1)
-        else:
-            following = None if keys is None else self._negotiation.updated(keys)
-        if following is not None:
-            yield following, 0, tried, 1
+        elif direction.keys is not None:
+            following = [self._negotiation.updated(direction.keys)]
+        for keys in following:
+            yield keys, 0, tried, 1
 
     def _resynchronized(self, index: int, direction: Direction) -> bool:
         """Searches the bytes behind a hole for a record; returns whether records are known from there.
@@ -309,8 +311,10 @@ class TlsSession:
                 direction.keys = self._negotiation.updated(direction.keys)
 
     def _protect(self, index: int, direction: Direction) -> None:
-        """Sets the keys of a direction of TLS 1.2 after its ChangeCipherSpec. Raises MustWait, Failed."""
-        direction.keys = self._negotiation.keys_after_change(index)
+        """Sets the keys of a direction of TLS 1.2 after its ChangeCipherSpec: where several are possible, its first
+        record shows which. Raises MustWait, Failed."""
+        possible = self._negotiation.keys_after_change(index)
+        direction.keys = possible[0] if len(possible) == 1 else None
         direction.protected = True
         direction.messages.clear()
 
