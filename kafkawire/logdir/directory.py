@@ -46,7 +46,10 @@ _READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
     HIGH_WATERMARKS: offset_checkpoint,
     LOG_STARTS: offset_checkpoint,
     CLEANED: offset_checkpoint,
+    RECOVERY_POINTS: offset_checkpoint,
 }
+#: The files that name the partitions of a log directory.
+CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS, CLEANED, RECOVERY_POINTS)
 #: Properties that name the broker, of KRaft and of ZooKeeper.
 _NODE_IDS = ("node.id", "broker.id")
 
@@ -95,10 +98,20 @@ class BrokerDirectory:
 
     def damage_for(self, topic: str, partition: int) -> Iterator[tuple[str, Damage]]:
         """The damage in checkpoints that may hide the line of a partition: in those that have no other line of it."""
-        for name in (HIGH_WATERMARKS, LOG_STARTS, CLEANED, RECOVERY_POINTS):
+        for name in CHECKPOINTS:
             entries = self._entries(name)
             if not any(isinstance(e, CheckpointLine) and (e.topic, e.partition) == (topic, partition) for e in entries):
                 yield from ((os.path.join(self.root, name), entry) for entry in entries if isinstance(entry, Damage))
+
+    @property
+    def directory_id(self) -> UUID | None:
+        """The directory's own id (KIP-858); None where it has none."""
+        return uuid_of(self.properties.get("directory.id") or "")
+
+    @property
+    def checkpoints(self) -> dict[str, dict[tuple[str, int], int]]:
+        """The offsets of partitions in each of its checkpoints, by path."""
+        return {os.path.join(self.root, name): self._offsets(name) for name in CHECKPOINTS}
 
     @property
     def cluster_id(self) -> str | None:
@@ -309,10 +322,16 @@ class LogDirectory:
         files: every file that was found, in those partitions or outside them.
         brokers: the log directories.
         unreadable: directories that could not be listed.
+
+    Args:
+        given: the directories that were given, and whose files are all here.
     """
 
-    def __init__(self, files: Iterable[LogFile], unreadable: Iterable[Unreadable] = ()) -> None:
+    def __init__(
+        self, files: Iterable[LogFile], unreadable: Iterable[Unreadable] = (), given: Iterable[str] = ()
+    ) -> None:
         self.files = tuple(files)
+        self._given = tuple(given)
         self.unreadable = tuple(unreadable)
         brokers: dict[str, BrokerDirectory] = {}
         by_directory: dict[str, list[LogFile]] = {}
@@ -335,6 +354,11 @@ class LogDirectory:
     @cached_property
     def _clusters(self) -> frozenset[str]:
         return frozenset(one.cluster_id for one in self.brokers if one.cluster_id is not None)
+
+    def is_whole(self, broker: BrokerDirectory) -> bool:
+        """Whether a log directory was given as a whole, by its own path or by one above it; False where folders of
+        partitions, or files, were."""
+        return any(is_below(broker.root, given) for given in self._given)
 
     def same_cluster(self, one: BrokerDirectory, other: BrokerDirectory) -> bool:
         """Whether two log directories are of one cluster. Those without an id are of the only cluster that is known; of
@@ -373,14 +397,17 @@ def open(*paths: str | os.PathLike[str], tier_keys: Iterable[str | os.PathLike[s
         private_key(key)
     files: dict[str, LogFile] = {}
     unreadable: list[Unreadable] = []
+    given: list[str] = []
     for path in [os.fspath(path) for path in paths]:
         if is_uri(path):
             from kafkawire.logdir.remote import remote_files
 
+            given.append(path)
             for remote in remote_files(path, keys):
                 files.setdefault(remote.path, remote)
         elif os.path.isdir(path):
             os.listdir(path)  # raises, where the walk below would go on
+            given.append(path)
             for file in _walk(path.rstrip(os.sep) or os.sep, unreadable, keys):
                 files.setdefault(file.path, file)
         else:
@@ -390,7 +417,18 @@ def open(*paths: str | os.PathLike[str], tier_keys: Iterable[str | os.PathLike[s
             for found in segment_names([name]):
                 place = path if found == name else os.path.join(directory, found)
                 files.setdefault(place, log_file(place, partition, keys))
-    return LogDirectory(files.values(), unreadable)
+    return LogDirectory(files.values(), unreadable, given)
+
+
+def is_below(root: str, given: str) -> bool:
+    """Whether a log directory is at a path, or in a folder below it."""
+    if is_uri(given):
+        from kafkawire.logdir.remote import without_secrets
+
+        root, given, separator = root.rstrip("/"), without_secrets(given), "/"
+    else:
+        root, given, separator = os.path.abspath(root), os.path.abspath(given), os.sep
+    return root == given or root.startswith(given.rstrip(separator) + separator)
 
 
 def _walk(path: str, unreadable: list[Unreadable], keys: tuple[str, ...]) -> Iterator[LogFile]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.logdir.directory import is_below
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.audit_dataframes import TableOutput
@@ -176,6 +177,10 @@ class _AuditJob(NamedTuple):
             answers=[placed for replica in replicas for placed in replica.answers] + sums,
             histories={replica.partition.place: replica.ids for replica in replicas if replica.ids is not None},
             producers=[replica.producers for replica in replicas],
+            directories=[
+                replace(one.content, whole=any(is_below(one.root, os.fspath(path)) for path in self.paths))
+                for one in found.brokers
+            ],
             stopped=frozenset(broker.root for broker in found.brokers if broker.stopped),
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogFile, Partition
@@ -26,7 +27,8 @@ from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
-from kafkawire.transactions.replica_files import outside_partitions
+from kafkawire.transactions.manifest import DirectoryContent
+from kafkawire.transactions.replica_files import content_of, outside_partitions, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,13 +88,28 @@ class Folder(NamedTuple):
 
 
 class FoundBroker(NamedTuple):
-    """A log directory; `stopped`: cleanly."""
+    """A log directory, as far as one task has listed it; `stopped`: cleanly."""
 
-    root: str
-    node_id: int | None
+    content: DirectoryContent
     cluster_id: str | None
     damage: tuple[tuple[str, Any], ...]
     stopped: bool
+
+    @property
+    def root(self) -> str:
+        return self.content.root
+
+    @property
+    def node_id(self) -> int | None:
+        return self.content.node_id
+
+    def with_part(self, other: FoundBroker) -> FoundBroker:
+        """With what another task has listed of it."""
+        held = dict(self.content.held)
+        for name, states in other.content.held.items():
+            held[name] = held.get(name, frozenset()) | states
+        content = replace(self.content, held=held, named=self.content.named | other.content.named)
+        return self._replace(content=content, stopped=self.stopped or other.stopped)
 
 
 class Listed(NamedTuple):
@@ -194,7 +211,7 @@ def _below(store: str | None, path: str) -> list[str]:
 
 
 def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
-    brokers: dict[str, tuple[LogFile, bool]] = {}
+    brokers: dict[str, _Seen] = {}
     for found in _listed(folder):
         if isinstance(found, Unreadable):
             yield _other(UNREADABLE, folder, os.fsencode(found.path), found)
@@ -209,12 +226,33 @@ def _rows_of(folder: Folder) -> Iterator[tuple[Any, ...]]:
             known = [files[0]]
             yield from _replica(folder, found, files)
         for file in known:
-            first, stopped = brokers.get(file.root, (file, False))
-            brokers[file.root] = first, stopped or file.kind == "clean-shutdown"
-    for root, (member, stopped) in brokers.items():
-        broker = BrokerDirectory(root, member)
-        payload = FoundBroker(root, broker.node_id, broker.cluster_id, broker.damage, stopped)
-        yield _other(BROKER, folder, os.fsencode(root), tuple(payload))
+            seen = brokers.setdefault(file.root, _Seen(BrokerDirectory(file.root, file)))
+            seen.kinds.add(file.kind)
+            if partition is not None and partition.state != TIERED:
+                seen.hold(Partition(files, seen.broker))
+    for root, seen in brokers.items():
+        yield _other(BROKER, folder, os.fsencode(root), tuple(seen.found()))
+
+
+class _Seen:
+    """What a task has listed of a log directory."""
+
+    def __init__(self, broker: BrokerDirectory) -> None:
+        self.broker = broker
+        self.kinds: set[str] = set()
+        self._held: dict[tuple[str, int], frozenset[str]] = {}
+
+    def hold(self, partition: Partition) -> None:
+        name = partition.topic, partition.partition
+        self._held[name] = self._held.get(name, frozenset()) | {state_of(partition)}
+
+    def found(self) -> FoundBroker:
+        """Of the checkpoints only what one task reads: the one that lists their folder."""
+        broker = self.broker
+        content = content_of(broker, self._held, whole=False)
+        if "checkpoint" not in self.kinds:
+            content = replace(content, named={})
+        return FoundBroker(content, broker.cluster_id, broker.damage, "clean-shutdown" in self.kinds)
 
 
 def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -375,8 +413,8 @@ def found_in(answers: pa.Table) -> FoundReplicas:
             sizes.append(Size(*value))
         elif row["kind"] == BROKER:
             broker = FoundBroker(*value)
-            before = brokers.get(broker.root, broker)
-            brokers[broker.root] = before._replace(stopped=before.stopped or broker.stopped)
+            before = brokers.get(broker.root)
+            brokers[broker.root] = broker if before is None else before.with_part(broker)
         elif row["kind"] == METADATA:
             before_metadata = metadata.get(row["real"])
             if before_metadata is None or row["sort"] < before_metadata[0]:

@@ -94,7 +94,7 @@ def _conclude(
             coverage,
             checks=tuple(answer.check for answer in answers),
             settings=cluster.resolved.rows,
-            premises=(premises.reach(coverage.partitions, (), coverage.gaps), premises.soundness(damage)),
+            premises=(_reach(cluster, coverage), premises.soundness(damage)),
         ),
         findings=tuple(finding for _, finding in judged),
         violations=tuple(violations(placed)),
@@ -123,6 +123,7 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
     facts, log, needed = cluster.facts, cluster.log, cluster.has_transactions
     _, clock = cluster.clock
     gaps = list(facts.gaps)
+    gaps += cluster.manifest.gaps
     if not facts.partitions:
         gaps.append("no partition's log was found")
     gaps += [
@@ -154,6 +155,11 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
         complete=not gaps,
         gaps=tuple(gaps),
     )
+
+
+def _reach(cluster: ClusterFacts, coverage: rows.Coverage) -> rows.Premise:
+    found = cluster.manifest
+    return premises.reach(coverage.partitions, found.sources, coverage.gaps, found.strays)
 
 
 def finding_order(finding: rows.Finding) -> tuple[int, str, int, int, int]:

@@ -31,6 +31,7 @@ from kafkawire.transactions.facts import (
     Place,
     ReplicaProducers,
 )
+from kafkawire.transactions.manifest import DirectoryContent, Manifest, manifest
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         clusters: the cluster's id, by log directory; without directories that have none.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
+        directories: the brokers' log directories, and what they must hold.
     """
 
     paths: tuple[str, ...]
@@ -65,6 +67,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.DamageRow, ...] = ()
     gaps: tuple[str, ...] = ()
     answers: Sequence[Placed] = ()
+    directories: Sequence[DirectoryContent] = ()
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
@@ -108,6 +111,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
     def metadata(self) -> ClusterMetadata | None:
         """The newest copy of its metadata log."""
         return newest_of(self.facts.metadata.values())
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What its log directories must hold, and what of it was not read."""
+        facts = self.facts
+        return manifest(facts.directories, facts.partitions, self.chosen.values(), facts.metadata, self.metadata)
 
     @cached_property
     def handed_out(self) -> int | None:
@@ -247,15 +256,18 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
     of_replicas = {name: _grouped(facts, getattr(facts, name), lambda one: one.place.copy) for name in _OF_REPLICAS}
     of_copies = {name: _grouped(facts, getattr(facts, name).items(), lambda item: item[0]) for name in _OF_COPIES}
     histories = _grouped(facts, facts.histories.items(), lambda item: item[0].copy)
+    directories = _grouped(facts, facts.directories, lambda one: one.root)
     groups: list[tuple[str | None, Facts]] = []
     for cluster in (*ids, None):
-        if cluster not in of_replicas["partitions"]:
+        named = (one.named for one in directories[cluster])
+        if cluster not in of_replicas["partitions"] and not any(any(lines.values()) for lines in named):
             continue
         part = replace(
             facts,
             **{name: found[cluster] for name, found in of_replicas.items()},
             **{name: dict(found[cluster]) for name, found in of_copies.items()},
             histories=dict(histories[cluster]),
+            directories=directories[cluster],
         )
         groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))
     return groups

@@ -20,7 +20,7 @@ from kafkawire.transactions.cluster_metadata import distinct_assignments, read_m
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
-from kafkawire.transactions.replica_files import gaps_of, outside_partitions, place_of, replicas
+from kafkawire.transactions.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 from kafkawire.transactions.summary_processes import summaries
 
@@ -152,6 +152,7 @@ def facts_of(
         histories={replica.partition.place: replica.ids for replica in found if replica.ids is not None},
         endings=[replica.endings for replica in found],
         producers=[replica.producers for replica in found],
+        directories=contents(directory),
         stopped=frozenset(file.root for file in directory.files if file.kind == "clean-shutdown"),
     )
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from os.path import dirname, realpath
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory, LogFile, Partition, Unreadable
+from kafkawire.logdir import BrokerDirectory, LogDirectory, LogFile, Partition, Unreadable
 from kafkawire.logdir.file_names import TIERED
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.facts import Place
+from kafkawire.transactions.manifest import EMPTY, LIVE, DirectoryContent
 
 
 def replicas(directory: LogDirectory) -> list[Partition]:
@@ -42,6 +43,35 @@ def outside_partitions(files: Iterable[LogFile]) -> list[Unreadable]:
 def gaps_of(unread: Iterable[Unreadable]) -> tuple[str, ...]:
     """What was not read, as sentences."""
     return tuple(f"{one.path} was not read: {one.reason}" for one in unread)
+
+
+def contents(directory: LogDirectory) -> list[DirectoryContent]:
+    """What each of the log directories must hold, and holds."""
+    held: dict[str, dict[tuple[str, int], frozenset[str]]] = {broker.root: {} for broker in directory.brokers}
+    for partition in directory.partitions:
+        if partition.state != TIERED:
+            of_root, name = held[partition.broker.root], (partition.topic, partition.partition)
+            of_root[name] = of_root.get(name, frozenset()) | {state_of(partition)}
+    return [content_of(broker, held[broker.root], whole=directory.is_whole(broker)) for broker in directory.brokers]
+
+
+def content_of(
+    broker: BrokerDirectory, held: dict[tuple[str, int], frozenset[str]], *, whole: bool
+) -> DirectoryContent:
+    """What a log directory must hold. The arguments are those of `DirectoryContent`."""
+    return DirectoryContent(
+        root=broker.root,
+        node_id=broker.node_id,
+        directory_id=broker.directory_id,
+        whole=whole,
+        named={path: lines for path, lines in broker.checkpoints.items() if lines},
+        held=held,
+    )
+
+
+def state_of(partition: Partition) -> str:
+    """The state of a partition's folder, as `DirectoryContent.held` has it."""
+    return partition.state or (LIVE if partition.segments else EMPTY)
 
 
 def place_of(partition: Partition) -> Place:

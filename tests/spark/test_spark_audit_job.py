@@ -7,17 +7,20 @@ import random
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from msgspec.structs import replace
 
 from kafkawire import logdir, transactions
+from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
 from kafkawire.transactions.part_scan import PART_BYTES
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
+from tests.worlds import World
 from tools.audit_faults.faults import sample
 from tools.audit_faults.judging import outcomes
 from tools.audit_faults.sound import sound
@@ -54,6 +57,30 @@ def test_real_log_directories_give_the_local_answer(spark: SparkSession, part_by
     local, by_spark = both(spark, Settings(), str(EXAMPLES), part_bytes=part_bytes)
     assert by_spark == local
     assert {finding.verdict for finding in local.findings} == {"hanging", "not_hanging"}
+
+
+def test_partitions_that_are_not_there_are_named_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    """In a directory that was given as a whole; by their checkpoints, the metadata log, high watermarks."""
+    world = World(tmp_path, 4)
+    id = UUID(int=9)
+    world.control(2, TopicRecord(name="payments", topic_id=id).encode(version=0))
+    for number, broker in enumerate((1, 7)):
+        record = PartitionRecord(partition_id=number, topic_id=id, replicas=(broker,))
+        world.control(3, record.encode(version=0))
+    world.control(2, b"\xff")
+    world.run()
+    world.finish()
+    root = world.logs.root
+    shutil.rmtree(root / "orders-1")
+    shutil.rmtree(root / "__transaction_state-2")
+    (root / "orders-2" / f"{world.orders[2].segments[-1][0]:020}.log").write_bytes(b"")
+    (root / "orders-0").rename(root / f"orders-0.{'ab' * 16}-stray")
+    local, by_spark = both(spark, Settings(), str(root))
+    assert by_spark == local
+    assert len(local.read.gaps) == 5
+    local, by_spark = both(spark, Settings(), str(root / "orders-2"))
+    assert by_spark == local
+    assert len(local.read.gaps) == 1
 
 
 def test_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
