@@ -155,7 +155,7 @@ def force_terminate(
 
 def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:
     """Ends a transaction, or plans it (dry run): the outcome, the request, and the result."""
-    from kafkawire.client.actions.terminating import plan_end, terminate
+    from kafkawire.client.actions.terminating import NOTHING_OPEN, plan_end, terminate
 
     call = job.action(lambda admin: plan_end(admin.cluster, found))
     if job.human:
@@ -164,7 +164,9 @@ def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRe
     if log is None:
         return DRY_RUN, call, None
     ask_leave(f"End the transaction of {name}, and fence its producer?", yes=job.yes)
-    done = job.action(lambda admin: terminate(admin.cluster, name, job.search, record=log.write, force=job.force))
+    done = job.action(lambda admin: terminate(admin.cluster, found, job.search, record=log.write, force=job.force))
+    if done.outcome == NOTHING_OPEN:
+        job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open any more")
     return done.outcome, done.call or call, done
 
 

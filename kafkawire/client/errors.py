@@ -68,6 +68,10 @@ class UnsupportedApiError(ClientError):
     """A broker does not support a request in a version that the client knows."""
 
 
+class NotSentError(ClientError):
+    """A request that changes the cluster was not sent, because of its connection: judge again what it rests on."""
+
+
 class OutcomeUnknownError(ClientError):
     """A request that changes the cluster was sent without a response: it may have been carried out."""
 
@@ -123,6 +127,7 @@ CLUSTER_DENIED = 31
 SASL_MECHANISM = 33
 SASL_STATE = 34
 UNSUPPORTED_VERSION = 35
+CONCURRENT_TRANSACTIONS = 51
 SECURITY_DISABLED = 54
 UNSTABLE_OFFSET_COMMIT = 88
 ID_DENIED = 53

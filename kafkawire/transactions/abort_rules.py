@@ -12,6 +12,7 @@ import msgspec
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.rows import Finding
+from kafkawire.transactions.abort_premises import difference
 from kafkawire.transactions.coordinator_rules import NEVER
 from kafkawire.transactions.verdicts import HANGING, UNKNOWN
 
@@ -21,6 +22,8 @@ _FORCEABLE = ("young",)
 DECIDED = ("PrepareCommit", "PrepareAbort")
 #: The reason where the transaction that is meant is not open.
 NOT_OPEN = "not_open"
+#: The reason where what was judged is not so any more, or could not be read again in time.
+CHANGED = "changed"
 _OVER = ("Empty", "CompleteCommit", "CompleteAbort")
 #: Index of the first doubt in the evidence of what is *unknown*, after the data and the coordinator's state.
 _DOUBT = 2
@@ -67,11 +70,14 @@ class PartitionAfterAbort(msgspec.Struct, frozen=True, kw_only=True):
         start_offset: of what the producer has open there now, None for nothing.
         marker_offset: of the marker that was sent, None where the log does not have it (yet).
         first_open: first offset of the earliest open transaction of any producer, None where none is open.
+        overtaken: first offset of what the producer wrote after the check, and the marker has aborted too; None for
+            nothing.
     """
 
     start_offset: int | None = None
     marker_offset: int | None = None
     first_open: int | None = None
+    overtaken: int | None = None
     last_stable_offset: int = -1
     high_watermark: int = -1
 
@@ -144,12 +150,24 @@ def unchanged(before: Finding, findings: Collection[Finding]) -> Finding:
         if (now.topic, now.partition, now.producer_id) != (before.topic, before.partition, before.producer_id):
             continue
         proven = now.verdict == HANGING != before.verdict
-        for what in same if proven else (*same, *judged):
-            was, is_ = getattr(before, what), getattr(now, what)
-            if was != is_:
-                raise Refused("changed", f"{_place(before)}: nothing was sent: {what} was {was}, and is {is_} now")
+        refuse_change(before, difference(before, now, same if proven else (*same, *judged)))
         return now
     raise Refused(NOT_OPEN, f"{_place(before)}: nothing was sent: it is not open any more")
+
+
+def refuse_change(before: Finding, what: str) -> None:
+    """Refuses a transaction that is not as it was judged.
+
+    Args:
+        what: the end of the sentence, "" where nothing has changed.
+    """
+    if what:
+        raise Refused(CHANGED, changed_text(before, what))
+
+
+def changed_text(before: Finding, what: str) -> str:
+    """The sentence of `refuse_change`."""
+    return f"{_place(before)}: nothing was sent: changed since it was checked: {what}"
 
 
 def all_hanging(findings: Iterable[Finding]) -> list[Finding]:
@@ -205,6 +223,16 @@ def missing(before: Finding, seen: PartitionAfterAbort) -> list[str]:
     if start is not None and not held and seen.last_stable_offset <= start:
         problems.append(f"the last stable offset is {seen.last_stable_offset}")
     return problems
+
+
+def lost(before: Finding, seen: PartitionAfterAbort) -> str:
+    """What the marker aborted that was not judged, as a sentence; "" for nothing."""
+    if seen.overtaken is None or seen.marker_offset is None:
+        return ""
+    return (
+        f"its producer wrote from offset {seen.overtaken} on between the check and the marker: these records of "
+        f"{before.topic}-{before.partition} are aborted with it, and must be sent again"
+    )
 
 
 def still_held(before: Finding, seen: PartitionAfterAbort) -> str:

@@ -151,7 +151,7 @@ def test_all_hanging_stops_at_a_transaction_that_changed(run: Run, three: Partit
     three.on[WriteTxnMarkersRequest] = and_more
     result = abort(run, three, "--all-hanging", "--yes", one=False)
     assert (result.code, sent(three), len(result.text.splitlines())) == (1, 1, 1)
-    assert "orders-1, offset 40: nothing was sent: last_timestamp was 1000, and is 1001 now" in result.err
+    assert "orders-1, offset 40: nothing was sent: changed since it was checked: last_timestamp was 1000" in result.err
 
 
 # A second operator ----------------------------------------------------------------------------------------------------

@@ -102,13 +102,13 @@ async def test_sends_the_planned_request() -> None:
 
 
 def test_judges_in_two_readings_right_before_sending() -> None:
-    """Two to judge it, two more right before the marker, none in between, and one to verify the outcome."""
+    """Two to judge it; what it rests on; two more; right before the marker what it rests on again; and the outcome."""
     broker = PartitionBroker()
     attempt(broker)
     kinds = [
         type(body) for body in broker.requests if isinstance(body, DescribeProducersRequest | WriteTxnMarkersRequest)
     ]
-    assert kinds == [DescribeProducersRequest] * 4 + [WriteTxnMarkersRequest, DescribeProducersRequest]
+    assert kinds == [DescribeProducersRequest] * 6 + [WriteTxnMarkersRequest, DescribeProducersRequest]
 
 
 def setting(**values: Any) -> Callable[[Log], None]:
@@ -124,9 +124,9 @@ def setting(**values: Any) -> Callable[[Log], None]:
     ("between", "text"),
     [
         (setting(start=-1), "it is not open any more"),
-        (setting(start=41), "start_offset was 40, and is 41 now"),
-        (setting(coordinator_epoch=6), "coordinator_epoch was 5, and is 6 now"),
-        (setting(timestamp=2000), "last_timestamp was 1000, and is 2000 now"),
+        (setting(start=41), "changed since it was checked: start_offset was 40, and is 41 now"),
+        (setting(coordinator_epoch=6), "changed since it was checked: coordinator_epoch was 5, and is 6 now"),
+        (setting(timestamp=2000), "changed since it was checked: last_timestamp was 1000, and is 2000 now"),
     ],
 )
 def test_refuses_a_transaction_that_has_changed(between: Callable[[Log], None], text: str) -> None:
@@ -249,7 +249,6 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
         (31, "CLUSTER_AUTHORIZATION_FAILED: the principal needs Alter or ClusterAction on the cluster"),
         (52, "TRANSACTION_COORDINATOR_FENCED"),
         (47, "INVALID_PRODUCER_EPOCH"),
-        (6, "NOT_LEADER_OR_FOLLOWER"),
         (999, "UNKNOWN_999"),
     ],
 )
@@ -263,6 +262,18 @@ def test_error_of_the_broker_is_not_written(code: int, text: str) -> None:
     assert len(sent(broker)) == 1
     assert recorder[-1][2] is done
     assert not broker.count(FetchRequest)
+
+
+@pytest.mark.slow
+def test_a_leader_that_is_none_any_more_is_judged_again() -> None:
+    """Each marker that it refused is recorded; the last refusal is the outcome."""
+    broker, recorder = PartitionBroker(), Records()
+    broker.log.code = 6
+    done = attempt(broker, recorder=recorder)
+    assert done.outcome == "not_written"
+    assert "NOT_LEADER_OR_FOLLOWER" in str(done.problem)
+    assert len(sent(broker)) == 3
+    assert [what[2] and what[2].outcome for what in recorder] == [None, "not_written"] * 3
 
 
 @pytest.mark.slow

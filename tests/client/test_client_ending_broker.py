@@ -11,7 +11,7 @@ import pytest
 
 from kafkawire.client import Admin, TopicPartition
 from kafkawire.client.actions.aborting import abort, look_at
-from kafkawire.client.actions.terminating import left_open, terminate
+from kafkawire.client.actions.terminating import Terminated, describe_one, left_open, terminate
 from kafkawire.client.diagnosis.ended_transaction import how_it_ended
 from kafkawire.client.diagnosis.search import Search
 from kafkawire.messages import WriteTxnMarkersRequest
@@ -90,6 +90,11 @@ async def judged(admin: Admin, furnished: Furnished, partition: int) -> Finding:
     return choose((await look_at(admin.cluster, named, SEARCH)).findings, named)
 
 
+async def end(admin: Admin, transactional_id: str) -> Terminated:
+    found, _ = await describe_one(admin.cluster, transactional_id, SEARCH)
+    return await terminate(admin.cluster, found, SEARCH, record=lambda *_: None)
+
+
 def test_readers_proceed_after_an_abort(furnished: Furnished) -> None:
     """A real consumer waits before the hanging transaction, and gets what is behind it once that is aborted."""
     kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
@@ -161,7 +166,7 @@ def test_terminates_through_the_coordinator(furnished: Furnished) -> None:
 
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
-            done = await terminate(admin.cluster, "ending-ends", SEARCH, record=lambda *_: None)
+            done = await end(admin, "ending-ends")
             assert (done.outcome, done.problem) == ("terminated", None)
             assert done.before.partitions == (places[0],)
             assert done.producer is not None
@@ -174,9 +179,7 @@ def test_terminates_through_the_coordinator(furnished: Furnished) -> None:
             (finding,) = left.findings
             assert (await abort(admin.cluster, finding, SEARCH, record=lambda *_: None)).outcome == "aborted"
             assert not (await left_open(admin.cluster, done.before.producer_id, SEARCH)).findings
-            assert (
-                await terminate(admin.cluster, "ending-ends", SEARCH, record=lambda *_: None)
-            ).outcome == "nothing_open"
+            assert (await end(admin, "ending-ends")).outcome == "nothing_open"
 
     run(scenario())
 
@@ -185,7 +188,7 @@ def test_a_stuck_one_is_not_ended(furnished: Furnished) -> None:
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
             with pytest.raises(Refused, match=f"COMMIT is decided.*{TOPIC}-{STUCK}: The partition has seen a marker"):
-                await terminate(admin.cluster, "ending-stuck", SEARCH, record=lambda *_: None)
+                await end(admin, "ending-stuck")
 
     run(scenario())
 
@@ -196,7 +199,7 @@ def test_an_id_that_does_not_exist_is_not_created(furnished: Furnished) -> None:
     async def scenario() -> None:
         async with Admin.connect(furnished.address) as admin:
             with pytest.raises(Refused, match="nothing was sent, for that would create it"):
-                await terminate(admin.cluster, "ending-absent", SEARCH, record=lambda *_: None)
+                await end(admin, "ending-absent")
             listed = (await admin.list_transactions()).all()
             assert "ending-absent" not in {one.transactional_id for found in listed.values() for one in found}
 

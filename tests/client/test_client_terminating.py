@@ -32,7 +32,8 @@ def attempt(
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address, **properties) as client:
-            done.append(await terminate(client.cluster, NAME, SEARCH, record=record, force=force))
+            found, _ = await describe_one(client.cluster, NAME, SEARCH, force=force)
+            done.append(await terminate(client.cluster, found, SEARCH, record=record, force=force))
 
     run(scenario)
     return done[0]
@@ -57,7 +58,7 @@ async def test_sends_the_planned_request() -> None:
         assert open_
         call = await plan_end(client.cluster, found)
         assert not broker.count(InitProducerIdRequest)
-        await terminate(client.cluster, NAME, SEARCH, record=lambda *_: None)
+        await terminate(client.cluster, found, SEARCH, record=lambda *_: None)
     (request,) = [body for body in broker.requests if isinstance(body, InitProducerIdRequest)]
     assert (call.api, call.broker_id, call.address) == ("InitProducerId", 1, broker.address)
     assert InitProducerIdRequest.decode(bytes.fromhex(call.hex), version=call.version) == request
@@ -127,8 +128,9 @@ def test_sends_nothing_that_cannot_be_recorded() -> None:
 
     async def scenario() -> None:
         async with broker.running(), admin(broker.address) as client:
+            found, _ = await describe_one(client.cluster, NAME, SEARCH)
             with pytest.raises(OSError, match="No space left"):
-                await terminate(client.cluster, NAME, SEARCH, record=full)
+                await terminate(client.cluster, found, SEARCH, record=full)
 
     run(scenario)
     assert not broker.count(InitProducerIdRequest)
@@ -146,8 +148,9 @@ def test_records_an_interruption() -> None:
     async def scenario() -> None:
         broker.on[InitProducerIdRequest] = silent
         async with broker.running(), admin(broker.address) as client:
+            found, _ = await describe_one(client.cluster, NAME, SEARCH)
             running = asyncio.create_task(
-                terminate(client.cluster, NAME, SEARCH, record=lambda *what: records.append(what))
+                terminate(client.cluster, found, SEARCH, record=lambda *what: records.append(what))
             )
             await asked.wait()
             running.cancel()

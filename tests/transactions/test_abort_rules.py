@@ -160,7 +160,7 @@ def test_a_verdict_that_became_hanging_is_no_change(verdict: str) -> None:
     """A forced abort of what was unknown or young continues; nothing else of it may have changed."""
     before = replace(HANGING, verdict=verdict, reason="whatever")
     assert unchanged(before, [HANGING]) is HANGING
-    with pytest.raises(Refused, match="last_timestamp was 1000"):
+    with pytest.raises(Refused, match="changed since it was checked: last_timestamp was 1000"):
         unchanged(before, [replace(HANGING, last_timestamp=1001)])
 
 
@@ -174,12 +174,18 @@ def test_refusal_names_the_first_doubt() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"start_offset": 41}, "start_offset was 40, and is 41 now"),
-        ({"producer_epoch": 3}, "producer_epoch was 2, and is 3 now"),
-        ({"coordinator_epoch": 6}, "coordinator_epoch was 5, and is 6 now"),
-        ({"last_timestamp": 1001}, "last_timestamp was 1000, and is 1001 now"),
-        ({"verdict": "not_hanging", "reason": "live"}, "verdict was hanging, and is not_hanging now"),
-        ({"reason": "epoch_bumped"}, "reason was transaction_ended, and is epoch_bumped now"),
+        ({"start_offset": 41}, "changed since it was checked: start_offset was 40, and is 41 now"),
+        ({"producer_epoch": 3}, "changed since it was checked: producer_epoch was 2, and is 3 now"),
+        ({"coordinator_epoch": 6}, "changed since it was checked: coordinator_epoch was 5, and is 6 now"),
+        ({"last_timestamp": 1001}, "changed since it was checked: last_timestamp was 1000, and is 1001 now"),
+        (
+            {"verdict": "not_hanging", "reason": "live"},
+            "changed since it was checked: verdict was hanging, and is not_hanging now",
+        ),
+        (
+            {"reason": "epoch_bumped"},
+            "changed since it was checked: reason was transaction_ended, and is epoch_bumped now",
+        ),
         ({"producer_id": 9}, "it is not open any more"),
         ({"partition": 9}, "it is not open any more"),
     ],

@@ -3,43 +3,64 @@
     plan = await plan_abort(cluster, finding)                     # the exact request and its broker
     done = await abort(cluster, finding, search, record=print)    # verified, sent once, looked for in the log
 
-An ABORT marker cannot be undone. The transaction is therefore judged again right before the marker is sent, and the
-outcome is read from the partition, not from the broker's response.
+An ABORT marker cannot be undone. The transaction is therefore judged again, and what that rests on is read before and
+after: the second time within a second of the marker, which goes to the judged leader in the step in which that answers
+(`lease`, `abort_reading`). The outcome is read from the partition, not from the broker's response.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.client.actions.prepared_request import PreparedRequest, prepared, send_recorded, until_verified
+from kafkawire.client.actions.abort_reading import AbortReading, connect
+from kafkawire.client.actions.lease import JudgeAgain, Lease
+from kafkawire.client.actions.prepared_request import (
+    PreparedRequest,
+    prepared,
+    send_recorded,
+    until_verified,
+    why_unfinished,
+)
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.search import Search
-from kafkawire.client.errors import ClientError, OutcomeUnknownError
+from kafkawire.client.errors import ClientError, ConnectError, NotSentError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.client.rpc.partition_offsets import list_offsets
-from kafkawire.client.rpc.producer_states import describe_producers
-from kafkawire.client.rpc.write_txn_markers import abort_request, write_abort
+from kafkawire.client.rpc.producer_states import describe_producers, producers_request
+from kafkawire.client.rpc.write_txn_markers import abort_request, marker_refusal
+from kafkawire.messages import DescribeProducersResponse
 from kafkawire.records import Batch
+from kafkawire.transactions.abort_premises import AbortPremises, change, difference, leader_change
 from kafkawire.transactions.abort_rules import (
+    CHANGED,
     Marker,
     PartitionAfterAbort,
+    Refused,
     TransactionSpec,
+    changed_text,
+    lost,
     marker_of,
     missing,
     permit,
+    refuse_change,
     still_held,
     unchanged,
 )
+from kafkawire.wire.message import Message
 
-ABORTED, NOT_WRITTEN, NOT_VERIFIED = "aborted", "not_written", "not_verified"
+ABORTED, NOT_SENT, NOT_WRITTEN, NOT_VERIFIED = "aborted", "not_sent", "not_written", "not_verified"
+#: How often a transaction is judged from the start, if what that rests on could not be read again in time.
+_JUDGEMENTS = 3
 
 
 class Aborted(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +68,12 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: aborted (the marker is in the log, the transaction is closed and does not hold the last stable offset);
-            not_written (it was not sent, or the broker refused it); not_verified.
+            not_sent; not_written (the broker refused it); not_verified.
         finding: the transaction right before the marker was sent. `call`: the request.
         marker_offset: offset of the marker. `last_stable_offset`, `high_watermark`: after it.
-        problem: the reason where the outcome is not aborted. `note`: why readers still wait.
+        problem: the reason where the outcome is not aborted; or what else the marker aborted.
+        note: why readers still wait.
+        sent_after_ms: milliseconds from the start of the last reading to the marker, None where it was not sent.
     """
 
     outcome: str
@@ -61,6 +84,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True):
     high_watermark: int | None = None
     problem: str | None = None
     note: str = ""
+    sent_after_ms: int | None = None
 
 
 #: Called with the finding and the request before it is sent, and again with the outcome.
@@ -105,48 +129,139 @@ async def abort(
 ) -> Aborted:
     """Aborts a transaction, if it is still as `finding` describes it.
 
+    What it rests on is read before it is judged again, and once more after it is recorded. If that takes more than a
+    second by any clock, or the leader, its epoch or a connection changes, it is judged from the start.
+
     Args:
         record: called before the marker is sent (if it raises, nothing is sent), and again with the outcome, also
-            after an interruption.
+            after an interruption. Both again for each further judgement.
         force: abort it also if its verdict is *unknown* or its reason *young*.
 
     Raises:
         Refused: it has changed, or must not be aborted. ClientError: it could not be read. Nothing was sent.
     """
+    last: JudgeAgain | None = None
+    for _ in range(_JUDGEMENTS):
+        try:
+            return await _judge_and_send(cluster, finding, search, record, force=force)
+        except JudgeAgain as again:
+            last = again
+    if isinstance(last, _NotTheLeader):
+        return last.done
+    raise Refused(CHANGED, changed_text(finding, f"{last} (judged {_JUDGEMENTS} times)"))
+
+
+class _NotTheLeader(JudgeAgain):
+    """The leader refused the marker, because it is not the leader now. `done`: that, as it was recorded."""
+
+    def __init__(self, done: Aborted) -> None:
+        super().__init__(done.problem)
+        self.done = done
+
+
+async def _judge_and_send(
+    cluster: Cluster, finding: rows.Finding, search: Search, record: Recorder, *, force: bool
+) -> Aborted:
+    deadline = cluster.deadline(search.timeout_s)
+    place = TopicPartition(finding.topic, finding.partition)
+    reading = await connect(cluster, place, finding.producer_id, finding.transactional_id, deadline)
+    before = await reading.first(min(deadline.left(), cluster.config.request_timeout_s))
     named = TransactionSpec(topic=finding.topic, partition=finding.partition, start_offset=finding.start_offset)
     again = replace(search, confirm_after_s=0.0)
     now = unchanged(finding, (await look_at(cluster, named, again)).findings)
     permit(now, force=force)
-    call = await plan_abort(cluster, now, search.timeout_s)
+    if now.transactional_id != finding.transactional_id:
+        raise Refused(CHANGED, changed_text(finding, difference(finding, now, ("transactional_id",))))
+    request = abort_request(marker_of(now))
+    call = await prepared(cluster, before.leader, request, cluster.deadline(search.timeout_s))
+    sending = _Sending(cluster, now, call, request, reading, before, search.timeout_s)
+    done: Aborted = await send_recorded(partial(record, now, call), sending.run, sending.unfinished)
+    if sending.moved:
+        raise _NotTheLeader(done)
+    return done
 
-    def unverified(problem: str) -> Aborted:
-        return Aborted(outcome=NOT_VERIFIED, finding=now, call=call, problem=problem)
 
-    return await send_recorded(
-        partial(record, now, call), partial(_send, cluster, now, call, search.timeout_s), unverified
-    )
+@dataclass
+class _Sending:
+    """The marker's request, with what it rests on.
 
+    Attributes:
+        sent_after_ms: since the start of the last reading, when the marker was given to the system; None before.
+        moved: the broker refused it, because it does not lead the partition now.
+    """
 
-async def _send(cluster: Cluster, finding: rows.Finding, call: PreparedRequest, timeout_s: float | None) -> Aborted:
-    marker = marker_of(finding)
-    doubt = ""
-    try:
-        await write_abort(cluster, marker, cluster.deadline(timeout_s))
-    except OutcomeUnknownError as error:
-        doubt = f"{error}; "
-    except ClientError as error:
-        return Aborted(outcome=NOT_WRITTEN, finding=finding, call=call, problem=str(error))
-    seen, problem = await _check(cluster, finding, marker, timeout_s)
-    return Aborted(
-        outcome=NOT_VERIFIED if problem else ABORTED,
-        finding=finding,
-        call=call,
-        marker_offset=seen.marker_offset,
-        last_stable_offset=seen.last_stable_offset,
-        high_watermark=seen.high_watermark,
-        problem=doubt + problem if problem else None,
-        note=still_held(finding, seen),
-    )
+    cluster: Cluster
+    finding: rows.Finding
+    call: PreparedRequest
+    request: Message
+    reading: AbortReading
+    before: AbortPremises
+    timeout_s: float | None
+    sent_after_ms: int | None = None
+    moved: bool = False
+
+    async def run(self) -> Aborted:
+        """Raises Refused or JudgeAgain: it was not sent."""
+        doubt = ""
+        try:
+            answer = await self._within_lease(Lease())
+        except NotSentError as error:
+            raise JudgeAgain(str(error)) from None
+        except ConnectError as error:
+            doubt = f"{error}; whether the marker was written is not known: look at the partition again; "
+        else:
+            refusal = marker_refusal(answer, self.reading.place)
+            if refusal is not None:
+                self.moved = refusal.retriable
+                return self._done(NOT_WRITTEN, str(refusal))
+        marker = marker_of(self.finding)
+        seen, problem = await _check(self.cluster, self.finding, marker, self.timeout_s)
+        return replace(
+            self._done(NOT_VERIFIED, doubt + problem) if problem else self._done(ABORTED, lost(self.finding, seen)),
+            marker_offset=seen.marker_offset,
+            last_stable_offset=seen.last_stable_offset,
+            high_watermark=seen.high_watermark,
+            note=still_held(self.finding, seen),
+        )
+
+    async def _within_lease(self, lease: Lease) -> Any:
+        before, reading = self.before, self.reading
+        now = await reading.again(before, lease.left_s)
+        if moved := leader_change(before, now):
+            raise JudgeAgain(moved)
+        unnumbered = before.producer is not None and before.producer.last_sequence is None
+        if unnumbered and now.end > before.end:
+            at = await reading.wrote_between(before.end, now.end, lease.left_s)
+            refuse_change(self.finding, "" if at is None else f"its producer wrote at offset {at}")
+
+        def guard(answer: Message) -> None:
+            assert isinstance(answer, DescribeProducersResponse)
+            producer = reading.producer(answer)
+            refuse_change(self.finding, change(before, replace(now, producer=producer), self.finding))
+            lease.check()
+            self.sent_after_ms = round(lease.age_s * 1000)
+
+        return await reading.leader[1].ask_then(
+            producers_request([reading.place]),
+            self.request,
+            guard,
+            within_s=lease.left_s,
+            timeout_s=min(self.cluster.deadline(self.timeout_s).left(), self.cluster.config.request_timeout_s),
+        )
+
+    def unfinished(self, error: BaseException) -> Aborted:
+        """The outcome where `run` raised an error."""
+        sent = self.sent_after_ms is not None
+        return self._done(NOT_VERIFIED if sent else NOT_SENT, why_unfinished(error, sent=sent))
+
+    def _done(self, outcome: str, problem: str) -> Aborted:
+        return Aborted(
+            outcome=outcome,
+            finding=self.finding,
+            call=self.call,
+            problem=problem or None,
+            sent_after_ms=self.sent_after_ms,
+        )
 
 
 async def _check(
@@ -173,11 +288,19 @@ async def _see(
     cluster: Cluster, marker: Marker, start: int, before: PartitionAfterAbort, timeout_s: float | None
 ) -> PartitionAfterAbort:
     place = TopicPartition(marker.topic, marker.partition)
-    found = before.marker_offset
+    found, overtaken = before.marker_offset, before.overtaken
     offsets = (await list_offsets(cluster, [place], cluster.deadline(timeout_s)))[place]
     if found is None:
+        overtaken = None
+
+        def wanted(batch: Batch) -> bool:
+            nonlocal overtaken
+            own = batch.producer_id == marker.producer_id and batch.transactional and not batch.is_control
+            if own and overtaken is None and batch.base_offset >= start:
+                overtaken = batch.base_offset
+            return _is_marker(marker, batch)
+
         first, deadline = max(start, offsets.log_start), cluster.deadline(timeout_s)
-        wanted = partial(_is_marker, marker)
         batch = await first_batch(cluster, place, first, offsets.high_watermark, deadline, wanted)
         found = None if batch is None else batch.base_offset
     states = (await describe_producers(cluster, [place], cluster.deadline(timeout_s)))[place]
@@ -186,6 +309,7 @@ async def _see(
         start_offset=opens.get(marker.producer_id),
         marker_offset=found,
         first_open=min(opens.values(), default=None),
+        overtaken=overtaken,
         last_stable_offset=offsets.last_stable_offset,
         high_watermark=offsets.high_watermark,
     )

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 
 import kafkawire
+from kafkawire.client.actions.lease import JudgeAgain
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.transport.broker_link import address_of
+from kafkawire.transactions.abort_rules import Refused
 from kafkawire.wire.message import Message
 
 T = TypeVar("T")
@@ -61,24 +63,36 @@ async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: De
 
 
 async def send_recorded(
-    record: Callable[[T | None], None], send: Callable[[], Awaitable[T]], unverified: Callable[[str], T]
+    record: Callable[[T | None], None], send: Callable[[], Awaitable[T]], unfinished: Callable[[BaseException], T]
 ) -> T:
     """The outcome of a request that is recorded before it is sent, and again with its outcome.
 
     Args:
-        record: called with None (if it raises, nothing is sent), then with the outcome, also after an interruption.
+        record: called with None (if it raises, nothing is sent), then with the outcome, also after an error or an
+            interruption.
         send: sends the request and verifies its outcome.
-        unverified: makes the outcome of an interruption from its text, which names the signal where there is one.
+        unfinished: makes the outcome of an error of `send`.
     """
     record(None)
     try:
         done = await send()
     except BaseException as error:  # Ctrl-C and SIGTERM, too
-        why = str(error) or type(error).__name__
-        record(unverified(f"interrupted ({why}): whether it was carried out is not known"))
+        record(unfinished(error))
         raise
     record(done)
     return done
+
+
+def why_unfinished(error: BaseException, *, sent: bool) -> str:
+    """Why a request has no outcome, as a sentence.
+
+    Args:
+        error: of `send`. `sent`: whether the request may have been sent by then.
+    """
+    if isinstance(error, Refused | JudgeAgain):
+        return str(error)
+    known = "whether it was carried out is not known" if sent else "nothing was sent"
+    return f"interrupted ({str(error) or type(error).__name__}): {known}"
 
 
 async def until_verified(

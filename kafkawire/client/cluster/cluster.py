@@ -102,7 +102,7 @@ class Cluster:
         """
         began = time.monotonic()
         try:
-            link = await self._link(broker_id, deadline)
+            link = await self.link(broker_id, deadline)
             left = deadline.left()
             timeout = min(left, self.config.request_timeout_s)
             name = f"{self._name(broker_id, link)}: no answer to {body.spec.name.removesuffix('Request')}"
@@ -143,7 +143,7 @@ class Cluster:
         Args:
             deadline: for the connection, which is opened if there is none.
         """
-        link = await self._link(broker_id, deadline)
+        link = await self.link(broker_id, deadline)
         return choose(request, link.connection.versions, address=link.connection.address)
 
     # Metadata ---------------------------------------------------------------------------------------------------------
@@ -212,7 +212,16 @@ class Cluster:
             return f"broker {broker_id} ({address_of(broker.host, broker.port)})"
         return f"broker {broker_id}" if link is None else link.connection.address
 
-    async def _link(self, broker_id: int, deadline: Deadline) -> Link:
+    async def link(self, broker_id: int, deadline: Deadline) -> Link:
+        """The connection to a broker, opened if there is none that can be used. What is asked on it directly is never
+        sent on another one.
+
+        Args:
+            deadline: for opening it.
+
+        Raises:
+            ClientError: no broker with that id, or no connection.
+        """
         asked = time.monotonic()
         lock = self._opening.setdefault(broker_id, asyncio.Lock())
         async with lock:

@@ -110,6 +110,18 @@ def coordinators(cluster: Cluster, deadline: Deadline, api: str = _FIND) -> Rout
     return _coordinators(cluster, _TRANSACTION, deadline, api)
 
 
+async def coordinator_of(cluster: Cluster, transactional_id: str, deadline: Deadline) -> int:
+    """The coordinator of one transactional id. Raises ClientError where it is not known.
+
+    Args:
+        deadline: for the request.
+    """
+    found = (await coordinators(cluster, deadline)([transactional_id])).get(transactional_id)
+    if isinstance(found, int):
+        return found
+    raise found or ClientError(f"transactional id {transactional_id}: the broker's answer does not contain it")
+
+
 def group_coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
     """Each group's coordinator."""
     return _coordinators(cluster, _GROUP, deadline, _FIND)

@@ -11,10 +11,11 @@ from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import TopicPartition
-from kafkawire.messages import FetchRequest
+from kafkawire.messages import FetchRequest, FetchResponse
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
 
-_LAST_BY_NAME = 12  # later versions name topics by their ids
+#: Versions of Fetch: the first with an isolation level, and the last that names topics; later ones have their ids.
+FIRST, LAST_BY_NAME = 4, 12
 #: Bytes of a response, by default.
 PIECE = 8 << 20
 _PAUSE_S = 0.1
@@ -87,14 +88,23 @@ async def fetch(
     Raises:
         ClientError: the broker's error.
     """
+    answer = await cluster.ask(broker, fetch_request(key, offset, most), deadline, at_most=LAST_BY_NAME, at_least=FIRST)
+    return records_in(answer, key)
+
+
+def fetch_request(key: TopicPartition, offset: int, most: int = PIECE) -> FetchRequest:
+    """The request for one response, in versions `FIRST` to `LAST_BY_NAME`; the arguments are those of `fetch`."""
     partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=most)
-    body = FetchRequest(
+    return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=most,
         topics=(FetchTopic(topic=key.topic, partitions=(partition,)),),
     )
-    answer = await cluster.ask(broker, body, deadline, at_most=_LAST_BY_NAME, at_least=4)
+
+
+def records_in(answer: FetchResponse, key: TopicPartition) -> bytes:
+    """The bytes of a partition's batches in a response. Raises ClientError: the broker's error."""
     if answer.error_code:
         raise BrokerError(answer.error_code, f"partition {key}")
     for topic in answer.responses:

@@ -11,7 +11,7 @@ from kafkawire.client.cluster.request_driver import drive
 from kafkawire.client.cluster.routing import leaders, replicas_on
 from kafkawire.client.errors import BrokerError, ClientError, NoSuchBrokerError
 from kafkawire.client.results import ProducerState, Results, TopicPartition, by_topic
-from kafkawire.messages import DescribeProducersRequest
+from kafkawire.messages import DescribeProducersRequest, DescribeProducersResponse
 from kafkawire.messages.describe_producers_request import TopicRequest
 
 
@@ -33,15 +33,10 @@ async def describe_producers(
     async def ask(
         broker: int, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
-        topics = tuple(TopicRequest(name=name, partition_indexes=tuple(p)) for name, p in by_topic(keys).items())
-        answer = await cluster.ask(broker, DescribeProducersRequest(topics=topics), deadline)
+        answer = await cluster.ask(broker, producers_request(keys), deadline)
         if progress is not None:
             progress(len(keys))
-        return {
-            (key := TopicPartition(topic.name, one.partition_index)): _producers(key, one)
-            for topic in answer.topics
-            for one in topic.partitions
-        }
+        return producers_in(answer)
 
     if broker_id is None:
         route = leaders(cluster, deadline)
@@ -51,6 +46,25 @@ async def describe_producers(
             raise NoSuchBrokerError.of(broker_id, known)
         route = replicas_on(cluster, broker_id, deadline)
     return await drive(cluster, partitions, route, ask, deadline)
+
+
+def producers_request(partitions: Iterable[TopicPartition]) -> DescribeProducersRequest:
+    """The request for the producers of partitions."""
+    topics = by_topic(partitions).items()
+    return DescribeProducersRequest(
+        topics=tuple(TopicRequest(name=name, partition_indexes=tuple(numbers)) for name, numbers in topics)
+    )
+
+
+def producers_in(
+    answer: DescribeProducersResponse,
+) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
+    """The producers of each partition in a response, or its error."""
+    return {
+        (key := TopicPartition(topic.name, one.partition_index)): _producers(key, one)
+        for topic in answer.topics
+        for one in topic.partitions
+    }
 
 
 def _producers(key: TopicPartition, one: Any) -> tuple[ProducerState, ...] | ClientError:

@@ -18,7 +18,12 @@ from kafkawire.client.results import (
     TransactionDescription,
     TransactionListing,
 )
-from kafkawire.messages import DescribeTransactionsRequest, InitProducerIdRequest, ListTransactionsRequest
+from kafkawire.messages import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    InitProducerIdRequest,
+    ListTransactionsRequest,
+)
 from kafkawire.transactions.coordinator_rules import IDLE, STATES
 
 _DURATION, _PATTERN = 1, 2  # versions of ListTransactions that brought these filters
@@ -79,7 +84,7 @@ async def describe_transactions(
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
         answer = await cluster.ask(broker, DescribeTransactionsRequest(transactional_ids=tuple(keys)), deadline)
-        return {one.transactional_id: _description(one, broker) for one in answer.transaction_states}
+        return descriptions_in(answer, broker)
 
     return await drive(cluster, transactional_ids, coordinators(cluster, deadline), ask, deadline)
 
@@ -103,7 +108,7 @@ async def fence_producers(
             except ClientError as error:  # those before it are fenced, and must not be fenced again
                 return found | dict.fromkeys(keys[place:], error)
             found[key] = (
-                _error("InitProducerId", answer.error_code, key)
+                fence_refusal(answer.error_code, key)
                 if answer.error_code
                 else ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
             )
@@ -120,6 +125,18 @@ def fence_request(transactional_id: str, deadline: Deadline) -> InitProducerIdRe
     """
     timeout_ms = max(1, min(_MOST_MS, int(deadline.seconds * 1000)))
     return InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+
+
+def fence_refusal(code: int, transactional_id: str) -> BrokerError:
+    """The error that a coordinator answers `fence_request` with."""
+    return _error("InitProducerId", code, transactional_id)
+
+
+def descriptions_in(
+    answer: DescribeTransactionsResponse, broker: int
+) -> dict[str, TransactionDescription | ClientError]:
+    """The description of each id in the response of its coordinator, `broker`, or its error."""
+    return {one.transactional_id: _description(one, broker) for one in answer.transaction_states}
 
 
 def _description(one: Any, broker: int) -> TransactionDescription | ClientError:

@@ -11,7 +11,7 @@ from kafkawire.client.cluster.routing import leaders
 from kafkawire.client.errors import BrokerError, ClientError, ConfigError, ConnectError, OutcomeUnknownError
 from kafkawire.client.results import Marked, TopicPartition
 from kafkawire.client.rpc.producer_states import describe_producers
-from kafkawire.messages import WriteTxnMarkersRequest
+from kafkawire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
 from kafkawire.transactions.abort_rules import Marker
 
@@ -41,6 +41,14 @@ def abort_request(marker: Marker) -> WriteTxnMarkersRequest:
             ),
         )
     )
+
+
+def marker_refusal(answer: WriteTxnMarkersResponse, partition: TopicPartition) -> BrokerError | None:
+    """The error in the response to one marker for one partition; None where it was written."""
+    code = next((one.error_code for m in answer.markers for t in m.topics for one in t.partitions), -1)
+    if not code:
+        return None
+    return BrokerError.answering("WriteTxnMarkers", code, f"{partition}: no marker was written")
 
 
 async def named_marker(
@@ -96,9 +104,9 @@ async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> M
         except ConnectError as error:
             unknown = "whether the marker was written is not known: look at the partition again"
             raise OutcomeUnknownError(f"{partition}: {error}; {unknown}") from None
-        code = next((one.error_code for m in answer.markers for t in m.topics for one in t.partitions), -1)
-        if code:
-            return {partition: BrokerError.answering("WriteTxnMarkers", code, f"{partition}: no marker was written")}
+        refusal = marker_refusal(answer, partition)
+        if refusal is not None:
+            return {partition: refusal}
         return {
             partition: Marked(
                 topic_partition=partition,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
+from collections.abc import Callable
 
-from kafkawire.client.errors import ConnectError, PeerError, RequestTimeoutError, TlsError
+from kafkawire.client.errors import ConnectError, NotSentError, PeerError, RequestTimeoutError, TlsError
 from kafkawire.client.transport.config import Config
 from kafkawire.client.transport.connection import BrokerResponse, Connection, Ready
 from kafkawire.client.transport.listener_detection import CERTIFICATE_REQUIRED, LOST, NOT_KAFKA
@@ -31,6 +33,7 @@ class Link:
         self.problem: ConnectError | None = None
         self._reader, self._writer = streams
         self._waiting: dict[int, asyncio.Future[Message]] = {}
+        self._followed: dict[int, Callable[[Message], None]] = {}  # called in the step in which a response comes
         self._slots = asyncio.Semaphore(max_in_flight)
         self._loop = asyncio.get_running_loop()
         self._not_before = 0.0  # the end of the broker's throttle time
@@ -64,30 +67,110 @@ class Link:
             if self.problem is not None:
                 raise self.problem
             correlation_id, data = self.connection.request(body, at_most=at_most, at_least=at_least)
-            answer: asyncio.Future[Message] = self._loop.create_future()
-            self._waiting[correlation_id] = answer
+            response = await self._answered(correlation_id, body, timeout_s, data)
+        self._note_throttle(response)
+        return response
+
+    async def ask_then(
+        self, first: Message, then: Message, guard: Callable[[Message], None], *, within_s: float, timeout_s: float
+    ) -> Message:
+        """The response to a request that depends on the response to another one.
+
+        In the step in which the response to `first` comes, `guard` judges it, and `then` is given to the system: no
+        task runs in between, and nothing waits in this process. It goes out on this connection or not at all, once. The
+        system gives up what the broker's system has not acknowledged in `within_s` (TCP_USER_TIMEOUT, on Linux), even
+        if this process is suspended by then.
+
+        Args:
+            guard: raises if `then` may not be sent.
+            within_s: seconds for the response to `first`. `timeout_s`: seconds for that to `then`.
+
+        Raises:
+            NotSentError: `then` was not sent: no response to `first`, or one that throttles; the connection is lost, or
+                busy with other requests. The errors of `guard`, as they are: it was not sent.
+            ConnectError: `then` was sent, and no response came.
+        """
+        self._check_clear(in_flight=0)
+        first_id, data = self.connection.request(first)
+        then_id, follow = self.connection.request(then)
+        sent, refused = False, list[Exception]()
+
+        def send(response: Message) -> None:
+            nonlocal sent
             try:
-                async with asyncio.timeout(timeout_s):
+                self._note_throttle(response)
+                self._check_clear(in_flight=1)
+                guard(response)
+                self._writer.write(follow)
+                if self._writer.transport.get_write_buffer_size():  # no broker carries out a part of a request
+                    self._writer.transport.abort()
+                    raise NotSentError(f"{self.connection.address}: the system did not take the request")
+            except Exception as error:
+                refused.append(error)
+            else:
+                sent = True
+                self._waiting[then_id] = self._loop.create_future()
+
+        self._followed[first_id] = send
+        self._limit_delivery(within_s)
+        try:
+            try:
+                await self._answered(first_id, first, within_s, data)
+            except ConnectError as error:
+                if not sent:
+                    raise NotSentError(str(refused[0] if refused else error)) from None
+            if refused:
+                raise refused[0]
+            response = await self._answered(then_id, then, timeout_s)
+        finally:
+            del self._followed[first_id]
+            if not sent:
+                self.connection.withdraw(then_id)
+        self._note_throttle(response)
+        return response
+
+    def _check_clear(self, *, in_flight: int) -> None:
+        """Whether what is written now is what the system sends next, and the broker reads it at once."""
+        address, transport = self.connection.address, self._writer.transport
+        if self.problem is not None:
+            raise NotSentError(str(self.problem))
+        if self._not_before > self._loop.time():
+            raise NotSentError(f"{address}: it throttles")
+        if self.connection.in_flight > in_flight or transport.get_write_buffer_size() or transport.is_closing():
+            raise NotSentError(f"{address}: the connection is busy or closing")
+
+    def _limit_delivery(self, seconds: float) -> None:
+        option = getattr(socket, "TCP_USER_TIMEOUT", None)
+        if option is not None:
+            self._writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, option, max(1, round(seconds * 1000)))
+
+    async def _answered(self, correlation_id: int, body: Message, timeout_s: float, data: bytes = b"") -> Message:
+        """Sends `data` and waits for the response to the request `body`."""
+        answer = self._waiting.setdefault(correlation_id, self._loop.create_future())
+        try:
+            async with asyncio.timeout(timeout_s):
+                if data:
                     self._writer.write(data)
                     await self._writer.drain()
-                    response = await answer
-            except TimeoutError:
-                name = body.spec.name.removesuffix("Request")
-                error = RequestTimeoutError(self.connection.address, f"no answer to {name} in {timeout_s:.3g} s")
-                self._fail(error)
-                raise error from None
-            except OSError as error:
-                self._fail(ConnectError(self.connection.address, f"{LOST} ({_reason(error)})"))
-                assert self.problem is not None
-                raise self.problem from None
-            finally:
-                self._waiting.pop(correlation_id, None)
-                if answer.done() and not answer.cancelled():
-                    answer.exception()  # retrieved: asyncio would report an exception that was never retrieved
+                return await answer
+        except TimeoutError:
+            name = body.spec.name.removesuffix("Request")
+            error = RequestTimeoutError(self.connection.address, f"no answer to {name} in {timeout_s:.3g} s")
+            self._fail(error)
+            raise error from None
+        except OSError as error:
+            self._fail(ConnectError(self.connection.address, f"{LOST} ({_reason(error)})"))
+            assert self.problem is not None
+            raise self.problem from None
+        finally:
+            self._waiting.pop(correlation_id, None)
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # retrieved: asyncio would report an exception that was never retrieved
+
+    def _note_throttle(self, response: Message) -> None:
         throttled = getattr(response, "throttle_time_ms", 0)
         if throttled > 0:
             self._not_before = self._loop.time() + throttled / 1000
-        return response
 
     async def close(self) -> None:
         """Closes the connection. Requests in flight fail."""
@@ -115,6 +198,9 @@ class Link:
             while True:
                 for event in self.connection.receive(await self._reader.read(_CHUNK)):
                     assert isinstance(event, BrokerResponse)
+                    follow = self._followed.get(event.correlation_id)
+                    if follow is not None:
+                        follow(event.body)
                     waiting = self._waiting.get(event.correlation_id)
                     if waiting is not None and not waiting.done():
                         waiting.set_result(event.body)
@@ -228,8 +314,6 @@ def _tls_reason(error: ssl.SSLError) -> str:
 def _reason(error: OSError) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "connection refused: nothing listens there"
-    import socket
-
     if isinstance(error, socket.gaierror):
         return f"this host name cannot be found ({error.strerror})"
     if isinstance(error, ssl.SSLError):

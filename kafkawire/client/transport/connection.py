@@ -130,6 +130,10 @@ class Connection:
         version = choose(type(body), self.versions, at_most=at_most, at_least=at_least, address=self.address)
         return self._encoded(body, version)
 
+    def withdraw(self, correlation_id: int) -> None:
+        """Forgets a request that was not sent."""
+        self._pending.pop(correlation_id, None)
+
     @property
     def in_flight(self) -> int:
         """The number of requests without a response."""

@@ -11,7 +11,8 @@ from msgspec import structs
 
 from kafkawire import frames, records
 from kafkawire.client import Admin, Connection, Search, TopicPartition
-from kafkawire.client.actions.terminating import terminate
+from kafkawire.client.actions.aborting import abort, look_at
+from kafkawire.client.actions.terminating import describe_one, terminate
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.doctor import examine
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
@@ -25,7 +26,7 @@ from kafkawire.errors import DecodeError, KafkaWireError
 from kafkawire.messages import ListTransactionsRequest, SaslAuthenticateResponse, SaslHandshakeResponse
 from kafkawire.testing import MockBroker
 from kafkawire.testing.state.partition_log import Stored
-from kafkawire.transactions.abort_rules import Refused
+from kafkawire.transactions.abort_rules import Refused, TransactionSpec
 from kafkawire.transactions.producer_append import append_of
 from kafkawire.wire.message import Message
 from tools.fuzz import inputs, seed_vectors
@@ -122,10 +123,39 @@ class _AnsweringCluster(Cluster):
         except DecodeError as error:
             raise ConnectError("b:9092", str(error)) from None
 
+    async def link(self, broker_id: int, deadline: Any) -> Any:
+        await self.highest(ListTransactionsRequest, deadline, broker_id)
+        return _AnsweringLink(self, broker_id)
+
     async def highest(self, request: type[Message], deadline: Any, broker_id: int = -1) -> int:
         if broker_id >= 0 and broker_id not in self.brokers:
             raise NoSuchBrokerError.of(broker_id, self.brokers)
         return request.spec.valid_versions[-1]
+
+
+class _AnsweringLink:
+    """A connection to a broker of `_AnsweringCluster`."""
+
+    def __init__(self, cluster: _AnsweringCluster, broker_id: int) -> None:
+        self._cluster = cluster
+        self._broker_id = broker_id
+
+    async def ask(self, body: Message, *_: Any, at_most: int | None = None, **more: Any) -> Any:
+        return await self._cluster.ask(self._broker_id, body, None, at_most=at_most)
+
+    async def ask_then(self, first: Message, then: Message, guard: Callable[[Any], None], **_: Any) -> Any:
+        guard(await self.ask(first))
+        return await self.ask(then)
+
+
+async def _terminated(admin: Admin) -> Any:
+    found, _ = await describe_one(admin.cluster, "a", _SEARCH)
+    return await terminate(admin.cluster, found, _SEARCH, record=lambda *_: None)
+
+
+async def _aborted(admin: Admin) -> Any:
+    findings = (await look_at(admin.cluster, TransactionSpec(topic="orders", partition=0), _SEARCH)).findings
+    return await abort(admin.cluster, findings[0], _SEARCH, record=lambda *_: None, force=True) if findings else None
 
 
 _CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
@@ -143,8 +173,9 @@ _CALLS: tuple[Callable[[Admin], Awaitable[Any]], ...] = (
     lambda admin: hidden_topics(admin.cluster, [1], [], admin.cluster.deadline()),
     lambda admin: audit(admin.cluster, WireAudit(search=_SEARCH, since_ms=0)),
     lambda admin: examine(admin.cluster),
-    lambda admin: terminate(admin.cluster, "a", _SEARCH, record=lambda *_: None),
+    _terminated,
     lambda admin: admin.find_hanging_transactions(structs.replace(_SEARCH, impact=True, show_records=1)),
+    _aborted,
 )
 
 
