@@ -14,7 +14,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import jars, orphans, probe
+from . import jars, orphans, probe, properties
 from .class_archive import ClassArchive
 from .errors import BrokerStartError
 from .node import HOST, BrokerNode, ZooKeeper
@@ -23,29 +23,16 @@ from .storage import StorageTemplate, random_uuid
 
 READY_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
+#: The node id of the first controller that is no broker.
+FIRST_CONTROLLER = 101
 _FORMAT, _BROKER = "kafka.tools.StorageTool", "kafka.Kafka"
 # Below the range from which systems take the ports of outgoing connections: a stopped node finds its port free again.
 _PORTS = range(12_000, 32_000)
 
-# Small logs and few internal partitions: copied directories stay small and every start is quick.
-DEFAULTS: Mapping[str, str] = {
-    "group.initial.rebalance.delay.ms": "0",
-    "log.cleaner.dedupe.buffer.size": "4194304",
-    "log.index.size.max.bytes": "65536",
-    "log.segment.bytes": "1048576",
-    "num.partitions": "1",
-    "offsets.topic.num.partitions": "4",
-    "offsets.topic.segment.bytes": "1048576",
-    "share.coordinator.state.topic.num.partitions": "4",
-    "share.coordinator.state.topic.segment.bytes": "1048576",
-    "transaction.state.log.num.partitions": "4",
-    "transaction.state.log.segment.bytes": "1048576",
-}
-
 
 @dataclass(eq=False)
 class RunningCluster:
-    """Running nodes. Node ids count from 1. Made by `cluster()`."""
+    """Running nodes. Node ids count from 1, those of controllers that are no brokers from 101. Made by `cluster()`."""
 
     nodes: tuple[BrokerNode, ...]
     _java: str
@@ -54,6 +41,14 @@ class RunningCluster:
     _java_options: Sequence[str]
     _ready_timeout: float
     _zookeeper: ZooKeeper | None = None
+    #: The nodes that are controllers alone.
+    controllers: tuple[BrokerNode, ...] = ()
+    _dynamic_quorum: bool = False
+
+    @property
+    def every_node(self) -> tuple[BrokerNode, ...]:
+        """The controllers that are no brokers, and the brokers."""
+        return (*self.controllers, *self.nodes)
 
     @property
     def _archive(self) -> ClassArchive:
@@ -105,21 +100,41 @@ class RunningCluster:
     def stop(self, *, timeout: float = STOP_TIMEOUT_S) -> bool:
         """Stops every node, at the same time. True if all stopped by themselves."""
         with contextlib.ExitStack() as afterwards:
-            # All at once: a node that stops cleanly needs a quorum of controllers to permit it.
             if self._zookeeper:
                 afterwards.callback(self._zookeeper.kill)
-            for node in self.nodes:
+            for node in self.every_node:
                 afterwards.callback(node.kill)
-                node.terminate()
             deadline = time.monotonic() + timeout
-            stopped = [node.wait_stopped(max(0.0, deadline - time.monotonic())) for node in self.nodes]
+            # All brokers at once, and controllers after them: a broker that stops cleanly needs a quorum to permit it.
+            stopped = []
+            for nodes in (self.nodes, self.controllers):
+                for node in nodes:
+                    node.terminate()
+                stopped += [node.wait_stopped(max(0.0, deadline - time.monotonic())) for node in nodes]
             return all(stopped)
+
+    def start(self, version: str | None = None, *, cache: Path | None = None) -> None:
+        """Starts all nodes again after `stop` or `kill`.
+
+        Args:
+            version: the release that they run from now on; the same by default. `cache`: folder of its jars.
+        """
+        if version is not None:
+            self._jars = jars.broker_jars(version, cache=cache)
+        for node in self.every_node:
+            self._launch(node)
+        self.wait_ready()
+
+    def kill_nodes(self) -> None:
+        """Kills every node, but not ZooKeeper."""
+        for node in self.every_node:
+            node.kill()
 
     def kill(self) -> None:
         """Kills every node, and ZooKeeper."""
-        for process in (*self.nodes, self._zookeeper):
-            if process is not None:
-                process.kill()
+        self.kill_nodes()
+        if self._zookeeper:
+            self._zookeeper.kill()
 
     def wait_ready(self) -> None:
         """Returns when every running node answers ApiVersions and names every running node as registered.
@@ -158,7 +173,8 @@ class RunningCluster:
     def _format(self, config: Mapping[str, object], feature_levels: Mapping[str, int]) -> None:
         """Makes every node's log directory: as a copy of what the storage tool made once, where that will do."""
         cluster_id = random_uuid()
-        template = StorageTemplate(self._jars, feature_levels) if StorageTemplate.fits(config) else None
+        usual = not self._dynamic_quorum and not self.controllers and len(self.nodes[0].log_dirs) == 1
+        template = StorageTemplate(self._jars, feature_levels) if usual and StorageTemplate.fits(config) else None
         if template and template.exists:
             for node in self.nodes:
                 template.copy(node.log_dir, node_id=node.node_id, cluster_id=cluster_id)
@@ -169,10 +185,13 @@ class RunningCluster:
 
     def _format_with_tool(self, cluster_id: str, feature_levels: Mapping[str, int]) -> None:
         features = [f"--feature={name}={level}" for name, level in feature_levels.items()]
+        voters = self._initial_voters() if self._dynamic_quorum else []
         running: list[tuple[BrokerNode, subprocess.Popen[bytes]]] = []
         try:
-            for node in self.nodes:
+            for node in self.every_node:
+                votes = not self.controllers or node in self.controllers
                 arguments = ["format", "-t", cluster_id, "-c", str(node.properties_file), *features]
+                arguments += voters if votes else []
                 java, *rest = node.java_command(self._java, self._jars, "128m", _FORMAT, *arguments)
                 running.append((node, node.spawn([java, *self._archive.options(), *rest])))
             for node, process in running:
@@ -186,6 +205,13 @@ class RunningCluster:
                 process.wait()
                 orphans.forget(process.pid)
 
+    def _initial_voters(self) -> list[str]:
+        """The option of the storage tool that names the voters (KIP-853)."""
+        nodes = self.controllers or self.nodes
+        if len(nodes) == 1:
+            return ["--standalone"]
+        return ["--initial-controllers", ",".join(f"{n.node_id}@{n.controller_address}:{random_uuid()}" for n in nodes)]
+
     def _start(self, config: Mapping[str, object], feature_levels: Mapping[str, int]) -> None:
         if self._zookeeper:
             main, file = "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self._zookeeper.properties_file)
@@ -194,12 +220,10 @@ class RunningCluster:
             self._zookeeper.process = self._zookeeper.spawn([java, *self._archive.options(), *rest])
         else:
             self._format(config, feature_levels)
-        for node in self.nodes:
-            self._launch(node)
-        self.wait_ready()
+        self.start()
 
     def _fail(self, what: str) -> None:
-        processes: list[tuple[str, JavaProcess]] = [(f"node {node.node_id}", node) for node in self.nodes]
+        processes: list[tuple[str, JavaProcess]] = [(f"node {node.node_id}", node) for node in self.every_node]
         processes += [("zookeeper", self._zookeeper)] if self._zookeeper else []
         tails = "".join(f"\n--- {name}, {p.log_file}\n{p.log_tail()}" for name, p in processes)
         raise BrokerStartError(what + tails)
@@ -212,6 +236,9 @@ def cluster(
     config: Mapping[str, object] | None = None,
     feature_levels: Mapping[str, int] | None = None,
     version: str = jars.BROKER_VERSION,
+    controllers: int = 0,
+    dynamic_quorum: bool = False,
+    disks: int = 1,
     port: int | None = None,
     listeners: Mapping[str, int] | None = None,
     folder: Path | None = None,
@@ -230,6 +257,9 @@ def cluster(
     Args:
         config: broker properties beyond `DEFAULTS` and over them, the same for all nodes.
         feature_levels: finalized features at the start, {"transaction.version": 0}; the others at their newest.
+        controllers: nodes that are controllers alone, so that the others are brokers alone; 0: all are both.
+        dynamic_quorum: the voters are in the metadata log (KIP-853), not in a property.
+        disks: log directories of a broker.
         port: the client port of node 1, node 2 gets the next one, ...; free ports by default.
         listeners: of a single node, beside PLAINTEXT: {"SASL_PLAINTEXT": port}; what they need is in `config`.
         folder: is made and holds `node-1`, `node-2`, ...; a temporary folder by default. `keep`: leave it behind.
@@ -250,15 +280,19 @@ def cluster(
     if folder is not None:
         folder.mkdir(parents=True)
     root = folder.resolve() if folder else Path(tempfile.mkdtemp(prefix="kafkawire-broker-"))
-    made = tuple(_nodes(root, nodes, port))
+    made = tuple(_nodes(root, nodes, port, disks))
+    alone = tuple(_controllers(root, controllers, made))
     zookeeper = _zookeeper(root, made) if jars.needs_zookeeper(version) else None
-    running = RunningCluster(made, java, libs, heap, java_options, ready_timeout, zookeeper)
+    running = RunningCluster(made, java, libs, heap, java_options, ready_timeout, zookeeper, alone, dynamic_quorum)
     try:
         if zookeeper:
             zookeeper.write_properties(zookeeper.properties, log_level="warn")
-        for node in made:
-            properties = _with_listeners(_properties(node, made, zookeeper, config or {}), listeners or {})
-            node.write_properties(properties, log_level=log_level, loggers=loggers)
+        for node in running.every_node:
+            of_node = properties.of_node(
+                node, made, alone or made, zookeeper, config or {}, dynamic_quorum=dynamic_quorum
+            )
+            all_of_it = properties.with_listeners(of_node, listeners or {})
+            node.write_properties(all_of_it, log_level=log_level, loggers=loggers)
         running._start(config or {}, feature_levels or {})
         yield running
         if not (java_options or running._archive.exists) and running.stop():
@@ -278,68 +312,24 @@ def cluster(
                 shutil.rmtree(root, ignore_errors=True)
 
 
-def _nodes(root: Path, count: int, port: int | None) -> Iterator[BrokerNode]:
+def _nodes(root: Path, count: int, port: int | None, disks: int) -> Iterator[BrokerNode]:
     given = range(0) if port is None else range(port, port + count)
     ports = free_ports(2 * count, without=given)
     for i in range(count):
         client_port = given[i] if given else ports[2 * i]
-        yield BrokerNode(i + 1, root / f"node-{i + 1}", port=client_port, controller_port=ports[2 * i + 1])
+        yield BrokerNode(i + 1, root / f"node-{i + 1}", client_port, ports[2 * i + 1], disks)
+
+
+def _controllers(root: Path, count: int, nodes: tuple[BrokerNode, ...]) -> Iterator[BrokerNode]:
+    taken = {port for node in nodes for port in (node.port, node.controller_port)}
+    for i, port in enumerate(free_ports(count, without=taken) if count else ()):
+        node_id = FIRST_CONTROLLER + i
+        yield BrokerNode(node_id, root / f"node-{node_id}", port, port)
 
 
 def _zookeeper(root: Path, nodes: tuple[BrokerNode, ...]) -> ZooKeeper:
     taken = {port for node in nodes for port in (node.port, node.controller_port)}
     return ZooKeeper(root / "zookeeper", free_ports(1, without=taken)[0])
-
-
-def _properties(
-    node: BrokerNode, nodes: tuple[BrokerNode, ...], zookeeper: ZooKeeper | None, config: Mapping[str, object]
-) -> dict[str, str]:
-    copies = str(min(len(nodes), 3))
-    in_sync = str(min(len(nodes), 2))
-    controllers = {
-        "process.roles": "broker,controller",
-        "node.id": str(node.node_id),
-        "controller.quorum.voters": ",".join(f"{n.node_id}@{HOST}:{n.controller_port}" for n in nodes),
-        "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{HOST}:{node.controller_port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "controller.listener.names": "CONTROLLER",
-    }
-    if zookeeper:
-        controllers = {
-            "zookeeper.connect": zookeeper.address,
-            "broker.id": str(node.node_id),
-            "listeners": f"PLAINTEXT://{node.address}",
-        }
-    properties = {
-        **controllers,
-        "advertised.listeners": f"PLAINTEXT://{node.address}",
-        "inter.broker.listener.name": "PLAINTEXT",
-        "log.dirs": str(node.log_dir),
-        "default.replication.factor": copies,
-        "min.insync.replicas": in_sync,
-        "offsets.topic.replication.factor": copies,
-        "transaction.state.log.replication.factor": copies,
-        "transaction.state.log.min.isr": in_sync,
-        "share.coordinator.state.topic.replication.factor": copies,
-        "share.coordinator.state.topic.min.isr": in_sync,
-        **DEFAULTS,
-    }
-    properties.update({key: _text(value) for key, value in config.items()})
-    return properties
-
-
-def _with_listeners(properties: dict[str, str], listeners: Mapping[str, int]) -> dict[str, str]:
-    addresses = [f"{name}://{HOST}:{port}" for name, port in listeners.items()]
-    more = {
-        "listeners": addresses,
-        "advertised.listeners": addresses,
-        "listener.security.protocol.map": [f"{name}:{name}" for name in listeners],
-    }
-    return {name: ",".join([value, *more.get(name, ())]) for name, value in properties.items()}
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def free_ports(count: int, *, without: Container[int] = ()) -> list[int]:

@@ -18,18 +18,28 @@ class _Numbered:
 
 @dataclass(eq=False)
 class BrokerNode(JavaProcess, _Numbered):
-    """A broker. `node_id` counts from 1. Its folder contains its log and `data/` (log.dirs)."""
+    """A broker, or a controller. Its folder contains its log and `data/`, `data-2/`, ... (log.dirs)."""
 
     port: int
     controller_port: int
+    disks: int = 1
 
     @property
     def address(self) -> str:
         return f"{HOST}:{self.port}"
 
     @property
+    def controller_address(self) -> str:
+        return f"{HOST}:{self.controller_port}"
+
+    @property
     def log_dir(self) -> Path:
+        """The first of its log directories, which has the metadata log."""
         return self.folder / "data"
+
+    @property
+    def log_dirs(self) -> tuple[Path, ...]:
+        return (self.log_dir, *(self.folder / f"data-{number}" for number in range(2, self.disks + 1)))
 
 
 @dataclass(eq=False)

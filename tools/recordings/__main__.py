@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +17,7 @@ from tools.broker import BrokerToolError
 
 from . import (
     archive,
+    clusters,
     every_offset,
     examples,
     hanging_transactions,
@@ -41,9 +42,12 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "tiered-storage": tiered_storage.record,
     "tier-objects": tier_objects.record,
     "every-offset": every_offset.record,
+    **{one.archive: partial(clusters.record, one) for one in clusters.CONFIGURATIONS},
 }
 #: The recording that is a folder.
 EXAMPLES = "examples"
+#: A name for all clusters of `clusters.CONFIGURATIONS`.
+CLUSTERS = "clusters"
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -57,10 +61,10 @@ def main(
     """Starts brokers, lets clients write, and keeps what brokers have on disk: examples/ and tests/recordings."""
     known = (EXAMPLES, *ARCHIVES)
     for name in names or ():
-        if name not in known:
-            raise typer.BadParameter(f"no recording {name}; there are {', '.join(known)}")
+        if name not in (*known, CLUSTERS):
+            raise typer.BadParameter(f"no recording {name}; there are {', '.join((*known, CLUSTERS))}")
     try:
-        for name in names or known:
+        for name in _each(names or known):
             with tempfile.TemporaryDirectory(prefix="kafkawire-recordings-") as scratch:
                 folder = Path(scratch) / name
                 folder.mkdir()
@@ -75,6 +79,14 @@ def main(
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+
+
+def _each(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if name == CLUSTERS:
+            yield from (one.archive for one in clusters.CONFIGURATIONS)
+        else:
+            yield name
 
 
 def _pack(name: str, folder: Path) -> None:

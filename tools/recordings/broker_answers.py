@@ -103,27 +103,34 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
         return next(o for o in self.offsets if (o.topic, o.partition) == (topic, partition))
 
 
-def ask(wire: RawCluster, topics: Iterable[str]) -> Truth:
-    """Queries all brokers. `topics`: those whose producers and offsets are requested."""
+def ask(wire: RawCluster, topics: Iterable[str], *, transactions: bool = True) -> Truth:
+    """Queries all brokers.
+
+    Args:
+        topics: those whose producers and offsets are requested.
+        transactions: whether coordinators are asked, which brokers before 3.0 do not answer.
+    """
     leaders = dict(sorted(wire.leaders(topics).items()))
     return Truth(
         asked_at=int(time.time() * 1000),
         producers=[state for place, node in leaders.items() for state in _producers(wire, *place, node)],
-        transactions=_transactions(wire),
+        transactions=_transactions(wire) if transactions else [],
         offsets=[_offsets(wire, *place, node) for place, node in leaders.items()],
     )
 
 
-def ask_until(wire: RawCluster, topics: Iterable[str], settled: Callable[[Truth], bool]) -> Truth:
+def ask_until(
+    wire: RawCluster, topics: Iterable[str], settled: Callable[[Truth], bool], *, transactions: bool = True
+) -> Truth:
     """Asks until the answer has `settled`, at most 20 s; the last answer. EndTxn is answered before the markers are
     written: the brokers' answers directly after it are not yet final.
 
     Args:
         topics: those whose producers and offsets are requested.
-        settled: whether an answer is final.
+        settled: whether an answer is final. `transactions`: as for `ask`.
     """
     deadline = time.monotonic() + _SETTLE_S
-    while not settled(truth := ask(wire, topics)) and time.monotonic() < deadline:
+    while not settled(truth := ask(wire, topics, transactions=transactions)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return truth
 

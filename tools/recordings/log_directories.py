@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -45,23 +44,33 @@ def copy_log_directory(log_dir: Path, target: Path) -> None:
     """Copies as an operator would; files that disappear during the copy are skipped."""
 
     def copy(source: str, to: str) -> None:
-        try:
-            size = os.path.getsize(source)
-            if Path(source).parent.name.startswith("__cluster_metadata") and source.endswith("index"):
-                size = max(METADATA_INDEX_BYTES, _used(source)) if size > METADATA_INDEX_BYTES else size
-            with open(source, "rb") as read, open(to, "wb") as write:
-                write.write(read.read(size))
-        except FileNotFoundError:
-            pass
+        copy_file(Path(source), Path(to))
 
     shutil.copytree(log_dir, target, copy_function=copy)
     (target / ".lock").unlink(missing_ok=True)
 
 
-def _used(path: str) -> int:
+def copy_file(source: Path, target: Path, metadata_index_bytes: int = METADATA_INDEX_BYTES) -> None:
+    """Copies a file as long as it is now, unless it has disappeared.
+
+    Args:
+        metadata_index_bytes: at least as much is kept of an index of the metadata log.
+    """
+    try:
+        size = source.stat().st_size
+        if source.parent.name.startswith("__cluster_metadata") and source.name.endswith("index"):
+            size = min(size, max(metadata_index_bytes, _used(source)))
+        with source.open("rb") as read:
+            data = read.read(size)
+    except FileNotFoundError:
+        return
+    target.write_bytes(data)
+
+
+def _used(path: Path) -> int:
     """Bytes up to the last entry of an index that is not zeros."""
-    entry = 12 if path.endswith("timeindex") else 8
-    return -(-len(Path(path).read_bytes().rstrip(b"\0")) // entry) * entry
+    entry = 12 if path.suffix == ".timeindex" else 8
+    return -(-len(path.read_bytes().rstrip(b"\0")) // entry) * entry
 
 
 def _write_expected(path: Path, expected: dict[str, Any]) -> None:

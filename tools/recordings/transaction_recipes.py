@@ -106,8 +106,12 @@ class TransactionScene:
         story = "a transactional batch of a producer id that was given out without a transactional id"
         self.add_case(story, verdict, reason, (topic, partition), producer, start)
 
-    def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float) -> None:
-        """A batch that arrives after its transaction has been committed (KAFKA-14402). Args: see the class."""
+    def late_batch(self, topic: str, partition: int, transactional_id: str, *, hours: float, version: int = 11) -> None:
+        """A batch that arrives after its transaction has been committed (KAFKA-14402).
+
+        Args:
+            version: of the Produce request that brings it. The others: see the class.
+        """
         producer = self.wire.init_producer(transactional_id)
         then = self.hours_ago(hours)
         self.wire.add_partitions(producer, {topic: [partition]})
@@ -115,7 +119,7 @@ class TransactionScene:
         expect(self.wire.end(producer, committed=True), 0, "EndTxn")
         self.wait_until_ended(topic, partition, producer)
         start = self.wire.produce(
-            topic, partition, some_orders(912, 2), producer, sequence=2, version=11, timestamp=then + MINUTE
+            topic, partition, some_orders(912, 2), producer, sequence=2, version=version, timestamp=then + MINUTE
         )
         story = "a batch of the same producer epoch that arrived after its transaction had been committed (KAFKA-14402)"
         self.add_case(story, "hanging", "transaction_ended", (topic, partition), producer, start)

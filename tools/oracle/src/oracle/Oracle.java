@@ -76,6 +76,7 @@ public final class Oracle {
             case "list" -> list(out);
             case "headers" -> Headers.write(out);
             case "consume" -> Consume.answer(question, out);
+            case "produce" -> Producing.answer(question, out);
             case "configs" -> configs(question.get("class").asText(), out);
             case "batches.write", "batches.control", "batches.read", "compress", "decompress" ->
                 Batches.answer(op, question, out);

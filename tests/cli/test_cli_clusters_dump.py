@@ -1,0 +1,69 @@
+"""`kafkawire dump` on copies of real clusters, against what consumers got (`tools.recordings.clusters`)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.runner import Run
+from tests.recorded_clusters import ALL, COMPACTED, Copy
+
+pytestmark = pytest.mark.slow
+
+
+def dump(run: Run, path: Path, *options: str) -> list[dict[str, Any]]:
+    done = run("dump", path, *options)
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert done.code == 0, (done.err, [row for row in rows if row["kind"] == "damage"])
+    return rows
+
+
+def disks(copy: Copy) -> list[Path]:
+    """Each node's log directories: replicas of a partition are in several."""
+    return [node for node in sorted(copy.path.iterdir()) if any(node.rglob("orders-0"))]
+
+
+def offsets_of(rows: list[dict[str, Any]]) -> dict[tuple[str, int], list[int]]:
+    """The offsets of data records, by topic and partition, without replicas that are on their way to another disk."""
+    found: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in rows:
+        if row["kind"] == "record" and not row["control"] and not Path(row["file"]).parent.name.endswith("-future"):
+            found[row["topic"], row["partition"]].append(row["offset"])
+    return found
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_rows_of_an_isolation_level_are_what_a_consumer_gets(run: Run, copy: Copy, level: str) -> None:
+    for node in disks(copy):
+        found = offsets_of(dump(run, node, "--print-data-log", "--isolation-level", level))
+        for place, consumed in copy.consumed(level).items():
+            got = found[place]
+            if copy.stopped:
+                assert got == consumed, place
+            elif place[0] == COMPACTED:
+                assert {offset for offset in consumed if got and offset <= got[-1]} <= set(got), place
+            else:
+                assert got == consumed[: len(got)], place
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+def test_every_kind_of_row_is_read_without_damage(run: Run, copy: Copy) -> None:
+    batches = [row for row in dump(run, copy.path) if row["kind"] == "batch"]
+    records = [row for row in dump(run, copy.path, "--print-data-log") if row["kind"] == "record"]
+    assert sum(row["records"] for row in batches) == len(records)
+    partitions = dump(run, copy.path, "--stats")
+    assert sum(row["records"] for row in partitions) == len(records)
+    assert all(row["decoded"] for row in records if row["topic"] in ("__transaction_state", "__cluster_metadata"))
+
+
+@pytest.mark.parametrize("copy", [copy for copy in ALL if copy.name != "killed"], ids=str)
+def test_indexes_agree_with_their_logs(run: Run, copy: Copy) -> None:
+    for option in ("--index-sanity-check", "--verify-index-only"):
+        checks = dump(run, copy.path, option)
+        assert checks
+        assert all(row["passed"] for row in checks)

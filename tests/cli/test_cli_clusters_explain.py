@@ -1,0 +1,61 @@
+"""`kafkawire explain` on copies of real clusters, against what brokers answered and consumers got."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.runner import Run
+from tests.recorded_clusters import ALL, Copy
+
+pytestmark = pytest.mark.slow
+
+PARTITIONS = (("orders", 0), ("hangs", 1), ("compacted", 0))
+
+
+def explain(run: Run, copy: Copy, topic: str, partition: int) -> list[dict[str, Any]]:
+    done = run("explain", copy.path, "--topic", topic, "--partition", partition, "--max-ranges", 0)
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def spans(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The replicas in use, by their folders."""
+    return {row["file"]: row for row in rows if row["kind"] == "replica" and not row["state"]}
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+@pytest.mark.parametrize(("topic", "partition"), PARTITIONS)
+def test_every_offset_has_a_status_and_replicas_end_where_the_brokers_say(
+    run: Run, copy: Copy, topic: str, partition: int
+) -> None:
+    rows = explain(run, copy, topic, partition)
+    answer = next(one for one in copy.truth["offsets"] if (one["topic"], one["partition"]) == (topic, partition))
+    replicas = spans(rows)
+    assert replicas
+    for file, span in replicas.items():
+        totals = [row for row in rows if row["kind"] == "total" and row["file"] == file]
+        assert sum(row["offsets"] for row in totals) == span["end_offset"]
+        assert not [row for row in totals if row["status"] in ("unreadable", "truncated")]
+        for name in ("last_stable_offset", "high_watermark", "log_start_offset"):
+            assert span[name] == answer[name] if copy.stopped else span[name] <= answer[name]
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+@pytest.mark.parametrize(("topic", "partition"), PARTITIONS[:2])
+def test_committed_records_below_the_last_stable_offset_are_those_that_a_consumer_got(
+    run: Run, copy: Copy, topic: str, partition: int
+) -> None:
+    rows = explain(run, copy, topic, partition)
+    consumed = copy.consumed("read_committed")[topic, partition]
+    for file, span in spans(rows).items():
+        committed = [
+            offset
+            for row in rows
+            if row["kind"] == "range" and row["file"] == file and row["transaction"] in ("committed", "none")
+            for offset in range(row["first_offset"], row["last_offset"] + 1)
+            if offset < span["last_stable_offset"]
+        ]
+        assert committed == [offset for offset in consumed if offset < span["last_stable_offset"]]

@@ -1,0 +1,105 @@
+"""`truth.json`: what was made, what brokers and Kafka's own tool answered, and what consumers got."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from tools.broker import RunningCluster
+from tools.recordings import broker_answers, clients
+from tools.recordings.raw_client import RawCluster
+from tools.recordings.transaction_recipes import TransactionScene
+
+from .configurations import Configuration
+from .workload import INTERNAL_PARTITIONS, TOPICS
+
+LEVELS = ("read_committed", "read_uncommitted")
+_SECONDS = 60.0
+
+
+def asked(configuration: Configuration, running: RunningCluster, scene: TransactionScene) -> dict[str, Any]:
+    """The truth about a running cluster on which everything has ended that will.
+
+    Args:
+        scene: has what was left open.
+    """
+    open_here = {(case.topic, case.partition, case.producer_id) for case in scene.cases}
+
+    def settled(answer: broker_answers.Truth) -> bool:
+        return all(not state.open or state.place in open_here for state in answer.producers) and not any(
+            transaction.state.startswith("Prepare") for transaction in answer.transactions
+        )
+
+    with RawCluster(running.bootstrap) as wire:
+        answers = broker_answers.ask_until(wire, TOPICS, settled, transactions=not configuration.zookeeper)
+    places = [(topic, number) for topic, count in TOPICS.items() for number in range(count)]
+    return {
+        "version": configuration.upgraded or configuration.version,
+        "transaction_state_partitions": INTERNAL_PARTITIONS,
+        "left_open": [_case(case, answers) for case in scene.cases],
+        "consumed": {level: consumed(running.bootstrap, places, level) for level in LEVELS},
+        "found_by_kafka": [] if configuration.zookeeper else found_by_kafka(running),
+        **broker_answers.as_json(answers),
+    }
+
+
+def as_text(truth: dict[str, Any]) -> str:
+    """JSON with a row a line."""
+    parts = []
+    for name, value in truth.items():
+        if isinstance(value, list):
+            rows = ",\n  ".join(map(json.dumps, value))
+            parts.append(f'"{name}": [\n  {rows}\n ]')
+        elif name == "consumed":
+            levels = [
+                f'"{level}": {{\n   '
+                + ",\n   ".join(f'"{place}": {json.dumps(offsets)}' for place, offsets in got.items())
+                + "}"
+                for level, got in value.items()
+            ]
+            parts.append(f'"{name}": {{\n  ' + ",\n  ".join(levels) + "}")
+        else:
+            parts.append(f'"{name}": {json.dumps(value)}')
+    return "{" + ",\n ".join(parts) + "}\n"
+
+
+def _case(case: Any, answers: broker_answers.Truth) -> dict[str, Any]:
+    state = answers.producer(case.topic, case.partition, case.producer_id)
+    return {
+        "topic": case.topic,
+        "partition": case.partition,
+        "producer_id": case.producer_id,
+        "start_offset": state.current_txn_start_offset,
+        "verdict": case.verdict,
+        "reason": case.reason,
+    }
+
+
+def consumed(bootstrap: str, places: Sequence[tuple[str, int]], level: str) -> dict[str, list[int]]:
+    """The offsets of the records that a consumer (librdkafka) gets, by topic-partition."""
+    got: dict[str, list[int]] = {f"{topic}-{partition}": [] for topic, partition in places}
+    reader = clients.consumer(bootstrap, f"truth-{level}", level)
+    try:
+        starts = [
+            TopicPartition(*place, reader.get_watermark_offsets(TopicPartition(*place), timeout=_SECONDS)[0])
+            for place in places
+        ]
+        reader.assign(starts)
+        for message in clients.consume(reader, places):
+            got[f"{message.topic()}-{message.partition()}"].append(int(message.offset() or 0))
+    finally:
+        reader.close()
+    return got
+
+
+def found_by_kafka(running: RunningCluster) -> list[dict[str, Any]]:
+    """The rows of kafka-transactions.sh find-hanging, for each broker."""
+    rows = []
+    for node in running.nodes:
+        printed = clients.kafka_transactions(running.bootstrap, "find-hanging", "--broker-id", str(node.node_id))
+        head, *lines = [line.split() for line in printed.splitlines() if line.strip()]
+        rows += [dict(zip(head, line, strict=True)) for line in lines]
+    return rows
