@@ -33,6 +33,7 @@ _OVER = 64
 #: Why nothing is known of a transaction without a decision.
 UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
 _SEVERAL = "several transactions of that epoch ended about that time, with different outcomes"
+_LATER = "the records of the coordinator end before the marker: it may be of a later decision"
 _NO_LIST = "the Prepare record was compacted, and with it the list of the transaction's partitions"
 _NOT_LISTED = "the coordinator's transaction does not list the partition: an abort by hand"
 
@@ -105,7 +106,7 @@ def judge_epoch(
             continue
         candidates = decided.candidates(one)
         if candidates:
-            if _compare(one, candidates, tallies) and len(candidates) == 1:
+            if _compare(one, candidates, tallies, decided_until) and len(candidates) == 1:
                 candidates.clear()  # a transaction ends once in a partition
         else:
             orphans.take(one)
@@ -270,20 +271,46 @@ class _Candidates:
     def during(self, ending: Ending) -> Decision | None:
         """The one decision between whose Prepare and Complete the marker was written, if clocks do not differ; None
         where there are none or several, or too many to look at."""
-        start = max(self._start, bisect_left(self._until, ending.timestamp))
-        stop = bisect_right(self._since, ending.timestamp)
+        start, stop = self._about(ending)
         if max(stop - start, 0) + len(self._lasting) > _MOST_LOOKED_AT:
             return None
         found = [one for one in chain(self._lasting, self._timed[start:stop]) if _is_during(one, ending)]
         return found[0] if len(found) == 1 else None
+
+    def _about(self, ending: Ending) -> tuple[int, int]:
+        """From where and up to where timed decisions can have been made at the time of a marker."""
+        return max(self._start, bisect_left(self._until, ending.timestamp)), bisect_right(self._since, ending.timestamp)
+
+    def permit_others(self, ending: Ending, decided_until: int | None) -> bool:
+        """Whether the marker may be of another decision about that epoch, one that was not read: the records of the
+        coordinator end before it, none of these has the epoch for itself, and none was being carried out then.
+
+        Args:
+            decided_until: as for `judge`.
+        """
+        if decided_until is not None and ending.timestamp + CLOCK_SKEW_MS < decided_until:
+            return False
+        if any(raises_epoch(one.version) for one in self._lasting):
+            return False
+        # Of a Prepare record without a Complete record, the latter may be among what was not read.
+        read = decided_until is not None and ending.timestamp < decided_until
+        start, stop = self._about(ending)
+        return not any(
+            _is_during(one, ending) and (read or one.until is not None)
+            for one in chain(self._lasting, self._timed[start:stop])
+        )
 
     def names_marker_epoch(self, epoch: int) -> bool:
         """Whether the markers of one of them carry that epoch."""
         return epoch in self._lasting_epochs or self._last_of.get(epoch, -1) >= self._removed + self._start
 
 
-def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies) -> bool:
-    """Returns whether it could be compared."""
+def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies, decided_until: int | None) -> bool:
+    """Returns whether it could be compared.
+
+    Args:
+        decided_until: as for `judge`. A marker at a later time may be of a decision that is not there.
+    """
     outcome, epoch = tallies.outcome[ending.place], tallies.epoch[ending.place]
     agreeing, decision, count = candidates.agreeing(ending), candidates.first, len(candidates)
     names_epoch = candidates.names_marker_epoch(ending.marker_epoch)
@@ -300,6 +327,9 @@ def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies) -> bool:
         outcome.held += 1
     elif by_hand and candidates.unlisted:
         tallies.lack(ending.place, _NO_LIST)
+        return False
+    elif candidates.permit_others(ending, decided_until):
+        tallies.lack(ending.place, _LATER)
         return False
     else:
         what = (

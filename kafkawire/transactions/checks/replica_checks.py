@@ -9,7 +9,13 @@ import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import Partition
-from kafkawire.transactions.answers import LOG_CHECKS, Answer
+from kafkawire.transactions.answers import (
+    DUPLICATE_BATCH,
+    LOG_CHECKS,
+    NEW_EPOCH_FROM_ZERO,
+    SEQUENCE_CONTIGUOUS,
+    Answer,
+)
 from kafkawire.transactions.checks.aborted_index import TransactionIndexCheck
 from kafkawire.transactions.checks.derived_files import SnapshotCheck
 from kafkawire.transactions.checks.log_checks import LogChecks
@@ -20,6 +26,10 @@ from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Ended, Foll
 from kafkawire.transactions.span import Span
 
 _FAR = np.iinfo(np.int64).max
+#: Its batches are written by group coordinators, for producers too (TxnOffsetCommit), each from sequence number 0 on;
+#: brokers do not check the numbers of what they append themselves (`AppendOrigin.COORDINATOR`).
+_OF_COORDINATORS = "__consumer_offsets"
+_OF_NUMBERS = frozenset({SEQUENCE_CONTIGUOUS, NEW_EPOCH_FROM_ZERO, DUPLICATE_BATCH})
 
 
 class SpanEnded(NamedTuple):
@@ -50,6 +60,7 @@ class PartitionChecks:
         self.replay = Replay()
         self._others = others
         self._log = LogChecks(expiration_ms)
+        self._numbered = partition.topic != _OF_COORDINATORS
         self._index = TransactionIndexCheck(partition)
         self._snapshots = SnapshotCheck(partition.snapshots)
 
@@ -167,5 +178,9 @@ class PartitionChecks:
 
     def answers(self) -> list[Answer]:
         """The answer of each of `LOG_CHECKS`, in that order, once the last segment has ended."""
-        answers = [*self._log.answers(), self._index.tally.answer(), self._snapshots.tally.answer()]
+        of_log = (
+            answer if self._numbered or answer.check not in _OF_NUMBERS else Answer(check=answer.check)
+            for answer in self._log.answers()
+        )
+        answers = [*of_log, self._index.tally.answer(), self._snapshots.tally.answer()]
         return sorted(answers, key=lambda answer: LOG_CHECKS.index(answer.check))

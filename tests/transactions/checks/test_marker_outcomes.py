@@ -153,6 +153,34 @@ def test_two_decisions_within_the_clock_skew_are_not_checkable() -> None:
     assert between.outcome[PLACE].answer().held == 1
 
 
+@pytest.mark.parametrize(
+    ("version", "completed", "time", "until", "violated"),
+    [
+        pytest.param(0, 2000, 3000, None, False, id="records of the coordinator are missing"),
+        pytest.param(0, 2000, 3000, 2500, False, id="they end before the marker"),
+        pytest.param(0, 2000, 3000, 3500, False, id="they end after it by less than clocks may differ"),
+        pytest.param(0, 2000, 3000, 3001 + CLOCK_SKEW_MS, True, id="they go on"),
+        pytest.param(0, 2000, 1500, 2000, True, id="the marker is between Prepare and Complete"),
+        pytest.param(0, None, 1500, 1200, False, id="the Complete record may not have been read"),
+        pytest.param(0, None, 1500, 1600, True, id="there is none"),
+        pytest.param(2, 2000, 3000, 2500, True, id="no other transaction has the epoch"),
+    ],
+)
+def test_a_marker_after_the_last_decision_may_be_of_a_later_one(
+    version: int, completed: int | None, time: int, until: int | None, violated: bool
+) -> None:
+    """A copy of the coordinator's log that was made before that of the data, below version 2: one epoch for all."""
+    tallies = Tallies()
+    judge(
+        [ended("ABORT", time, marker_epoch=3 + (version >= 2))],
+        [replace(decided("COMMIT", 1000, 2000, version), until=completed)],
+        tallies,
+        decided_until=until,
+    )
+    answer = tallies.outcome[PLACE].answer()
+    assert (answer.violated, answer.not_checkable) == (int(violated), int(not violated))
+
+
 def test_an_epoch_that_goes_back_violates_another_rule_only() -> None:
     tallies = Tallies()
     judge([ended("COMMIT", 1500, marker_epoch=2)], [decided("COMMIT", 1000, 2000, version=2)], tallies)
@@ -279,7 +307,7 @@ def test_markers_are_judged_as_by_a_walk_over_all_decisions(history: tuple[list[
     decisions, endings = history
     expected = walked(endings, decisions)
     tallies = Tallies()
-    judge(endings, decisions, tallies)
+    judge(endings, decisions, tallies, decided_until=10**12)
     found = {rule: [0, 0, 0] for rule in expected}
     for _, tally in tallies.all():
         counts = found[tally.check]

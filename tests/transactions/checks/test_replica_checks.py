@@ -194,6 +194,20 @@ def test_a_retry_is_known_among_the_last_five_batches(log: PartitionLog) -> None
     assert checks_of(violations(log)) == ["sequence_contiguous", "duplicate_batch"]
 
 
+@pytest.mark.parametrize(("topic", "broken"), [("orders", True), ("__consumer_offsets", False)])
+def test_offsets_of_transactions_have_no_sequence_numbers_of_their_producer(
+    tmp_path: Path, topic: str, broken: bool
+) -> None:
+    """Group coordinators begin each batch with 0 (TxnOffsetCommit), also within a transaction and within an epoch."""
+    log = PartitionLog(tmp_path / f"{topic}-0")
+    log.data(1, records=2, sequence=0)
+    log.data(1, sequence=0)
+    log.marker("COMMIT", 1)
+    log.data(1, sequence=0)
+    log.marker("ABORT", 1)
+    assert bool(violations(log)) == broken
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

@@ -65,7 +65,7 @@ class Workload:
         self.scene = TransactionScene(running, wire)
         self.bootstrap = running.bootstrap
         self._produce = _PRODUCE_OLD if configuration.zookeeper else _PRODUCE_UNVERIFIED
-        self._disk = running.nodes[0].log_dir
+        self._disks = running.nodes[0].log_dirs
 
     def create(self, replicas: int) -> None:
         """Makes the topics."""
@@ -142,8 +142,11 @@ class Workload:
         for number in range(5):
             writes = {("compacted", 0): [1, 2, 3 + number]}
             service.transaction(writes, timestamp=self.scene.now + number * MINUTE, committed=number != 2)
-        checkpoint = self._disk / "cleaner-offset-checkpoint"
-        until(lambda: checkpoint.exists() and "compacted 0 " in checkpoint.read_text(), "compaction", seconds=_SECONDS)
+        until(self._is_compacted, "compaction", seconds=_SECONDS)
+
+    def _is_compacted(self) -> bool:
+        checkpoints = (disk / "cleaner-offset-checkpoint" for disk in self._disks)
+        return any(one.exists() and "compacted 0 " in one.read_text() for one in checkpoints)
 
     def _service(self, transactional_id: str, codec: str = "none") -> Service:
         return Service(self.bootstrap, transactional_id, codec=codec)
