@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -68,6 +69,7 @@ class PartitionInfo(msgspec.Struct, frozen=True):
     Attributes:
         leader: broker id, None where there is no leader. `leader_epoch`: -1 where the broker does not send it.
         replicas, offline, in_sync: broker ids.
+        topic_id: None where the broker does not send it: a topic of the same name may be another one.
     """
 
     topic_partition: TopicPartition
@@ -76,6 +78,13 @@ class PartitionInfo(msgspec.Struct, frozen=True):
     replicas: tuple[int, ...]
     offline: tuple[int, ...] = ()
     in_sync: tuple[int, ...] = ()
+    topic_id: UUID | None = None
+
+    @property
+    def generation(self) -> tuple[str, int] | None:
+        """Topic id and leader epoch: while both stay, a log only gains records below its high watermark, and loses the
+        oldest. None where the broker does not send them."""
+        return None if self.topic_id is None or self.leader_epoch < 0 else (str(self.topic_id), self.leader_epoch)
 
 
 class Metadata(msgspec.Struct, frozen=True):

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
 from kafkawire.client import ClientError, TopicPartition
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.reading_journal import Journal
+from kafkawire.client.results import PartitionInfo
 from kafkawire.transactions.part_scan import PartScan
 from kafkawire.transactions.part_summary import PartSummary
 
 ORDERS = TopicPartition("orders", 0)
+
+
+def now(topic_id: int | None = 7, leader_epoch: int = 3) -> dict[TopicPartition, PartitionInfo]:
+    """The partition in the cluster's metadata."""
+    known = None if topic_id is None else UUID(int=topic_id)
+    return {ORDERS: PartitionInfo(ORDERS, 1, leader_epoch, (1,), topic_id=known)}
 
 
 @pytest.mark.parametrize(
@@ -30,11 +38,11 @@ def test_a_file_that_is_no_journal_is_refused_and_unchanged(tmp_path: Path, cont
 def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     for _ in range(2):
-        with Journal(str(path), "cluster", 0) as journal:
+        with Journal(str(path), "cluster", 0, now()) as journal:
             journal.add(ORDERS, 5, 9, None)
         with path.open("ab") as file:
             file.write(b'{"topic":"ord')
-    with Journal(str(path), "cluster", 0) as journal:
+    with Journal(str(path), "cluster", 0, now()) as journal:
         assert (journal.first(ORDERS, default=9), journal.known(ORDERS, 5)) == (5, None)
     assert path.read_bytes().endswith(b"}\n")
     with pytest.raises(ClientError, match="of another cluster"):
@@ -44,7 +52,7 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path: Path) -> 
 def test_a_damaged_line_is_refused(tmp_path: Path) -> None:
     """A changed summary could be that of other batches: it is not read."""
     path = tmp_path / "journal"
-    with Journal(str(path), "cluster", 0) as journal:
+    with Journal(str(path), "cluster", 0, now()) as journal:
         journal.add(ORDERS, 5, 9, PartSummary(start=0, end=70, scan=PartScan(first_offset=5)))
     whole = path.read_bytes()
     start = whole.index(b"\n") + 1
@@ -53,7 +61,7 @@ def test_a_damaged_line_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ClientError, match=f"at byte {start}: "):
             Journal(str(path), "cluster", 0)
     path.write_bytes(whole)
-    with Journal(str(path), "cluster", 0) as journal:
+    with Journal(str(path), "cluster", 0, now()) as journal:
         known = journal.known(ORDERS, 5)
     assert known is not None
     assert (known[0].scan.first_offset, known[1]) == (5, 9)
@@ -67,3 +75,25 @@ def test_a_journal_of_another_version_is_refused(tmp_path: Path, monkeypatch: py
         Journal(str(path), "cluster", 0).__exit__()
     with pytest.raises(ClientError, match="version of kafkawire"):
         Journal(str(path), "cluster", 0)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [now(topic_id=8), now(leader_epoch=4), now(topic_id=None), now(leader_epoch=-1), {}],
+    ids=["created again", "leader changed", "no topic id", "no leader epoch", "gone"],
+)
+def test_a_piece_counts_for_the_log_that_it_was_read_from(
+    tmp_path: Path, later: dict[TopicPartition, PartitionInfo]
+) -> None:
+    """A topic that was created again has another log; a new leader may have truncated its own."""
+    path = tmp_path / "journal"
+    piece = PartSummary(start=0, end=70, scan=PartScan(first_offset=5))
+    with Journal(str(path), "cluster", 0, now()) as journal:
+        journal.add(ORDERS, 5, 9, piece)
+    with Journal(str(path), "cluster", 0, later) as journal:
+        assert (journal.first(ORDERS, default=9), journal.known(ORDERS, 5)) == (9, None)
+        journal.add(ORDERS, 5, 8, piece)
+    with Journal(str(path), "cluster", 0, now()) as journal:
+        known = journal.known(ORDERS, 5)
+    assert known is not None
+    assert known[1] == 9

@@ -184,6 +184,7 @@ class Cluster:
                     found.replica_nodes,
                     found.offline_replicas,
                     found.isr_nodes,
+                    topic.topic_id if topic.topic_id.int else None,
                 )
         return Metadata(answer.cluster_id, brokers, dict(sorted(partitions.items())), errors)
 

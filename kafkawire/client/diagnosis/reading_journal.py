@@ -1,4 +1,8 @@
-"""A file that makes the reading of logs resumable: a line for each piece that was read, with its summary."""
+"""A file that makes the reading of logs resumable: a line for each piece that was read, with its summary.
+
+A piece counts for the log that it was read from only: a topic that was deleted and created again has another id, and a
+leader that may have truncated the log has another epoch. Where a broker does not send them, all is read again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import base64
 import os
 import zlib
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Self
 
 import msgspec
@@ -13,11 +18,11 @@ from msgspec.structs import replace
 
 from kafkawire import __version__
 from kafkawire.client.errors import ClientError
-from kafkawire.client.results import TopicPartition
+from kafkawire.client.results import PartitionInfo, TopicPartition
 from kafkawire.transactions import part_summary
 from kafkawire.transactions.part_summary import PartSummary
 
-_FORMAT = 2
+_FORMAT = 3
 #: Bytes; a cluster's id has 22 characters.
 _LONGEST_HEADER = 4096
 
@@ -34,11 +39,13 @@ class _Header(msgspec.Struct, frozen=True):
 class _Line(msgspec.Struct, frozen=True):
     """A piece: offsets `[first, next)`, and its summary, base64; None: it has to be read again.
 
-    `crc` is the CRC-32 of the line with 0 in its place: a damaged summary could be read as another one.
+    `generation` is the topic id and the leader epoch. `crc` is the CRC-32 of the line with 0 in its place: a damaged
+    summary could be read as another one.
     """
 
     topic: str
     partition: int
+    generation: tuple[str, int] | None
     first: int
     next: int
     summary: str | None
@@ -55,14 +62,22 @@ class Journal:
     Args:
         path: of the file; it is created, or continued.
         cluster: id of the cluster. `since`: epoch milliseconds, as given.
+        partitions: the cluster's, as they are now: pieces of others, or of an earlier generation, do not count.
 
     Raises:
         ClientError: the file is no journal, or one of another reading.
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: str | None, cluster: str, since: int | None) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        cluster: str,
+        since: int | None,
+        partitions: Mapping[TopicPartition, PartitionInfo] = {},
+    ) -> None:
         self._path = path
+        self._generations = {place: info.generation for place, info in partitions.items()}
         self._known: dict[TopicPartition, dict[int, _Line]] = defaultdict(dict)
         self._file = None
         if path is None:
@@ -99,7 +114,9 @@ class Journal:
                     known = msgspec.json.decode(line, type=_Line)
                     if known != known.sealed():
                         raise ClientError(f"{path}: at byte {end}: a damaged line: delete the file to read all again")
-                    self._known[TopicPartition(known.topic, known.partition)][known.first] = known
+                    place = TopicPartition(known.topic, known.partition)
+                    if known.generation is not None and known.generation == self._generations.get(place):
+                        self._known[place][known.first] = known
                     end += len(line)
         except FileNotFoundError:
             return 0
@@ -138,7 +155,7 @@ class Journal:
             summary: None where it has to be read again.
         """
         text = None if summary is None else base64.b64encode(part_summary.encode(summary)).decode()
-        self._write(_Line(*place, first, following, text).sealed())
+        self._write(_Line(*place, self._generations.get(place), first, following, text).sealed())
 
     def remove(self) -> None:
         """Delete the file: all was read."""

@@ -90,7 +90,7 @@ async def audit(
     copied = await _metadata(cluster, address, metadata, search.timeout_s)
     resolved = resolve(wanted.settings, [copied])
     of_ids = resolved.transactional_id_expiration
-    with Journal(wanted.journal, cluster_id or address, wanted.since_ms) as journal:
+    with Journal(wanted.journal, cluster_id or address, wanted.since_ms, metadata.partitions) as journal:
         plan = _continued(
             await plan_reading(cluster, metadata, wanted.load, since_ms=wanted.since_ms, timeout_s=search.timeout_s),
             journal,
