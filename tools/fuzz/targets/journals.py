@@ -6,6 +6,7 @@ import asyncio
 import base64
 from collections.abc import Iterator
 from functools import cache
+from uuid import UUID
 
 import msgspec
 
@@ -15,7 +16,7 @@ from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batch
 from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.errors import ClientError
-from kafkawire.client.results import Offsets, TopicPartition
+from kafkawire.client.results import Offsets, PartitionInfo, TopicPartition
 from kafkawire.records import Batch
 from kafkawire.transactions import part_summary
 from kafkawire.transactions.part_scan import summarize_range
@@ -23,6 +24,8 @@ from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget
 from tools.recordings.archive import unpacked
 
+#: Topic id and leader epoch of the logs.
+_GENERATION = "00000000-0000-0007-0000-000000000007", 3
 _CLUSTER = "b:9092"
 _READ_WITH = ReadWith(address=_CLUSTER, load=Load(bytes_per_s=1 << 40))
 #: Bytes of a piece: a partition has some of them.
@@ -90,7 +93,11 @@ def check_journal(data: bytes) -> None:
 
     refused = None
     try:
-        with Journal(str(path), _CLUSTER, 0) as journal:
+        partitions = {
+            (place := log.stretch.place): PartitionInfo(place, 1, _GENERATION[1], (1,), topic_id=UUID(_GENERATION[0]))
+            for log in _logs()
+        }
+        with Journal(str(path), _CLUSTER, 0, partitions) as journal:
             asyncio.run(run(journal))
     except ClientError as error:
         refused = str(error)
@@ -118,7 +125,7 @@ def _journals() -> Iterator[bytes]:
     for place, first, following, summary in _pieces():
         text = base64.b64encode(summary).decode()
         for found in (text, None):
-            line = reading_journal._Line(*place, first, following, found)
+            line = reading_journal._Line(*place, _GENERATION, first, following, found)
             lines.append(msgspec.json.encode(line.sealed()) + b"\n")
     for number in range(1, len(lines), _MOST_PIECES):
         yield b"".join([lines[0], *lines[number : number + _MOST_PIECES]])
