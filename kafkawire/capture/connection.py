@@ -6,7 +6,8 @@ captured, anywhere otherwise. That direction is the client's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 
 from kafkawire.capture import recognition
@@ -14,7 +15,7 @@ from kafkawire.capture.frame_decoding import FrameDecoder
 from kafkawire.capture.frame_stream import MAX_LOOSE_BYTES, FrameStream, StreamFrame
 from kafkawire.capture.matcher import DiscardingMatcher, Matcher
 from kafkawire.capture.network import ACK, EXPORTED, FIN, RST, SYN, TcpSegment, endpoint
-from kafkawire.capture.recognition import Recognition, SearchResult
+from kafkawire.capture.recognition import OtherDirection, Recognition, SearchResult
 from kafkawire.capture.resets import acceptance
 from kafkawire.capture.sequencer import PacketHold, Sequencer
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss
@@ -87,6 +88,8 @@ class TcpConnection:
         self._now = (0, 0)  # packet and time
         self._ending = False
         self._reset: tuple[int, TcpSegment] | None = None  # the end that sent the last RST, and its segment
+        #: The end that is a broker by the rules given; None where no rule names it.
+        self._broker = decoder.recognizer.broker((segment.source[1], segment.destination[1]))
         self._closed: set[int] = set()  # ends that have closed a connection that is not decoded
         self._early_problems: list[tuple[int, str, int, int]] = []  # problems found before the verdict
 
@@ -175,6 +178,10 @@ class TcpConnection:
         for index, direction in enumerate(self._directions):
             direction.look_again()
             self._advance(index, self._found(index))
+        if self.verdict == UNDECIDED and self._broker is not None:
+            self._is_kafka(1 - self._broker)
+            for direction in self._directions:
+                direction.lose()  # no frame was found: all bytes are reported
         if self._matcher is not None:
             for index in (0, 1):
                 self._finish_direction(index)
@@ -370,15 +377,21 @@ class TcpConnection:
         elif direction.from_start:
             offset = 0
         else:
-            offset = direction.find(self._find_request if index == self._client else self._find_response)
+            offset = direction.find(self._find_request(index) if index == self._client else self._find_response)
         if offset is None:
             return None
         if offset + direction.skipped:
             self._unframed(index, offset + direction.skipped)
         return direction.begin(offset)
 
-    def _find_request(self, data: bytes, starts: set[int]) -> SearchResult:
-        return self._decoder.recognizer.find_request(data, starts, final=self._ending)
+    def _find_request(self, index: int) -> Callable[[bytes, set[int]], SearchResult]:
+        known = self.verdict == KAFKA or self._broker is not None
+        other = OtherDirection() if known else self._other(index)
+        return partial(self._decoder.recognizer.find_request, other=other, final=self._ending, known=known)
+
+    def _other(self, index: int) -> OtherDirection:
+        other = self._directions[1 - index]
+        return OtherDirection(other.loose, other.starts())
 
     def _find_response(self, data: bytes, starts: set[int]) -> SearchResult:
         assert self._matcher is not None
@@ -390,9 +403,14 @@ class TcpConnection:
         """Decides whether this direction is that of a Kafka client; returns the offset of its first request."""
         direction = self._directions[index]
         offset = None
-        if self._opener in (None, index) and direction.loose:
-            if direction.from_start:
-                begins = self._decoder.recognizer.request(direction.loose)
+        if self._may_be_client(index) and direction.loose:
+            if not direction.from_start:
+                # While the other direction may hold requests, these may be their responses.
+                offset = direction.find(self._find_request(index), keep=self._directions[1 - index].waits)
+            elif self._broker is not None:
+                offset = 0
+            else:
+                begins = self._decoder.recognizer.first_request(direction.loose, self._other(index), final=self._ending)
                 if begins is Recognition.NO:
                     if self.tls is None and recognition.is_tls(direction.loose):
                         self._begin_tls()
@@ -400,26 +418,35 @@ class TcpConnection:
                         self._dismiss(OTHER)
                     return None
                 offset = 0 if begins is Recognition.YES else None
-            else:
-                offset = direction.find(self._find_request)
         if offset is not None:
-            self.verdict = KAFKA
-            self._client = index
-            if not self.owned:
-                self._matcher = DiscardingMatcher()
-                return offset
-            row = self._decoder.options.row(
-                file=self._file,
-                connection=self.number,
-                client=endpoint(self.endpoints[index]),
-                broker=endpoint(self.endpoints[1 - index]),
-            )
-            self._matcher = Matcher(row, self._sequencer, self._decoder)
-            for problem in self._early_problems:
-                self._report(*problem)
-        elif any(len(direction.loose) + direction.skipped > MAX_LOOSE_BYTES for direction in self._directions):
+            self._is_kafka(index)
+        elif self._broker is None and any(
+            len(direction.loose) + direction.skipped > MAX_LOOSE_BYTES for direction in self._directions
+        ):
             self._dismiss(OTHER)
         return offset
+
+    def _may_be_client(self, index: int) -> bool:
+        if self._broker is not None:
+            return index != self._broker
+        return self._opener in (None, index)
+
+    def _is_kafka(self, client: int) -> None:
+        """Begins to match frames. `client`: the end that sends requests."""
+        self.verdict = KAFKA
+        self._client = client
+        if not self.owned:
+            self._matcher = DiscardingMatcher()
+            return
+        row = self._decoder.options.row(
+            file=self._file,
+            connection=self.number,
+            client=endpoint(self.endpoints[client]),
+            broker=endpoint(self.endpoints[1 - client]),
+        )
+        self._matcher = Matcher(row, self._sequencer, self._decoder)
+        for problem in self._early_problems:
+            self._report(*problem)
 
     def _dismiss(self, verdict: str) -> None:
         self.verdict = verdict

@@ -9,7 +9,6 @@ struct.error, which the caller takes for truncated headers.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -178,26 +177,8 @@ ETHERTYPES = {number: entry for entry in ENCAPSULATIONS for number in entry.ethe
 IP_PROTOCOLS = {number: entry for entry in ENCAPSULATIONS for number in entry.ip_protocols}
 UDP_PORTS: Mapping[int, Encapsulation] = {number: entry for entry in ENCAPSULATIONS for number in entry.udp_ports}
 
-_DECODE_AS = {entry.name.lower(): entry for entry in ENCAPSULATIONS if entry.udp_ports}
-_RULE = re.compile(r"\s*udp\.port\s*==\s*(\d{1,5})\s*,\s*([^\s,]+)\s*", re.ASCII)
-
-
-def decoded_as(rules: Iterable[str]) -> Mapping[int, Encapsulation]:
-    """The encapsulations by UDP port: the usual ones, and those of rules in Wireshark's syntax, `udp.port==N,vxlan`.
-
-    Raises:
-        ValueError: a rule is malformed, or its encapsulation is unknown.
-    """
-    ports = dict(UDP_PORTS)
-    for rule in rules:
-        match = _RULE.fullmatch(rule)
-        if match is None or not 0 < int(match[1]) < 1 << 16:
-            raise ValueError(f"{rule!r} is not udp.port==N,NAME, with a port N from 1 to 65535")
-        entry = _DECODE_AS.get(match[2].lower())
-        if entry is None:
-            raise ValueError(f"{rule!r}: {match[2]!r} is none of {', '.join(sorted(_DECODE_AS))}")
-        ports[int(match[1])] = entry
-    return ports
+#: Encapsulations that a UDP port announces, by the names that `--decode-as` has for them.
+NAMED = {entry.name.lower(): entry for entry in ENCAPSULATIONS if entry.udp_ports}
 
 
 # What packets were -----------------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
     messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
     long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
-    Arrow arrays, in which this function writes bodies. `registry`: the messages.
+    Arrow arrays, in which this function writes bodies. `registry`: the messages. `ports`: TCP ports of brokers.
     """
 
     body: bool = False
@@ -56,6 +56,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     columns: Callable[[Any], bytes] | None = None
     keep_requests: frozenset[int] = frozenset()
     registry: Registry = REGISTRY
+    ports: frozenset[int] = frozenset()
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

@@ -72,7 +72,7 @@ class FrameDecoder:
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.recognizer = Recognizer(options.registry)
+        self.recognizer = Recognizer(options.registry, options.ports)
         self._registry = options.registry
         self._no_body = None if options.body else UNSET
         self.writes_text = native is not None and not options.keep and (options.text or not options.body)

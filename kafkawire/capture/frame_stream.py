@@ -195,21 +195,27 @@ class FrameStream:
         self.skipped += count
         self._forget_before(self._position - len(self.loose))
 
-    def find(self, look: Callable[[bytes, set[int]], SearchResult]) -> int | None:
+    def find(self, look: Callable[[bytes, set[int]], SearchResult], *, keep: bool = False) -> int | None:
         """The offset of the next frame in the loose bytes; None where there is none yet.
 
         Bytes in which no frame can begin are dropped.
 
         Args:
             look: searches bytes, given also the offsets at which packets begin in them.
+            keep: drop none.
         """
         if len(self.loose) < self._wanted:
             return None
-        found = look(bytes(self.loose), self._starts())
+        found = look(bytes(self.loose), self.starts())
         self._wanted = found.wanted
-        if found.offset is None:
+        if found.offset is None and not keep:
             self.drop(len(self.loose) - found.settled)
         return found.offset
+
+    @property
+    def waits(self) -> bool:
+        """Whether the loose bytes may begin with a frame, and what follows decides."""
+        return self._wanted > 0
 
     def withdraw(self) -> list[Chunk]:
         """Takes the loose bytes out, as chunks with their packets."""
@@ -229,7 +235,7 @@ class FrameStream:
         """Lets the next `find` search even if few bytes have come."""
         self._wanted = 0
 
-    def _starts(self) -> set[int]:
+    def starts(self) -> set[int]:
         """Offsets in the loose bytes at which packets begin."""
         start = self._position - len(self.loose)
         return {position - start for position, _, _ in self._chunks if position >= start}

@@ -21,6 +21,8 @@ from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, Fr
 from kafkawire.capture.matcher import Expected, iso_time, joined
 from kafkawire.capture.network import TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
+from kafkawire.capture.recognition import OtherDirection, Recognition
+from kafkawire.capture.request_chain import is_text
 from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
@@ -175,7 +177,7 @@ class _ExchangeHandler:
         self.response_writer = decoder.response_writer
         self.cut_response = decoder.cut_response
         self.error_name = error_name
-        self.is_text = recognition.is_text
+        self.is_text = is_text
 
     def owned(self, key: Ends) -> bool:
         return self._owns is None or self._owns(key)
@@ -217,8 +219,19 @@ class _ExchangeHandler:
 
     # Searches ---------------------------------------------------------------------------------------------------------
 
-    def find_request(self, data: bytes, starts: list[int], final: bool) -> tuple[int | None, int, int]:
-        return self._decoder.recognizer.find_request(data, set(starts), final=final)
+    def broker(self, ports: tuple[int, int]) -> int | None:
+        return self._decoder.recognizer.broker(ports)
+
+    def first_request(self, data: bytes, other: tuple[bytes, list[int]], final: bool) -> bool | None:
+        found = self._decoder.recognizer.first_request(data, OtherDirection(*other), final=final)
+        return {Recognition.YES: True, Recognition.NO: False}.get(found)
+
+    def find_request(
+        self, data: bytes, starts: list[int], other: tuple[bytes, list[int]], final: bool, known: bool
+    ) -> tuple[int | None, int, int]:
+        return self._decoder.recognizer.find_request(
+            data, set(starts), OtherDirection(*other), final=final, known=known
+        )
 
     def find_response(
         self, data: bytes, starts: list[int], outstanding: list[tuple[int, int, int]], final: bool

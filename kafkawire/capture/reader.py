@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from kafkawire.capture.damage import UnreadPart
-from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step, decoded_as
+from kafkawire.capture.decode_rules import rules_of
+from kafkawire.capture.encapsulations import UDP_PORTS, Encapsulation, Step
 from kafkawire.capture.exchange import CapturedExchange, ReadOptions
 from kafkawire.capture.files import FollowedFile, Readable, SizedFile
 from kafkawire.capture.fragments import Fragment, Fragments
@@ -209,11 +210,13 @@ def read(
             `problem`. For a path the size is determined here.
         keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
             pcapng are used in any case.
-        decode_as: encapsulations on further UDP ports, in Wireshark's syntax: `udp.port==8473,vxlan`.
+        decode_as: what ports announce, in Wireshark's syntax: encapsulations on further UDP ports
+            (`udp.port==8473,vxlan`), and TCP ports of brokers (`tcp.port==9092,kafka`), whose connections are Kafka's
+            whatever they contain.
         registry: the messages, by default those of Kafka. Connections are recognised by the requests in it.
 
     Raises:
-        ValueError: a rule of `decode_as` is malformed, or names an unknown encapsulation.
+        ValueError: a rule of `decode_as` is malformed, or names an unknown protocol.
 
     Raises (when iterated over):
         OSError: a file cannot be read.
@@ -221,6 +224,7 @@ def read(
         MissingExtraError (at once): a key log without the `net` extra.
         CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
+    rules = rules_of(decode_as)
     options = ReadOptions(
         body,
         text,
@@ -233,8 +237,8 @@ def read(
         columns,
         frozenset(keep_requests),
         registry,
+        rules.kafka,
     )
-    tunnels = decoded_as(decode_as)
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
     if paths and (missing := missing_ciphers()):
         raise missing
@@ -251,7 +255,7 @@ def read(
         return source if size is None else SizedFile(source, size)
 
     def exchanges(packets: _Packets, name: str) -> Exchanges:
-        return Exchanges(packets, name, options, selection, owns, secrets, tunnels, native)
+        return Exchanges(packets, name, options, selection, owns, secrets, rules.encapsulations, native)
 
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)

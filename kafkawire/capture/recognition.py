@@ -1,28 +1,35 @@
 """Recognition of Kafka's protocol by content: where requests and responses begin in a stream of bytes.
 
-Ports are not considered. The header of a request has a plausible size, an api key and a version that exist, and a
-printable client id.
+Ports are not considered, unless a rule names them. The header of a request has a plausible size, an api key and a
+version that exist, and a printable client id. Of versions and apis that are not known, frames that follow one another
+are evidence (`request_chain`).
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
+from kafkawire.capture.request_chain import (
+    LONGEST_CLIENT_ID,
+    SHORTEST_REQUEST,
+    SHORTEST_RESPONSE,
+    START,
+    HeaderVersions,
+    chain,
+    is_echoed,
+    is_text,
+)
 from kafkawire.frames import MAX_FRAME_BYTES, Request, decode_request
 from kafkawire.frames.headers import API_VERSIONS
 from kafkawire.wire.registry import Registry
 
-_START = struct.Struct(">ihhih")  # size, api key, version, correlation id, length of the client id
-_SHORTEST_REQUEST, _SHORTEST_RESPONSE = 8, 4
-#: Longer client ids are not recognized. Kafka allows 32767 bytes.
-_LONGEST_CLIENT_ID = 1024
 #: Bytes of a request's beginning that `request` examines; then without the client id.
-HEAD = _START.size + _LONGEST_CLIENT_ID
-_HEAD = _START.size
+HEAD = START.size + LONGEST_CLIENT_ID
+_HEAD = START.size
 #: Most bytes of a candidate frame that are waited for. After them its header alone decides.
 _PATIENCE = 64 << 10
 
@@ -45,11 +52,22 @@ class ExpectedResponse(Protocol):
 
 
 class Recognition(Enum):
-    """Whether bytes are recognized."""
+    """Whether bytes are recognized. `LIKELY`: by the header of a request, of a version or api that is not known."""
 
     YES = "yes"
+    LIKELY = "likely"
     NO = "no"
     TOO_SHORT = "too short"
+
+
+class OtherDirection(NamedTuple):
+    """Bytes of the other direction of a connection, and the offsets in them at which packets begin."""
+
+    data: bytes | bytearray = b""
+    starts: Collection[int] = ()
+
+
+NOTHING = OtherDirection()
 
 
 class SearchResult(NamedTuple):
@@ -71,15 +89,19 @@ class Recognizer:
 
     Attributes:
         versions: the first and last version of each request, by api key.
+        ports: of brokers; all connections to them are Kafka's.
 
     Args:
         registry: the messages.
+        ports: as the attribute.
     """
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, ports: frozenset[int] = frozenset()) -> None:
         self._registry = registry
+        self.ports = ports
         known = ((api_key, entry.valid_versions) for api_key, entry in registry.requests().items())
         self.versions = {api_key: (versions[0], versions[-1]) for api_key, versions in known if versions}
+        self._later = HeaderVersions.of(self.versions)
         # Matches the beginning of every request that `request` may accept, to find candidates fast.
         keys = bytes(sorted({api_key >> 8 for api_key in self.versions}))
         highest = max((last for _, last in self.versions.values()), default=0)
@@ -95,37 +117,95 @@ class Recognizer:
         if there < 8:
             return Recognition.TOO_SHORT
         size, api_key, version = struct.unpack_from(">ihh", data, position)
-        versions = self.versions.get(api_key)
-        if versions is None or not _SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
+        if not SHORTEST_REQUEST <= size <= MAX_FRAME_BYTES:
             return Recognition.NO
+        versions = self.versions.get(api_key)
         # Clients may send an ApiVersions of a later version; for all other apis they ask for the versions first.
         later = api_key == API_VERSIONS and 0 <= version < _MOST_API_VERSIONS
-        if not (later or versions[0] <= version <= versions[1]):
+        known = versions is not None and (later or versions[0] <= version <= versions[1])
+        if not known and not self._later.may_be(api_key, version):
             return Recognition.NO
-        if there < _START.size:
+        found = Recognition.YES if known else Recognition.LIKELY
+        if there < START.size:
             # ControlledShutdown v0 has no client id.
-            return Recognition.YES if there >= 4 + size else Recognition.TOO_SHORT
-        length = _START.unpack_from(data, position)[4]
-        if size >= 10 and -1 <= length <= min(size - 10, _LONGEST_CLIENT_ID):
-            return Recognition.YES if is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
+            return found if there >= 4 + size else Recognition.TOO_SHORT
+        length = START.unpack_from(data, position)[4]
+        if size >= 10 and -1 <= length <= min(size - 10, LONGEST_CLIENT_ID):
+            return found if is_text(data[position + 14 : position + 14 + max(length, 0)]) else Recognition.NO
         return Recognition.NO
 
-    def find_request(self, data: bytes, starts: Container[int], *, final: bool = False) -> SearchResult:
-        """Searches for the first request that decodes, followed by another request or by the end of the data.
+    def broker(self, ports: tuple[int, int]) -> int | None:
+        """Which end of a connection is a broker's by `ports`; None where that is not certain."""
+        found = [end for end, port in enumerate(ports) if port in self.ports]
+        return found[0] if len(found) == 1 else None
+
+    def first_request(
+        self,
+        data: bytes | bytearray,
+        other: OtherDirection = NOTHING,
+        *,
+        final: bool = False,
+    ) -> Recognition:
+        """Whether the first bytes of a connection are a request. A whole one has to decode, or what follows decides.
+
+        Args:
+            data: the bytes so far.
+            other: the other direction.
+            final: no more data will follow.
+        """
+        found = self.request(data)
+        if found in (Recognition.NO, Recognition.TOO_SHORT):
+            return found
+        requests = chain(data, 0, self._later)
+        end = 4 + int.from_bytes(data[:4], "big")
+        if end > len(data):
+            begun = found is Recognition.YES and (requests.client_id or len(data) >= _PATIENCE)
+            return Recognition.YES if begun else Recognition.TOO_SHORT
+        if found is Recognition.YES and self._decodes(data[4:end]):
+            return Recognition.YES
+        if requests.is_certain(aligned=True, echoed=is_echoed(requests, *other), final=final):
+            return Recognition.YES
+        return Recognition.TOO_SHORT if requests.whole else Recognition.NO
+
+    def _decodes(self, frame: bytes | bytearray) -> bool:
+        return isinstance(decode_request(frame, registry=self._registry), Request)
+
+    def find_request(
+        self,
+        data: bytes,
+        starts: Container[int],
+        other: OtherDirection = NOTHING,
+        *,
+        final: bool = False,
+        known: bool = False,
+    ) -> SearchResult:
+        """Searches for the first request: one that decodes, followed by another request or by the end of the data; or
+        one that is certain by the headers behind it.
 
         Args:
             starts: offsets in `data` at which packets begin.
+            other: the other direction.
             final: no more data will follow.
+            known: the bytes are those of a Kafka client.
         """
 
-        def good(position: int, end: int) -> bool:
-            return self.request(data, end) is not Recognition.NO and isinstance(
-                decode_request(data[position + 4 : end], registry=self._registry), Request
-            )
+        def judged(position: int, end: int) -> bool | None:
+            header = self.request(data, position)
+            followed = self.request(data, end) is not Recognition.NO
+            if header is Recognition.YES and followed and self._decodes(data[position + 4 : end]):
+                return True
+            aligned = position in starts
+            if known and aligned and followed:
+                return True
+            requests = chain(data, position, self._later)
+            if requests.is_certain(aligned=aligned, echoed=is_echoed(requests, *other), final=final):
+                return True
+            return None if aligned and requests.headers and requests.whole else False
 
         positions = (found.start() for found in self._candidate.finditer(data))
-        candidates = (position for position in positions if self.request(data, position) is Recognition.YES)
-        return _first(data, candidates, good, starts, final)
+        likely = Recognition.YES, Recognition.LIKELY
+        candidates = (position for position in positions if self.request(data, position) in likely)
+        return _first(data, candidates, judged, starts, final)
 
 
 def find_response(
@@ -135,7 +215,8 @@ def find_response(
     *,
     final: bool = False,
 ) -> SearchResult:
-    """Searches for the first response to one of the outstanding requests.
+    """Searches for the first response to one of the outstanding requests: one that decodes, or one with which a packet
+    begins and behind which nothing or another response follows.
 
     Args:
         outstanding: the expected responses by correlation id.
@@ -147,30 +228,39 @@ def find_response(
         at = data.find(wanted, 4)
         while at >= 0:
             size = int.from_bytes(data[at - 4 : at], "big", signed=True)
-            if _SHORTEST_RESPONSE <= size <= MAX_FRAME_BYTES:
+            if SHORTEST_RESPONSE <= size <= MAX_FRAME_BYTES:
                 found[at - 4] = correlation_id
             at = data.find(wanted, at + 1)
 
-    def good(position: int, end: int) -> bool:
+    def judged(position: int, end: int) -> bool:
+        if position in starts and (end == len(data) or end in found):
+            return True
         return outstanding[found[position]].is_answered_by(data[position + 4 : end])
 
-    return _first(data, sorted(found), good, starts, final)
+    return _first(data, sorted(found), judged, starts, final)
 
 
 def _first(
-    data: bytes, candidates: Iterable[int], good: Callable[[int, int], bool], starts: Container[int], final: bool
+    data: bytes,
+    candidates: Iterable[int],
+    judged: Callable[[int, int], bool | None],
+    starts: Container[int],
+    final: bool,
 ) -> SearchResult:
-    """The first candidate that is complete and `good`.
+    """The first candidate that is complete and judged to be a frame.
 
-    Without one, the first incomplete candidate is waited for. After `_PATIENCE` bytes it is accepted if a packet begins
-    there.
+    Without one, the first incomplete candidate is waited for, or the first one of which `judged` is None: what follows
+    it decides. After `_PATIENCE` bytes it is accepted if a packet begins there.
     """
     waiting: tuple[int, int] | None = None
     for position in candidates:
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
         if end <= len(data):
-            if good(position, end):
+            good = judged(position, end)
+            if good:
                 return SearchResult(position, position, 0)
+            if good is None and not final and waiting is None:
+                waiting = (position, len(data) + _HEAD)
         elif not final and waiting is None and (len(data) - position < _PATIENCE or position in starts):
             waiting = (position, end)
     if waiting is None:
@@ -219,11 +309,3 @@ class TlsRecords:
     def lose(self) -> None:
         """Takes a hole."""
         self._recent, self._left, self._headers = b"", None, 0
-
-
-def is_text(data: bytes | bytearray) -> bool:
-    """Whether bytes are printable text in UTF-8; the last character may be incomplete."""
-    try:
-        return data.decode("utf-8").isprintable()
-    except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"  # a character cut off by the end of the data

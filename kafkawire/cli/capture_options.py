@@ -60,7 +60,7 @@ DecodeAs = Annotated[
         "--decode-as",
         metavar="RULE",
         help="Read packets of a UDP port as an encapsulation: udp.port==N,NAME (vxlan, vxlan-gpe, geneve, gtp, mpls, "
-        "tzsp). May be repeated.",
+        "tzsp); connections to a TCP port as Kafka's: tcp.port==N,kafka. May be repeated.",
     ),
 ]
 
@@ -179,10 +179,10 @@ def selection(
 
 def checked_rules(rules: list[str] | None) -> tuple[str, ...]:
     """The rules of --decode-as; a usage error for one that `read` refuses."""
-    from kafkawire.capture.encapsulations import decoded_as
+    from kafkawire.capture.decode_rules import rules_of
 
     try:
-        decoded_as(rules or ())
+        rules_of(rules or ())
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--decode-as") from None
     return tuple(rules or ())

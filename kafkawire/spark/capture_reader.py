@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from kafkawire import rows
 from kafkawire._loading import schema_texts
 from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges, read
-from kafkawire.capture.encapsulations import decoded_as
+from kafkawire.capture.decode_rules import rules_of
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
@@ -81,7 +81,7 @@ class CaptureReader(ItemReader[CapturePart]):
         self.key_logs = options.texts("keylog")
         self.decode_as = [rule for rule in (options.text("decodeAs") or "").split(";") if rule]
         try:
-            decoded_as(self.decode_as)
+            rules_of(self.decode_as)
         except ValueError as error:
             raise ValueError(f"decodeAs: {error}") from None
         folder = options.text("schemaDirectory")

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from kafkawire import capture
 from kafkawire.capture import Packet, Skipped, TcpSegment, parse, read_packets
 from kafkawire.capture import summary as summaries
-from kafkawire.capture.encapsulations import ENCAPSULATIONS, UDP_PORTS, decoded_as
+from kafkawire.capture.decode_rules import rules_of
+from kafkawire.capture.encapsulations import ENCAPSULATIONS, UDP_PORTS
 from kafkawire.capture.network import MOST_HEADERS
 from kafkawire.rows import Exchange
 from tests.capture import tunnels
@@ -205,10 +206,10 @@ def test_decode_as_reads_another_port(name: str, tunnel: str, packets: list[Pack
     assert dict(without.summary.contents) == {"UDP port 12345": 100}
 
 
-@pytest.mark.parametrize("rule", ["", "vxlan", "udp.port==0,vxlan", "udp.port==65536,vxlan", "tcp.port==1,vxlan"])
+@pytest.mark.parametrize("rule", ["", "vxlan", "udp.port==0,vxlan", "udp.port==65536,vxlan", "sctp.port==1,vxlan"])
 def test_malformed_rule_is_refused(rule: str) -> None:
-    with pytest.raises(ValueError, match=r"is not udp\.port==N,NAME, with a port N from 1 to 65535"):
-        decoded_as([rule])
+    with pytest.raises(ValueError, match=r"is not udp\.port==N,NAME or tcp\.port==N,kafka, with a port N from 1 to"):
+        rules_of([rule])
 
 
 def test_unknown_encapsulation_is_refused_with_the_known_ones() -> None:
@@ -217,7 +218,7 @@ def test_unknown_encapsulation_is_refused_with_the_known_ones() -> None:
 
 
 def test_rules_replace_usual_ports() -> None:
-    assert decoded_as([" udp.port == 4789 , GENEVE "])[4789] is UDP_PORTS[6081]
+    assert rules_of([" udp.port == 4789 , GENEVE "]).encapsulations[4789] is UDP_PORTS[6081]
     assert UDP_PORTS[4789].name == "VXLAN"
 
 

@@ -295,18 +295,25 @@ impl FrameStream {
     /// The loose bytes in which a frame is to be searched, and the offsets in them at which packets begin; None where
     /// more bytes are needed.
     pub fn searched(&self) -> Option<(&[u8], Vec<i64>)> {
-        let loose = self.loose();
-        if loose.len() < self.wanted {
-            return None;
-        }
-        let start = self.position - loose.len() as i64;
-        Some((loose, self.chunks.iter().map(|(at, _)| at - start).filter(|at| *at >= 0).collect()))
+        (self.loose().len() >= self.wanted).then(|| (self.loose(), self.starts()))
     }
 
-    /// Takes the result of the search: no frame begins before `settled`, the next search needs `wanted` bytes.
-    pub fn found(&mut self, offset: Option<usize>, settled: usize, wanted: usize) {
+    /// Offsets in the loose bytes at which packets begin.
+    pub fn starts(&self) -> Vec<i64> {
+        let start = self.position - self.loose().len() as i64;
+        self.chunks.iter().map(|(at, _)| at - start).filter(|at| *at >= 0).collect()
+    }
+
+    /// Whether the loose bytes may begin with a frame, and what follows decides.
+    pub fn waits(&self) -> bool {
+        self.wanted > 0
+    }
+
+    /// Takes the result of the search: no frame begins before `settled`, the next search needs `wanted` bytes. `keep`:
+    /// bytes before `settled` are not dropped.
+    pub fn found(&mut self, offset: Option<usize>, settled: usize, wanted: usize, keep: bool) {
         self.wanted = wanted;
-        if offset.is_none() {
+        if offset.is_none() && !keep {
             self.drop(self.loose().len().saturating_sub(settled));
         }
     }

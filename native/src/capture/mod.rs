@@ -104,7 +104,9 @@ impl Tracker {
                 self.opened += 1;
                 let ends = (key.0.address_and_port(), key.1.address_and_port());
                 let owned = self.context.call(py, "owned", (ends,))?.is_truthy()?;
-                let connection = Connection::new(self.opened, segment, owned, self.crowded || known);
+                let ports = (segment.source.port, segment.destination.port);
+                let broker = self.context.call(py, "broker", (ports,))?.extract()?;
+                let connection = Connection::new(self.opened, segment, broker, owned, self.crowded || known);
                 self.connections.entry(key).or_insert(Box::new(connection))
             }
         };

@@ -27,6 +27,10 @@ impl Connection {
             let frames = self.found(py, context, index)?;
             self.advance(py, context, index, frames)?;
         }
+        if let (Verdict::Undecided, Some(broker)) = (self.verdict, self.broker) {
+            self.is_kafka(py, context, 1 - broker)?;
+            self.directions.iter_mut().for_each(FrameStream::lose); // no frame was found: all bytes are reported
+        }
         if self.matcher.is_some() {
             for index in [0, 1] {
                 self.finish_direction(py, context, index)?;

@@ -67,6 +67,8 @@ pub struct Connection {
     /// The end that sent the SYN, and the end that sends requests once the verdict is Kafka.
     opener: Option<usize>,
     client: usize,
+    /// The end that is a broker by the rules given; None where no rule names it.
+    broker: Option<usize>,
     matcher: Option<Matcher>,
     holds: [Hold; 2],
     pub now: Moment,
@@ -79,7 +81,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(number: i64, segment: &Segment<'_>, owned: bool, continued: bool) -> Self {
+    pub fn new(number: i64, segment: &Segment<'_>, broker: Option<usize>, owned: bool, continued: bool) -> Self {
         Connection {
             number,
             owned,
@@ -95,6 +97,7 @@ impl Connection {
             continued,
             opener: None,
             client: 0,
+            broker,
             matcher: None,
             holds: Default::default(),
             now: (0, 0),

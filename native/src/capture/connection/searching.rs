@@ -44,29 +44,42 @@ impl Connection {
 
     /// Lets Python search one direction for a frame.
     fn search(&mut self, py: Python<'_>, context: &Context, index: usize, request: bool) -> PyResult<Option<usize>> {
-        let direction = &mut self.directions[index];
-        let Some((data, starts)) = direction.searched() else { return Ok(None) };
+        let known = self.verdict == Verdict::Kafka || self.broker.is_some();
+        // While the other direction may hold requests, these may be their responses.
+        let keep = self.verdict == Verdict::Undecided && self.directions[1 - index].waits();
+        let Some((data, starts)) = self.directions[index].searched() else { return Ok(None) };
         let data = PyBytes::new(py, data);
         let found = match &self.matcher {
             Some(matcher) if !request => {
                 context.call(py, "find_response", (data, starts, matcher.oldest(MOST_SEARCHED_IDS), self.ending))?
             }
-            _ => context.call(py, "find_request", (data, starts, self.ending))?,
+            _ => {
+                let other = if known { (PyBytes::new(py, &[]), Vec::new()) } else { self.other(py, index) };
+                context.call(py, "find_request", (data, starts, other, self.ending, known))?
+            }
         };
         let (offset, settled, wanted) = found.extract()?;
-        direction.found(offset, settled, wanted);
+        self.directions[index].found(offset, settled, wanted, keep);
         Ok(offset)
+    }
+
+    /// The loose bytes of the other direction, and the offsets in them at which packets begin.
+    fn other<'py>(&self, py: Python<'py>, index: usize) -> (Bound<'py, PyBytes>, Vec<i64>) {
+        let other = &self.directions[1 - index];
+        (PyBytes::new(py, other.loose()), other.starts())
     }
 
     /// Decides whether this direction is that of a Kafka client; gives the offset of its first request.
     fn decide(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<Option<usize>> {
         let mut offset = None;
         let direction = &self.directions[index];
-        if self.opener.is_none_or(|opener| opener == index) && !direction.loose().is_empty() {
+        if self.may_be_client(index) && !direction.loose().is_empty() {
             if !direction.from_start {
                 offset = self.search(py, context, index, true)?;
+            } else if self.broker.is_some() {
+                offset = Some(0);
             } else {
-                match context.recognizes(py, direction.loose())? {
+                match self.begins_with_request(py, context, index)? {
                     Some(true) => offset = Some(0),
                     Some(false) if self.tls.is_none() && is_tls(direction.loose()) => {
                         self.begin_tls(py, context)?;
@@ -81,24 +94,47 @@ impl Connection {
             }
         }
         if offset.is_some() {
-            self.verdict = Verdict::Kafka;
-            self.client = index;
-            let ends = match self.owned {
-                true => Some(Arc::new(self.named(py, context)?)),
-                false => None,
-            };
-            self.matcher = Some(Matcher::new(ends));
-            for (index, problem, at) in std::mem::take(&mut self.early_problems) {
-                self.report(context, index, problem, at);
-            }
-        } else if self
-            .directions
-            .iter()
-            .any(|direction| direction.loose().len() as i64 + direction.skipped > MAX_LOOSE_BYTES)
+            self.is_kafka(py, context, index)?;
+        } else if self.broker.is_none()
+            && self
+                .directions
+                .iter()
+                .any(|direction| direction.loose().len() as i64 + direction.skipped > MAX_LOOSE_BYTES)
         {
             self.dismiss(context, Verdict::Other);
         }
         Ok(offset)
+    }
+
+    fn may_be_client(&self, index: usize) -> bool {
+        match self.broker {
+            Some(broker) => index != broker,
+            None => self.opener.is_none_or(|opener| opener == index),
+        }
+    }
+
+    /// Whether the first bytes of a connection are a request; None: too few bytes to decide.
+    fn begins_with_request(&self, py: Python<'_>, context: &Context, index: usize) -> PyResult<Option<bool>> {
+        let data = self.directions[index].loose();
+        if is_tls(data) || context.recognizes(py, data)?.is_none() {
+            return Ok(is_tls(data).then_some(false));
+        }
+        context.call(py, "first_request", (PyBytes::new(py, data), self.other(py, index), self.ending))?.extract()
+    }
+
+    /// Begins to match frames. `client`: the end that sends requests.
+    pub(super) fn is_kafka(&mut self, py: Python<'_>, context: &mut Context, client: usize) -> PyResult<()> {
+        self.verdict = Verdict::Kafka;
+        self.client = client;
+        let ends = match self.owned {
+            true => Some(Arc::new(self.named(py, context)?)),
+            false => None,
+        };
+        self.matcher = Some(Matcher::new(ends));
+        for (index, problem, at) in std::mem::take(&mut self.early_problems) {
+            self.report(context, index, problem, at);
+        }
+        Ok(())
     }
 
     fn named(&self, py: Python<'_>, context: &Context) -> PyResult<Endpoints> {
