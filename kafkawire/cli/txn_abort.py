@@ -245,10 +245,10 @@ def _print(wanted: Sequence[rows.Finding | TransactionSpec], job: EndingJob, for
                 failed.append(error)
                 return
             yield row
-            if row.problem is not None:
-                failed.append(
-                    NotDone(f"{row.topic}-{row.partition}, offset {row.start_offset}: {row.outcome}: {_bare(row)}")
-                )
+            subject = f"{row.topic}-{row.partition}, offset {row.start_offset}"
+            failure = job.failure(subject, row.outcome, _bare(row))
+            if failure is not None:
+                failed.append(failure)
                 return
             ended.append(row)
 

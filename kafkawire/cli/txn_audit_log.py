@@ -4,6 +4,9 @@ By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.loc
 specification has for logs that outlive a program. It does not depend on the working directory, and needs no rights
 on the machine. Only the user may read it. A command that is interrupted (Ctrl-C, SIGTERM, a
 closed terminal) appends a line that records this; without that line it was killed (SIGKILL, power loss).
+
+Nothing is sent before its line is on the disk. What was sent has happened, whether or not its outcome can be recorded
+(a full disk, a file system that is read-only now, a closed pipe): then the command prints it, and that it is not there.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import os
 import socket
 import sys
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -22,6 +26,7 @@ import typer
 from kafkawire.cli.formatting import json_bytes, printable
 from kafkawire.cli.output import CommandRow
 from kafkawire.cli.output_file import check_output
+from kafkawire.errors import KafkaWireError
 
 AuditLogOption = Annotated[
     str | None,
@@ -31,6 +36,10 @@ AuditLogOption = Annotated[
         help="Record there who did what, as JSON lines; by default ~/.local/state/kafkawire/txn-audit.jsonl.",
     ),
 ]
+
+
+class NotRecorded(KafkaWireError):
+    """A request was not sent, because it could not be recorded."""
 
 
 class AuditLogEntry(CommandRow, frozen=True, kw_only=True):
@@ -62,10 +71,11 @@ class AuditLogEntry(CommandRow, frozen=True, kw_only=True):
 
 
 class AuditLog:
-    """Open for appending as long as the command runs. Raises OSError where it cannot be written.
+    """Open for appending as long as the command runs. Raises OSError where it cannot be opened.
 
     Attributes:
         lines: how many were written.
+        problem: why the last outcome or refusal could not be recorded, "" where it was.
     """
 
     def __init__(
@@ -81,7 +91,7 @@ class AuditLog:
         check_output(str(self.path), [command_config], "--audit-log", appended=True)
         if path is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._file: IO[bytes] = open(self.path, "ab", buffering=0, opener=_private)  # noqa: SIM115
+        self._file = _opened(self.path)
         self._operation = operation
         self._bootstrap = bootstrap
         self._command_config = command_config
@@ -89,6 +99,7 @@ class AuditLog:
         self._asked = {name: value for name, value in asked.items() if value is not None and value is not False}
         self._id = ""
         self.lines = 0
+        self.problem = ""
 
     def write(self, target: Any, request: Any, result: msgspec.Struct | None) -> None:
         """A line; it is on the disk when this returns. Without a result it is the line before, and gets a new id.
@@ -97,11 +108,18 @@ class AuditLog:
             target: what is known of the transaction.
             request: the request to its coordinator or leader.
             result: its result; None before it is sent.
+
+        Raises:
+            NotRecorded: the line before could not be written. For the line after, see `problem`.
         """
-        if result is None:
-            self._id = uuid.uuid4().hex
-        phase = "before" if result is None else "after"
-        self._append(phase, target, request, None if result is None else _without(result, target, request))
+        if result is not None:
+            self._append_or_note("after", target, request, _without(result, target, request))
+            return
+        self._id = uuid.uuid4().hex
+        try:
+            self._append("before", target, request, None)
+        except OSError as error:
+            raise NotRecorded(f"nothing was sent, for it cannot be recorded in {self.path}: {_reason(error)}") from None
 
     def refuse(self, target: Any, reason: str, text: str) -> None:
         """Appends a line for a request that was refused; `target` is None where nothing was found.
@@ -112,7 +130,15 @@ class AuditLog:
             text: the sentence of the error.
         """
         self._id = uuid.uuid4().hex
-        self._append("refused", target, None, {"reason": reason, "text": text})
+        self._append_or_note("refused", target, None, {"reason": reason, "text": text})
+
+    def _append_or_note(self, phase: str, target: Any, request: Any, result: dict[str, Any]) -> None:
+        try:
+            self._append(phase, target, request, result)
+        except OSError as error:
+            self.problem = f"not recorded in {self.path}: {_reason(error)}"
+        else:
+            self.problem = ""
 
     def _append(self, phase: str, target: Any, request: Any, result: dict[str, Any] | None) -> None:
         import kafkawire
@@ -133,16 +159,24 @@ class AuditLog:
             request=request,
             result=result,
         )
+        regular = self._file.seekable()  # not a pipe or terminal
+        if regular and os.fstat(self._file.fileno()).st_nlink == 0:  # deleted: what is written there is gone
+            self._file.close()
+            self._file = _opened(self.path)
         line = json_bytes(entry) + b"\n"
+        if regular and _torn(self._file):
+            line = b"\n" + line
         while line:  # a full disk takes a part first, and no error comes before the next one
             line = line[self._file.write(line) :]
-        if self._file.seekable():  # not a pipe or terminal
+        if regular:
             os.fsync(self._file.fileno())
         self.lines += 1
 
     def print_path(self) -> None:
-        """Prints the path of the log, if anything was recorded."""
-        if self.lines:
+        """Prints the path of the log, if anything was recorded, and what was not."""
+        if self.problem:
+            typer.echo(f"note: {printable(self.problem)}", err=True)
+        elif self.lines:
             typer.echo(f"note: recorded in {printable(str(self.path))}", err=True)
 
     def close(self) -> None:
@@ -160,6 +194,28 @@ def _without(result: msgspec.Struct, *known: Any) -> dict[str, Any]:
     """The fields of a result that the line does not have already."""
     fields = {name: getattr(result, name) for name in result.__struct_fields__}
     return {name: value for name, value in fields.items() if not any(value is one for one in known)}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """For appending; a file for reading, too, if that is permitted. A pipe for writing only: so its end is noticed."""
+    if path.is_file() or not path.exists():
+        with suppress(PermissionError):
+            return open(path, "a+b", buffering=0, opener=_private)
+    return open(path, "ab", buffering=0, opener=_private)
+
+
+def _torn(file: IO[bytes]) -> bool:
+    """Whether the last line has no end, or may have none: a line behind it would be a part of it."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return False
+    if not file.readable():
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) != b"\n"
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _private(path: str, flags: int) -> int:

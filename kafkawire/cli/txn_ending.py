@@ -45,6 +45,20 @@ class EndingJob(msgspec.Struct, frozen=True, kw_only=True):
         if self.log is not None:
             self.log.refuse(target, reason, text)
 
+    def failure(self, subject: str, outcome: str, problem: str | None) -> NotDone | None:
+        """The error of an outcome that is not as it should be, or is not in the audit log; None where all is well.
+
+        Args:
+            subject: what was ended. `outcome`: the word for it. `problem`: None for none.
+        """
+        unrecorded = "" if self.log is None else self.log.problem
+        if problem is None and not unrecorded:
+            return None
+        text = outcome if problem is None else f"{outcome}: {problem}"
+        if unrecorded:
+            text += f"{',' if problem is None else ';'} {unrecorded}"
+        return NotDone(f"{subject}: {text}")
+
 
 class NotDone(KafkaWireError):
     """The action was not carried out, or not as expected; the text names what to check."""

@@ -17,7 +17,6 @@ from kafkawire.cli.txn_ending import (
     DryRunOption,
     EndingJob,
     NotConfirmed,
-    NotDone,
     YesOption,
     ask_leave,
     check_consent,
@@ -34,6 +33,7 @@ from kafkawire.cli.txn_options import (
     make_search,
     with_admin,
 )
+from kafkawire.errors import KafkaWireError
 
 if TYPE_CHECKING:
     from kafkawire.client import TransactionDescription
@@ -136,9 +136,13 @@ def force_terminate(
     if human:
         _print_outcome(outcome, found, done)
     problem = done.problem if done else None
+    failure: KafkaWireError | None = job.failure(f"transactional id {transactional_id}", outcome, problem)
     left: rows.Audit | None = None
     if problem is None and outcome != DRY_RUN:
-        left = action(lambda admin: left_open(admin.cluster, found.producer_id, search))
+        try:
+            left = action(lambda admin: left_open(admin.cluster, found.producer_id, search))
+        except KafkaWireError as error:  # the outcome is printed all the same
+            failure = failure or error
     if human:
         if left is not None:
             findings.print_missing(left)
@@ -147,8 +151,8 @@ def force_terminate(
             findings.explain_one(finding)
     else:
         output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=chosen)
-    if problem is not None:
-        raise NotDone(f"transactional id {transactional_id}: {outcome}: {problem}")
+    if failure is not None:
+        raise failure
     if left is not None:
         findings.end(left)
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shlex
+import signal
+import subprocess
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkawire.client.actions import lease
 from kafkawire.messages import (
+    DescribeProducersRequest,
     ListTransactionsRequest,
+    MetadataRequest,
     WriteTxnMarkersRequest,
 )
-from tests.cli.ending import abort, marker, sent, without_port_and_ages
+from tests.cli.ending import abort, lines, marker, sent, without_port_and_ages
 from tests.cli.runner import Run
+from tests.cli.terminal import COMMAND
 from tests.client.partition_script import END, START, PartitionBroker
 from tests.golden import check
 
@@ -202,6 +211,42 @@ def test_an_unreadable_log_does_not_change_the_refusal(run: Run, partition: Part
     result = abort(run, partition, "--yes")
     assert (result.code, result.text) == (1, "")
     assert "orders-0: no transaction is open there that began at offset 40" in result.err
+
+
+# A process that is suspended ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no SIGSTOP here")
+@pytest.mark.parametrize("kind", [MetadataRequest, DescribeProducersRequest], ids=lambda kind: kind.spec.name)
+def test_a_process_that_was_suspended_before_the_marker_judges_again(
+    partition: PartitionBroker, tmp_path: Path, kind: type
+) -> None:
+    """It is stopped when the marker is recorded and a broker has answered. The application goes on, and after more than
+    a second the process does: its answer is from before."""
+    log, usual = tmp_path / "audit.jsonl", partition.on[kind]
+    stopped: list[float] = []
+
+    def stop(request: Any) -> Any:
+        answer = usual(request)
+        if log.exists() and log.stat().st_size and not stopped:
+            stopped.append(time.monotonic())
+            os.kill(process.pid, signal.SIGSTOP)
+            partition.log.timestamp += 1  # a batch of the next transaction
+            threading.Timer(lease.LIMIT_S + 0.2, os.kill, (process.pid, signal.SIGCONT)).start()
+        return answer
+
+    partition.on[kind] = stop
+    which = ("--topic", "orders", "--partition", "0", "--start-offset", str(START), "--confirm-after", "0.01")
+    line = ("txn", "abort", "--bootstrap-server", partition.address, *which, "--yes", "--audit-log", str(log))
+    with subprocess.Popen([*COMMAND, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        out, err = process.communicate(timeout=60)
+    assert stopped
+    assert (process.returncode, out, sent(partition)) == (1, b"", 0)
+    assert b"nothing was sent: changed since it was checked: last_timestamp was 1000, and is 1001 now" in err
+    before, after, refused = lines(log)
+    assert (before["phase"], after["phase"], after["result"]["outcome"]) == ("before", "after", "not_sent")
+    assert (refused["phase"], refused["result"]["reason"]) == ("refused", "changed")
 
 
 # Output ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kafkawire.cli import main
+from kafkawire.cli import main, txn_audit_log
 from kafkawire.cli.txn_audit_log import default_path
 from kafkawire.messages import (
     WriteTxnMarkersRequest,
@@ -196,3 +197,157 @@ def test_nothing_is_sent_where_only_a_part_of_the_line_can_be_written(
     assert log.stat().st_size == 100
     assert (done.returncode, done.stdout, sent(partition)) == (1, b"", 0)
     assert done.stderr.endswith(b"File too large\n")
+
+
+# Logs that cannot be written ------------------------------------------------------------------------------------------
+
+
+def full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class FullDisk:
+    """A file of which writes fail, from the line with number `line` on, after a part of it."""
+
+    def __init__(self, file: Any, line: int, error: OSError) -> None:
+        self._file = file
+        self._left = line
+        self._error = error
+
+    def write(self, data: bytes) -> int:
+        self._left -= 1
+        if self._left > 0:
+            return int(self._file.write(data))
+        if self._left == 0 and self._error.errno == errno.ENOSPC:
+            return int(self._file.write(data[:20]))
+        raise self._error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, line: int, error: OSError) -> None:
+    opened = txn_audit_log._opened
+    monkeypatch.setattr(txn_audit_log, "_opened", lambda path: FullDisk(opened(path), line, error))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EPIPE, errno.EIO])
+def test_an_outcome_that_cannot_be_recorded_is_printed(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The marker is in the log of the partition: that is printed, and that it is not recorded; exit code 1."""
+    log = tmp_path / "audit.jsonl"
+    failing(monkeypatch, 2, OSError(code, os.strerror(code)))
+    result = abort(run, partition, "--yes", "--audit-log", log)
+    assert (result.code, sent(partition)) == (1, 1)
+    row = json.loads(result.text)
+    assert (row["Outcome"], row["MarkerOffset"], row["Problem"]) == ("aborted", END, None)
+    why = f"not recorded in {log}: {os.strerror(code)}"
+    assert result.err == f"note: {why}\nerror: orders-0, offset 40: aborted, {why}\n"
+    assert json.loads(log.read_text().splitlines()[0])["phase"] == "before"
+
+
+def test_a_termination_that_cannot_be_recorded_is_printed(
+    run: Run, coordinator: Coordinator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "audit.jsonl"
+    failing(monkeypatch, 2, full())
+    result = terminate(run, coordinator, "--yes", "--audit-log", log)
+    assert (result.code, sent(coordinator)) == (1, 1)
+    assert json.loads(result.text)["Outcome"] == "terminated"
+    assert f"error: transactional id {NAME}: terminated, not recorded in {log}: No space left" in result.err
+
+
+def test_a_failure_that_cannot_be_recorded_names_both(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.log.code = 31
+    failing(monkeypatch, 2, full())
+    result = abort(run, partition, "--yes", "--audit-log", tmp_path / "audit.jsonl")
+    assert result.code == 1
+    assert "not_written: no marker was written: CLUSTER_AUTHORIZATION_FAILED" in result.err
+    assert result.err.endswith(f"; not recorded in {tmp_path / 'audit.jsonl'}: No space left on device\n")
+
+
+def test_a_refusal_that_cannot_be_recorded_stays_the_refusal(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition.log.timestamp = 2**53
+    failing(monkeypatch, 1, full())
+    result = abort(run, partition, "--yes", "--audit-log", tmp_path / "audit.jsonl")
+    note, error = result.err.splitlines()
+    assert result.code == 1
+    assert note == f"note: not recorded in {tmp_path / 'audit.jsonl'}: No space left on device"
+    assert "not_hanging (young)" in error
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EPIPE])
+def test_nothing_is_sent_that_cannot_be_recorded(
+    run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """A closed pipe, too, is an error and not the end of a pipeline."""
+    log = tmp_path / "audit.jsonl"
+    failing(monkeypatch, 1, OSError(code, os.strerror(code)))
+    result = abort(run, partition, "--yes", "--audit-log", log)
+    assert (result.code, result.text, sent(partition)) == (1, "", 0)
+    assert f"nothing was sent, for it cannot be recorded in {log}: {os.strerror(code)}" in result.err
+
+
+@pytest.mark.parametrize("torn", ["", '{"phase":"before"}', '{"phase":"before"}\n', '{"phase":"bef', "\n"])
+def test_a_torn_line_does_not_swallow_the_next(run: Run, partition: PartitionBroker, tmp_path: Path, torn: str) -> None:
+    """A crash leaves a line without its end."""
+    log = tmp_path / "audit.jsonl"
+    log.write_text(torn)
+    assert abort(run, partition, "--yes", "--audit-log", log).code == 0
+    first = log.read_text()[: len(torn)]
+    rest = log.read_text()[len(torn) :]
+    assert first == torn
+    assert rest.startswith("\n") == (torn not in ("", "\n") and not torn.endswith("\n"))
+    assert [json.loads(line)["phase"] for line in rest.splitlines() if line] == ["before", "after"]
+
+
+def test_the_line_after_a_torn_one_of_its_own_is_whole(
+    run: Run, three: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that was full, and is not any more: what was refused meanwhile is a line, behind a part of one."""
+    log = tmp_path / "audit.jsonl"
+    failing(monkeypatch, 2, full())
+    assert abort(run, three, "--yes", "--audit-log", log).code == 1
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert abort(run, three, "--yes", "--audit-log", log).code == 0  # already aborted
+    first, part, refused = log.read_text().splitlines()
+    assert json.loads(first)["phase"] == "before"
+    assert not part.endswith("}")
+    assert json.loads(refused)["phase"] == "refused"
+
+
+def test_a_log_that_was_deleted_meanwhile_is_made_anew(run: Run, partition: PartitionBroker, tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    write = partition.write_markers
+
+    def deleting(request: WriteTxnMarkersRequest) -> Any:
+        log.unlink()
+        return write(request)
+
+    partition.on[WriteTxnMarkersRequest] = deleting
+    assert abort(run, partition, "--yes", "--audit-log", log).code == 0
+    (after,) = lines(log)
+    assert (after["phase"], after["result"]["outcome"]) == ("after", "aborted")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_whose_reader_is_gone(run: Run, partition: PartitionBroker, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write = partition.write_markers
+
+    def closing(request: WriteTxnMarkersRequest) -> Any:
+        os.close(end)
+        return write(request)
+
+    partition.on[WriteTxnMarkersRequest] = closing
+    result = abort(run, partition, "--yes", "--audit-log", pipe)
+    assert (result.code, json.loads(result.text)["Outcome"]) == (1, "aborted")
+    assert f"aborted, not recorded in {pipe}: Broken pipe" in result.err

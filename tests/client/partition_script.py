@@ -52,7 +52,7 @@ class Log:
     Attributes:
         start: of the open transaction, -1 for none. `beside`: where one of another producer began, -1 for none.
         end: of the log, and the high watermark. `stable`: the last stable offset, None as it follows.
-        coordinator_epoch, timestamp: as the producer state has them.
+        coordinator_epoch, timestamp, sequence: as the producer state has them.
         code: error of WriteTxnMarkers, `fetch_code` of Fetch. `marks`: whether WriteTxnMarkers writes its marker.
     """
 
@@ -63,6 +63,7 @@ class Log:
         self.stable: int | None = None
         self.coordinator_epoch = 5
         self.timestamp = 1000
+        self.sequence = -1
         self.code = 0
         self.fetch_code = 0
         self.marks = True
@@ -82,6 +83,7 @@ class Log:
             producer_id=_PRODUCER,
             producer_epoch=_EPOCH,
             last_timestamp=self.timestamp,
+            last_sequence=self.sequence,
             coordinator_epoch=self.coordinator_epoch,
             current_txn_start_offset=self.start,
         )

@@ -257,6 +257,8 @@ class _Sending:
 
     def unfinished(self, error: BaseException) -> Terminated:
         """The outcome where `run` raised an error."""
+        if isinstance(error, Refused | JudgeAgain):
+            self.sent_after_ms = None
         sent = self.sent_after_ms is not None
         return self._done(NOT_VERIFIED if sent else NOT_SENT, why_unfinished(error, sent=sent))
 

@@ -124,6 +124,7 @@ class Link:
             response = await self._answered(then_id, then, timeout_s)
         finally:
             del self._followed[first_id]
+            self._waiting.pop(then_id, None)  # after an interruption
             if not sent:
                 self.connection.withdraw(then_id)
         self._note_throttle(response)
