@@ -91,6 +91,9 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
         producer_epoch: of its last batch.
         coordinator_epoch: of the producer's last marker in the partition; None where there is none.
         written_after: the newest timestamp (the broker's clock) of the markers before its last batch.
+        written_by: the first time on or behind its last batch at which the broker appended something (a marker, or
+            data with LogAppendTime), by its clock: by then it was in the log. None where nothing shows that.
+        marked_at: timestamp (the broker's clock) of the producer's last marker before it; None where none is known.
         first_timestamp, batches: of its first batch, and their number; -1 where they are not known: a `.snapshot` or a
             broker has the offset alone.
         impact: what it holds back in its replica; None where that was not counted.
@@ -104,6 +107,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     last_timestamp: int
     coordinator_epoch: int | None = None
     written_after: int | None = None
+    written_by: int | None = None
+    marked_at: int | None = None
     first_timestamp: int = -1
     batches: int = -1
     impact: rows.Impact | None = None

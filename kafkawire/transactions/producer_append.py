@@ -6,7 +6,7 @@ import msgspec
 
 from kafkawire.records import Batch
 from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED, Control
-from kafkawire.records.header import CONTROL, TRANSACTIONAL
+from kafkawire.records.header import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 
 #: As `intact_from`: the run of offsets began before the part of the log that was read; where, is not known yet.
 BEFORE = -1
@@ -17,6 +17,7 @@ CODES = {name: code for code, name in enumerate(OUTCOMES)}
 #: A coordinator epoch that is not known.
 NO_EPOCH = -(1 << 31)
 
+_WRITTEN_BY_BROKERS = frozenset(OUTCOMES[:2])
 _SEQUENCE_MASK = (1 << 31) - 1
 
 
@@ -34,6 +35,7 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
             more batches of the producer.
         thinned: compaction removed some or all of its records, and with them perhaps its newest timestamp.
         problem: what is wrong with the shape of a control batch.
+        append_time: whether the broker has set its timestamp (LogAppendTime).
     """
 
     base_offset: int
@@ -48,6 +50,14 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
     intact_from: int = 0
     thinned: bool = False
     problem: str | None = None
+    append_time: bool = False
+
+    @property
+    def stamp(self) -> int | None:
+        """When the broker appended it, by its own clock, epoch milliseconds: of a marker, and of data with
+        LogAppendTime; None where it does not show that."""
+        by_broker = self.append_time or self.control in _WRITTEN_BY_BROKERS
+        return self.timestamp if by_broker else None
 
     @property
     def last_sequence(self) -> int:
@@ -81,6 +91,7 @@ def append_of(batch: Batch, intact_from: int = 0) -> Append | None:
         intact_from,
         batch.record_count <= delta,
         problem,
+        attributes & LOG_APPEND_TIME != 0,
     )
 
 

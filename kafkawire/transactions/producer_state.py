@@ -60,6 +60,9 @@ class Producer:
         data_known_from: where no offset is missing from here on, no data of this epoch is missing.
         written_after: the newest timestamp (the broker's clock) of the markers of all producers before the last batch
             of its transaction.
+        written_by: the timestamp of the first batch on or behind that one that shows when the broker appended it
+            (`Append.stamp`): by then it was in the log. `Replay` sets it. None where there is none yet.
+        marked_at: the timestamp of its last marker; -1 for none.
         rewritten: compaction changed its last batch or marker, so that a broker that saw it whole knows more.
         doubted: where its last batch does not follow the one before: epochs and last sequence numbers that the next
             batch may follow as well, as if that batch were not there, or had followed.
@@ -74,11 +77,13 @@ class Producer:
         "first_offset",
         "first_timestamp",
         "last_append",
+        "marked_at",
         "open_batches",
         "producer_id",
         "rewritten",
         "timestamp",
         "written_after",
+        "written_by",
     )
 
     def __init__(self, producer_id: int) -> None:
@@ -92,6 +97,8 @@ class Producer:
         self.last_append = -1
         self.data_known_from = 0
         self.written_after: int | None = None
+        self.written_by: int | None = None
+        self.marked_at = -1
         self.rewritten = False
         self.doubted: tuple[tuple[int, int], ...] = ()
 
@@ -233,7 +240,7 @@ class Producer:
             self.data_known_from = max(self.last_append, 0)
         if append.coordinator_epoch is not None:
             self.coordinator_epoch = append.coordinator_epoch
-        self.timestamp = append.timestamp
+        self.timestamp = self.marked_at = append.timestamp
         self.first_offset = -1
         self.last_append = append.last_offset
         self.rewritten = False

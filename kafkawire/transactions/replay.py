@@ -13,7 +13,7 @@ grows with the number of producers, and of ended transactions at or above the hi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -100,6 +100,7 @@ class Replay:
         producers: by producer id. `ongoing`: producer id of each open transaction -> its first offset, ascending.
         unreplicated: first offset -> marker's offset of ended transactions whose marker may be undone.
         marker_time: the newest timestamp of a marker; None for none.
+        unstamped: the producers with data of a transaction on or behind whose last batch no `Append.stamp` was yet.
     """
 
     def __init__(self, entries: Iterable[ProducerEntry] = (), *, high_watermark: int | None = None) -> None:
@@ -108,11 +109,13 @@ class Replay:
         self.unreplicated: dict[int, int] = {}
         self.high_watermark = high_watermark
         self.marker_time: int | None = None
+        self.unstamped: set[int] = set()
         for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
             self.producers[entry.producer_id] = Producer.of(entry)
             self.ongoing.pop(entry.producer_id, None)
             if entry.current_txn_first_offset >= 0:
                 self.ongoing[entry.producer_id] = entry.current_txn_first_offset
+                self.unstamped.add(entry.producer_id)
 
     def add(self, append: Append) -> Ended | None:
         """Take the next batch. Returns the transaction that it ends."""
@@ -127,6 +130,12 @@ class Replay:
         marker_time = self.marker_time
         if control is not None and (marker_time is None or append.timestamp > marker_time):
             self.marker_time = append.timestamp
+        if control is None and append.transactional:
+            producer.written_by = None
+            self.unstamped.add(producer_id)
+        stamp = append.stamp
+        if stamp is not None:
+            self._stamp(stamp)
         first_offset, data_epoch = producer.first_offset, producer.epoch
         ending = () if control is None or first_offset < 0 else producer.ending(append)
         if producer.add(append, marker_time):
@@ -134,6 +143,13 @@ class Replay:
         if first_offset < 0 <= producer.first_offset:
             self.ongoing[producer_id] = producer.first_offset
         return None
+
+    def _stamp(self, stamp: int, but: Container[int] = ()) -> None:
+        """The first stamp behind the last batches of the producers that have none, but for some."""
+        for producer_id in self.unstamped:
+            if producer_id not in but:
+                self.producers[producer_id].written_by = stamp
+        self.unstamped.clear()
 
     def _ended(self, append: Append, first_offset: int, data_epoch: int, packed: tuple[int, ...]) -> Ended:
         ongoing, producer_id, marker = self.ongoing, append.producer_id, append.base_offset
@@ -189,6 +205,15 @@ class Replay:
     def take(self, span: Span, followed: Followed) -> None:
         """Become the state after a span."""
         self.producers |= followed.producers
+        written_by = dict(span.written_by)
+        if span.stamp is not None:
+            self._stamp(span.stamp, written_by)
+        for producer_id, stamp in span.written_by:
+            self.producers[producer_id].written_by = stamp
+            if stamp is None:
+                self.unstamped.add(producer_id)
+            else:
+                self.unstamped.discard(producer_id)
         begun = []
         for producer_id, producer in followed.producers.items():
             if self.ongoing.get(producer_id, -1) != producer.first_offset:
@@ -215,6 +240,7 @@ class Replay:
         ]
         for producer_id in idle:
             del self.producers[producer_id]
+        self.unstamped.difference_update(idle)
 
     def open(self) -> Iterator[Producer]:
         """The producers with a transaction that is open after the last batch."""

@@ -334,6 +334,8 @@ def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
             last_timestamp=producer.timestamp,
             coordinator_epoch=None if producer.coordinator_epoch < 0 else producer.coordinator_epoch,
             written_after=producer.written_after,
+            written_by=producer.written_by,
+            marked_at=None if producer.marked_at < 0 else producer.marked_at,
             first_timestamp=producer.first_timestamp,
             batches=producer.open_batches,
         )

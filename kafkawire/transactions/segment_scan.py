@@ -65,6 +65,7 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     intact_from: Int64
     thinned: Bools
     problem: Int32
+    append_time: Bools
     problems: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -272,6 +273,7 @@ class OffsetScan:
             self._intact(base, ends, control == EMPTY_MARKER),
             found.record_count <= found.last_offset_delta,
             problem,
+            (found.attributes & LOG_APPEND_TIME) != 0,
             problems,
         )
         self._transactional += int((asked & appends.transactional).sum())

@@ -34,7 +34,8 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
     Attributes:
         after: the state behind them. `first_offset`: of the transaction that is open then; None: as before them.
             `first_timestamp`: of its first batch. `batches`: of it, or how many are added to the one before.
-        coordinator_epoch: of their last marker; None: as before them.
+        coordinator_epoch, marked_at: of their last marker, its coordinator's epoch and its timestamp; None and -1: as
+            before them.
         in_transaction: one of them has data of a transaction; the newest marker of the span before the last of these
             has the timestamp `marker_time`, None for none.
     """
@@ -47,16 +48,17 @@ class Leap(msgspec.Struct, frozen=True, gc=False, array_like=True, tag=1):
     marker_time: int | None
     first_timestamp: int = -1
     batches: int = 0
+    marked_at: int = -1
 
     def move(self, producer: Producer) -> None:
-        """Bring a producer from `before` to its state behind the batches, but for `written_after`."""
+        """Bring a producer from `before` to its state behind the batches, but for `written_after` and `written_by`."""
         producer.become(self.after)
         if self.first_offset is not None:
             producer.begin(self.first_offset, self.first_timestamp, self.batches)
         elif producer.first_offset >= 0:
             producer.count(self.batches)
         if self.coordinator_epoch is not None:
-            producer.coordinator_epoch = self.coordinator_epoch
+            producer.coordinator_epoch, producer.marked_at = self.coordinator_epoch, self.marked_at
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +78,9 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
         intact: for each aborted one of these the `intact_from` of its marker, int64.
         clock: the newest timestamp. `marker_time`: the newest of a marker, None for none.
         last_marker: timestamp and last offset of the last COMMIT or ABORT.
+        stamp: the first `Append.stamp`, None for none.
+        written_by: of each producer whose data of a transaction no marker of its own follows in the span: its id, and
+            the first stamp on or behind its last such batch, None for none.
     """
 
     rows: int
@@ -93,3 +98,5 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     clock: int = -1
     marker_time: int | None = None
     last_marker: tuple[int, int] | None = None
+    stamp: int | None = None
+    written_by: tuple[tuple[int, int | None], ...] = ()

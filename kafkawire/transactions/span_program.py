@@ -111,6 +111,7 @@ class Program:
                 self.marker_time if self.in_transaction else None,
                 producer.first_timestamp if begun else -1,
                 producer.open_batches - (0 if begun else self.open_before) if is_open else 0,
+                producer.marked_at if self.marked else -1,
             )
         )
         self.leaps_from = None

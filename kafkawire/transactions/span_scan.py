@@ -185,6 +185,7 @@ class _Columns:
             None if time == _NEVER else time,
             int(self.timestamp[begun]) if is_open else -1,
             stop - begun if is_open else 0,
+            int(self.timestamp[marker]) if marker >= start else -1,
         )
 
     def _last_data(self, start: int, stop: int) -> Int64:
@@ -272,6 +273,8 @@ class _Summary:
         times = np.maximum.accumulate(np.where(is_end, appends.timestamp, _NEVER))
         self._marker_time = np.concatenate(([_NEVER], times[:-1]))
         self._newest_marker = int(times[-1])
+        by_broker = (appends.control == ABORT) | (appends.control == COMMIT) | appends.append_time
+        self._stamps = np.flatnonzero(by_broker)
         self._columns = _Columns(appends, self._clock, expiration_ms)
         self._judge = SpanJudge(expiration_ms)
         self._leapt = np.zeros(len(appends), bool)
@@ -301,8 +304,21 @@ class _Summary:
             intact=intact,
             clock=int(self._clock[-1]),
             marker_time=None if self._newest_marker == _NEVER else self._newest_marker,
+            stamp=None if not len(self._stamps) else int(appends.timestamp[self._stamps[0]]),
+            written_by=tuple(self._written_by()),
             last_marker=(int(appends.timestamp[final]), int(appends.last_offset[final])) if final >= 0 else None,
         )
+
+    def _written_by(self) -> Iterator[tuple[int, int | None]]:
+        """As of `Span.written_by`."""
+        columns, stamps = self._columns, self._stamps
+        ends = columns.starts[1:] - 1
+        last = np.maximum.accumulate(np.where(columns.transactional, np.arange(len(columns.order)), -1))[ends]
+        last = last[(last >= columns.starts[:-1]) & (last > columns.marker_before[ends])]
+        at = np.searchsorted(stamps, columns.order[last])
+        times = [*self._appends.timestamp[stamps].tolist(), None]
+        for producer_id, stamp in zip(columns.producer_id[last].tolist(), at.tolist(), strict=True):
+            yield producer_id, times[stamp]
 
     def _programs(self, starts: Int64) -> Iterator[tuple[int, int, Program]]:
         """Of each producer its first batch's index, its id and its program."""

@@ -27,6 +27,7 @@ def appends(draw: st.DrawFn) -> list[Append]:
                 draw(st.integers(0, 2)),
                 control,
                 coordinator_epoch,
+                append_time=control is None and draw(st.booleans()),
             )
         )
         offset += length + draw(st.integers(0, 2))
@@ -53,3 +54,11 @@ def test_open_transactions_are_the_data_after_each_producers_last_marker(listed:
         assert open_.coordinator_epoch == (epochs[-1] if epochs else None)
         before = [a.timestamp for a in listed if a.control and a.base_offset < data[-1].base_offset]
         assert open_.written_after == max(before, default=None)
+        stamps = [
+            a.timestamp
+            for a in listed
+            if a.base_offset >= data[-1].base_offset and (a.append_time or a.control in ("COMMIT", "ABORT"))
+        ]
+        assert open_.written_by == (stamps[0] if stamps else None)
+        own_markers = [append.timestamp for append in markers if append.control != "EMPTY"]
+        assert open_.marked_at == (own_markers[-1] if own_markers else None)
