@@ -170,11 +170,13 @@ class LogDirectory:
 
     Args:
         ids: number of these partitions.
+        stopped: the broker was stopped cleanly: all files are of one moment.
         compacted: records of ids are written as if compaction had removed others before each.
     """
 
-    def __init__(self, root: Path, *, ids: int = 3, compacted: bool = True) -> None:
+    def __init__(self, root: Path, *, ids: int = 3, compacted: bool = True, stopped: bool = True) -> None:
         self.compacted = compacted
+        self.stopped = stopped
         self.root = root
         self.partitions: dict[tuple[str, int], PartitionLog] = {}
         self.checkpoints: dict[str, dict[tuple[str, int], int]] = {}
@@ -237,5 +239,7 @@ class LogDirectory:
         for name, lines in self.checkpoints.items():
             body = "".join(f"{topic} {number} {offset}\n" for (topic, number), offset in lines.items())
             (self.root / name).write_text(f"0\n{len(lines)}\n{body}")
+        if self.stopped:
+            (self.root / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
         (self.root / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=test\n")
         return str(self.root)

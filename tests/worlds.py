@@ -61,7 +61,7 @@ class World:
         self.now = NOON
         self.step = 10_000
         self.root = root
-        self.logs = LogDirectory(root / "broker-2", ids=IDS, compacted=False)
+        self.logs = LogDirectory(root / "broker-2", ids=IDS, compacted=False, stopped=False)
         self.metadata = self.logs.partition("__cluster_metadata")
         self.orders = [self.logs.partition(TOPIC, number) for number in range(PARTITIONS)]
         self.next_producer_id = 1000 * self.random.randrange(1, 5)
@@ -223,7 +223,7 @@ class World:
 
     def replicate(self) -> LogDirectory:
         """A second broker with the same partitions of data, whose files are written; the caller may have changed it."""
-        other = LogDirectory(self.root / "broker-1", ids=0)
+        other = LogDirectory(self.root / "broker-1", ids=0, stopped=False)
         for number, log in enumerate(self.orders):
             copy = PartitionLog(other.root / f"{TOPIC}-{number}")
             copy.segments = [(base, bytearray(data)) for base, data in log.segments]

@@ -12,6 +12,7 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions import coordinator_log
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import begun_ms
@@ -192,7 +193,17 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def seen_until(self) -> int | None:
-        """Until when it was open for certain, epoch milliseconds; None where no clock is known."""
+        """Until when it was open, epoch milliseconds; None where no clock is known."""
+        return self.as_of
+
+    @property
+    def coordinator_until(self) -> int | None:
+        """Until when its coordinator's state was as it was read, epoch milliseconds; None where that is not known."""
+        return self.as_of
+
+    @property
+    def waiting_until(self) -> int | None:
+        """Until when the coordinator's state was as it was read, and the partition without a marker, likewise."""
         return self.as_of
 
     @property
@@ -224,9 +235,12 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def age_ms(self) -> int | None:
-        """Age as Kafka's tools count it: from the last batch, which a client has stamped."""
+        """Age as Kafka's tools count it, from the last batch, which a client has stamped; None where that stamp is not
+        plausible."""
         last = self.open.last_timestamp
-        return None if self.as_of is None or last < 0 else self.as_of - last
+        if self.as_of is None or implausible(last, self.as_of) is not None:
+            return None
+        return self.as_of - last
 
     @property
     def blocked(self) -> bool:

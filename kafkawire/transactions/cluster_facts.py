@@ -7,8 +7,9 @@ never joined (`by_cluster`; `audit_result` puts their answers together).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
@@ -19,22 +20,28 @@ from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog, OtherReplica
+from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog, OtherReplica, PartitionLeader
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
+    CLUSTER_METADATA,
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
+    Leader,
     Open,
     Owner,
     PartitionFacts,
     Place,
     ReplicaProducers,
 )
+from kafkawire.transactions.formatting import when
 from kafkawire.transactions.manifest import DirectoryContent, Manifest, manifest
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
 T = TypeVar("T")
+
+#: A time that is later than those of all other brokers by more than this is one of a wrong clock.
+FAR_MS = 86_400_000
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +55,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         endings, producers: of all replicas.
         stopped: the log directories whose brokers were stopped cleanly.
         clusters: the cluster's id, by log directory; without directories that have none.
+        nodes: the broker's id, likewise.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
         directories: the brokers' log directories, and what they must hold.
@@ -64,6 +72,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     producers: Sequence[ReplicaProducers] = ()
     stopped: frozenset[str] = frozenset()
     clusters: dict[str, str] = {}
+    nodes: dict[str, int] = {}
     damage: tuple[rows.DamageRow, ...] = ()
     gaps: tuple[str, ...] = ()
     answers: Sequence[Placed] = ()
@@ -139,7 +148,16 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             read=tuple(sorted(of_ids)),
             damaged=tuple(sorted(damaged)),
             leader_epochs={number: partition.leader_epoch for number, partition in of_ids.items()},
-            newest=max((p.broker_time for p in of_ids.values() if p.broker_time is not None), default=None),
+            newest={
+                number: partition.broker_time
+                for number, partition in of_ids.items()
+                if partition.broker_time is not None and not self.is_far(partition.broker_time)
+            },
+            until={
+                number: self.covered[partition.place.copy]
+                for number, partition in of_ids.items()
+                if partition.place.copy in self.facts.stopped and partition.place.copy in self.covered
+            },
         )
 
     @cached_property
@@ -178,11 +196,48 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """The time as of which ages count, epoch milliseconds, and where it comes from."""
         if self.settings.as_of is not None:
             return self.settings.as_of, "as given"
-        timed = [(p.broker_time, p.place) for p in self.facts.partitions if p.broker_time is not None]
-        if not timed:
+        time, place, far = self.newest
+        if place is None:
             return None, None
-        newest, place = max(timed)
-        return newest, f"newest time that a broker wrote, in {place} of {place.copy}"
+        source = f"newest time that a broker wrote, in {place} of {place.copy}"
+        if far is not None:
+            source += f"; {when(far[0])} in {far[1]} of {far[1].copy} is far from all others, and does not count"
+        return time, source
+
+    @cached_property
+    def newest(self) -> tuple[int | None, Place | None, tuple[int, Place] | None]:
+        """The newest time that a broker wrote, and where; last the newest that does not count, likewise.
+
+        The time of one broker counts only where another's is near it or after it; of partitions whose leaders are not
+        known, each is taken for a broker's. Of those that are all far from each other, the oldest counts. The metadata
+        log, which goes on where nothing else happens, counts by itself.
+        """
+        of_sources: dict[object, tuple[int, Place]] = {}
+        for one in self.facts.partitions:
+            if one.broker_time is not None:
+                leader = self.leaders.get((one.place.topic, one.place.partition))
+                key = (one.place.topic, one.place.partition) if leader is None else leader.broker
+                of_sources[key] = max(of_sources.get(key, (one.broker_time, one.place)), (one.broker_time, one.place))
+        times = sorted(of_sources.values(), reverse=True)
+        if not times:
+            return None, None, None
+        near = (
+            newer
+            for newer, older in pairwise(times)
+            if newer[1].topic == CLUSTER_METADATA or newer[0] - older[0] <= FAR_MS
+        )
+        time, place = next(near, times[-1])
+        return time, place, times[0] if times[0][0] > time else None
+
+    def is_far(self, time: int) -> bool:
+        """Whether a time that a broker wrote is after the newest that counts."""
+        newest = self.newest[0]
+        return newest is not None and time > newest
+
+    @cached_property
+    def leaders(self) -> Mapping[tuple[str, int], Leader]:
+        """The leader of each partition, by the newest copy of the metadata log."""
+        return {} if self.metadata is None else self.metadata.leaders
 
     @cached_property
     def broker_times(self) -> dict[Place, int | None]:
@@ -194,10 +249,44 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """For each log directory the newest broker-side time in it: until then, at least, it was copied."""
         covered: dict[str, int] = {}
         for partition in self.facts.partitions:
-            if partition.broker_time is not None:
-                copy = partition.place.copy
-                covered[copy] = max(covered.get(copy, partition.broker_time), partition.broker_time)
+            time, copy = partition.broker_time, partition.place.copy
+            if time is not None and not self.is_far(time):
+                covered[copy] = max(covered.get(copy, time), time)
         return covered
+
+    @cached_property
+    def moments(self) -> dict[str, dict[int, int]]:
+        """For each log directory of a broker that was stopped cleanly, the ends of the partitions of
+        `__transaction_state` in all of that broker's directories: all of them are of one moment."""
+        stopped, nodes = self.facts.stopped, self.facts.nodes
+        ends: dict[object, dict[int, int]] = {}
+        for one in self.facts.partitions:
+            if one.place.topic == TRANSACTION_STATE and one.place.copy in stopped:
+                ends.setdefault(nodes.get(one.place.copy, one.place.copy), {})[one.place.partition] = one.log_end
+        return {copy: ends.get(nodes.get(copy, copy), {}) for copy in stopped}
+
+    @cached_property
+    def led(self) -> dict[tuple[str, int], PartitionLeader]:
+        """The leaders of the partitions with an open transaction, and of those of `__transaction_state`, where the
+        metadata log names one, and no newer one led when the replica that counts was written."""
+        found: dict[tuple[str, int], PartitionLeader] = {}
+        opens = {(place.topic, place.partition) for place in self.facts.first_starts}
+        read: set[tuple[str, int, int | None]] = (
+            {
+                (one.place.topic, one.place.partition, self.facts.nodes.get(one.place.copy))
+                for one in self.facts.partitions
+            }
+            if self.leaders
+            else set()
+        )
+        for place, partition in self.chosen.items():
+            key = place.topic, place.partition
+            leader = self.leaders.get(key) if key in opens or place.topic == TRANSACTION_STATE else None
+            if leader is not None and self.metadata is not None and leader.epoch >= partition.leader_epoch:
+                found[key] = PartitionLeader(
+                    leader.broker, leader.epoch, (*key, leader.broker) in read, self.metadata.path
+                )
+        return found
 
     @cached_property
     def context(self) -> CaseContext:
@@ -206,8 +295,13 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             cluster_id=self.cluster_id,
             log=self.log,
             as_of=self.clock[0],
+            id_expiration_ms=self.resolved.transactional_id_expiration.value,
             given=self.settings.as_of is not None,
             covered=self.covered,
+            moments=self.moments,
+            with_metadata=frozenset(self.facts.metadata),
+            leaders=self.led,
+            latest=self.newest[0],
             max_timeout_ms=self.resolved.max_timeout.value,
             traits=self.traits,
             without_open=self.without_open,
@@ -275,7 +369,7 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
 
 #: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
 _OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
-_OF_COPIES = ("metadata", "clusters")
+_OF_COPIES = ("metadata", "clusters", "nodes")
 
 
 def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> defaultdict[str | None, list[T]]:

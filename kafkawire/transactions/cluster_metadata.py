@@ -23,6 +23,7 @@ from kafkawire.transactions.facts import (
     AssignedProducerIds,
     Assignment,
     ClusterMetadata,
+    Leader,
     ProducerIdsBlock,
 )
 from kafkawire.transactions.impact import TOPIC_SETTINGS, TopicPolicy
@@ -33,6 +34,8 @@ K = TypeVar("K")
 
 #: ConfigResource.Type. The broker "" has the default of all brokers.
 _TOPIC, _BROKER = 2, 4
+#: As leader of a PartitionChangeRecord: the leader stays.
+_SAME_LEADER = -2
 
 #: No `__transaction_state` has more. Higher numbers, of a record or of a directory's name, are ignored.
 MOST_PARTITIONS = 100_000
@@ -123,6 +126,7 @@ def _read(partition: Partition) -> ClusterMetadata:
         newest=newest,
         complete=log.complete,
         assigned=assigned,
+        leaders=topics.leaders(),
         removed=topics.removed(),
         since_checkpoint=log.whole_checkpoint,
         gaps=log.gaps,
@@ -136,6 +140,7 @@ class _Topics:
         self._names: dict[UUID, str] = {}
         self._gone: set[str] = set()
         self._partitions: dict[UUID, dict[int, Assignment]] = {}
+        self._leaders: dict[UUID, dict[int, Leader]] = {}
 
     def take(self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord) -> None:
         match record:
@@ -145,16 +150,37 @@ class _Topics:
                 name = self._names.pop(record.topic_id, None)
                 self._gone |= set() if name is None else {name}
                 self._partitions.pop(record.topic_id, None)
+                self._leaders.pop(record.topic_id, None)
             case PartitionRecord():
                 of_topic = self._partitions.setdefault(record.topic_id, {})
                 of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
+                leader = Leader(record.leader, record.leader_epoch)
+                self._leaders.setdefault(record.topic_id, {})[record.partition_id] = leader
             case PartitionChangeRecord():
+                self._lead(record)
                 of_topic = self._partitions.setdefault(record.topic_id, {})
                 if record.replicas is not None:
                     of_topic[record.partition_id] = _assignment(record.replicas, record.directories)
                 elif record.directories is not None and (before := of_topic.get(record.partition_id)) is not None:
                     brokers = tuple(broker for broker, _ in before)
                     of_topic[record.partition_id] = _assignment(brokers, record.directories)
+
+    def _lead(self, record: PartitionChangeRecord) -> None:
+        """Every election raises the leader epoch by one. Where none is left to lead, the last leader stays known."""
+        of_topic = self._leaders.get(record.topic_id, {})
+        before = of_topic.get(record.partition_id)
+        if before is not None and record.leader != _SAME_LEADER:
+            broker = before.broker if record.leader < 0 else record.leader
+            of_topic[record.partition_id] = Leader(broker, before.epoch + 1)
+
+    def leaders(self) -> dict[tuple[str, int], Leader]:
+        """The leader of each partition that has had one."""
+        return {
+            (name, number): leader
+            for id, name in self._names.items()
+            for number, leader in self._leaders.get(id, {}).items()
+            if leader.broker >= 0
+        }
 
     def assigned(self) -> dict[tuple[str, int], Assignment]:
         """The brokers and directories of each partition."""

@@ -10,11 +10,16 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
+from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.cluster_traits import ClusterTraits
-from kafkawire.transactions.coordinator_rules import state_name
+from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
+from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
 from kafkawire.transactions.formatting import count, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
+
+#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more.
+SKEW_MS = 1_000
 
 
 class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -23,14 +28,17 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         partitions: how many it has. `read`, `damaged`: their numbers, ascending.
         leader_epochs: highest leader epoch of each partition: its coordinator's epoch.
-        newest: time of its newest record, the broker's clock; None where it holds none.
+        newest: of each partition the time of its newest record, the broker's clock; without those that have none.
+        until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
+            directory: until then they are whole, unless their leader has more.
     """
 
     partitions: int
     read: tuple[int, ...] = ()
     damaged: tuple[int, ...] = ()
     leader_epochs: dict[int, int] = {}
-    newest: int | None = None
+    newest: dict[int, int] = {}
+    until: dict[int, int] = {}
 
     @cached_property
     def missing(self) -> list[int]:
@@ -42,6 +50,20 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not self.missing and not self.damaged
 
 
+class PartitionLeader(msgspec.Struct, frozen=True):
+    """The leader of a partition, by the metadata log.
+
+    Attributes:
+        broker, epoch: its id, and the leader epoch. `source`: the metadata log.
+        read: its replica was read, so that the one that counts reaches at least as far.
+    """
+
+    broker: int
+    epoch: int
+    read: bool
+    source: str
+
+
 class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     """An open transaction in a copied log.
 
@@ -50,12 +72,25 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         owner: the transactional id of its producer id, None where no record names it.
         log: how much of the coordinator's log was read.
         covered_until: newest broker-side time in the log directory that the partition was read from.
+        moment: of a broker that was stopped cleanly the ends of its partitions of `__transaction_state`, which are of
+            one moment with the partition; None where it was not.
+        leaders: by topic and partition.
+        has_metadata: its directory has a metadata log, which goes on while a broker runs.
+        given: the clock was given, and holds for all copies.
+        latest: the newest time of a broker that counts; later ones are of wrong clocks.
+        id_expiration_ms: transactional.id.expiration.ms.
     """
 
     partition: PartitionFacts
     owner: Owner | None
     log: CoordinatorLog
-    covered_until: int | None = None
+    covered_until: int | None
+    moment: dict[int, int] | None
+    leaders: dict[tuple[str, int], PartitionLeader]
+    has_metadata: bool
+    given: bool
+    latest: int | None
+    id_expiration_ms: int
 
     @property
     def log_start(self) -> int:
@@ -172,34 +207,201 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_held(self) -> tuple[Premise, ...]:
-        return ()
+        """That the record is of the transaction that the data belongs to, not of an earlier one.
+
+        From version 2 on the epoch shows that. Below it the id's next transaction has the same epoch: then no marker
+        may have come since the record's transaction began, or the record is newer than the data.
+        """
+        owner, value = self.owner, self.value
+        assert owner is not None
+        assert value is not None
+        place, marked_at, begun = owner.newest.place, self.open.marked_at, begun_ms(value)
+        if raises_epoch(value.client_transaction_version):
+            return (met(REACH, "The record is of this transaction: it has its epoch.", str(place)),)
+        if self.open.coordinator_epoch is None:
+            return (met(REACH, "The record is of this transaction: no other has ended here.", self.open.place.copy),)
+        if marked_at is not None and marked_at < begun:
+            what = f"The record's transaction began after the producer's last marker here ({when(marked_at)})."
+            return (met(REACH, what, str(place)),)
+        proof = self._read_past(place.partition)
+        if proof is not None:
+            return (met(REACH, proof, str(place)),)
+        what = (
+            f"The record may be of an earlier transaction: the producer's last marker here is of {when(marked_at)}, "
+            f"and the record's transaction began {when(begun)}."
+        )
+        return (unmet(REACH, what, _LATER.format(place), str(place)),)
 
     @property
     def of_unheld(self) -> tuple[Premise, ...]:
-        """Copies of different times. What follows from two of them holds only for times that both cover."""
-        found = []
-        needs = "copy the coordinator's log after the data, or stop the broker cleanly before copying"
-        written = max(self.open.last_timestamp, self.open.written_after or -1)
-        if self.log.newest is None:
-            what = f"{TRANSACTION_STATE} holds no record: nothing shows that it was copied after the data."
-            found.append(unmet(REACH, what, needs))
-        elif self.log.newest <= written:
+        """Copies of different times. What follows from two of them holds only for times that both cover: the
+        coordinator's log must reach past the data, and the partition past the end that the coordinator recorded."""
+        return (*self._coordinator_reach, self._partition_reach)
+
+    @property
+    def _coordinator_reach(self) -> list[Premise]:
+        """That what the coordinator's log does not have was not to come: ids register before they write."""
+        owner = self.owner
+        numbers_ = list(self.log.read) if owner is None else [owner.newest.place.partition]
+        proofs = {number: self._read_past(number) for number in numbers_}
+        short = [number for number, proof in proofs.items() if proof is None]
+        name = TRANSACTION_STATE if owner is None else f"{TRANSACTION_STATE}-{numbers_[0]}"
+        if not short:
+            first = next(iter(proofs.values()), None)
+            what = f"{name} was read past the data{'' if first is None else ': ' + first[:1].lower() + first[1:]}"
+            return [met(REACH, what if what.endswith(".") else f"{what}.", name)]
+        led = [leader for number in short if (leader := self._other_leader(number)) is not None]
+        if self.moment is not None and len(led) == len(short):
+            brokers = numbers(sorted({leader.broker for leader in led}))
             what = (
-                f"{TRANSACTION_STATE} holds no record written after the data ({when(written)}; its newest is of "
-                f"{when(self.log.newest)}): it may have been copied too early."
+                f"Partitions {numbers(short)} of {TRANSACTION_STATE} are led by brokers that were not read ({brokers})."
             )
-            found.append(unmet(REACH, what, needs))
-        newest = self.owner.newest if self.owner else None
-        if newest is not None and (self.covered_until is None or newest.timestamp > self.covered_until):
+            return [unmet(PLACE, what, f"give the log directories of brokers {brokers}", led[0].source)]
+        found = [self.log.newest[number] for number in short if number in self.log.newest]
+        newest = f"its newest is of {when(min(found))}" if found else "it holds no record"
+        those = name if owner is not None else f"{TRANSACTION_STATE} (partitions {numbers(short)})"
+        if self.written_by is None:
             what = (
-                f"The coordinator's record is of {when(newest.timestamp)}, and the log directory of {self.open.place} "
-                f"shows nothing after {when(self.covered_until)}: the marker may have come later."
+                f"Nothing that a broker wrote follows its data, so that nothing shows that {those} was copied after it."
             )
-            found.append(unmet(REACH, what, f"copy {self.open.place} again"))
-        return tuple(found)
+        else:
+            what = (
+                f"{those} holds no record written after the data ({when(self._written)}; {newest}): it may have been "
+                "copied too early."
+            )
+        return [unmet(REACH, what, _LATER.format(those), name)]
+
+    def _read_past(self, number: int) -> str | None:
+        """How it is proven that a partition of `__transaction_state` was read past the data, a sentence; None: it is
+        not."""
+        value, open_ = self.value, self.open
+        if value is not None and (
+            value.producer_epoch > open_.producer_epoch
+            if value.producer_id == open_.producer_id
+            else value.previous_producer_id == open_.producer_id
+        ):
+            return f"Its record has a later epoch ({value.producer_epoch}) than the data."
+        newest = self.log.newest.get(number)
+        if self.written_by is not None and newest is not None and newest > self._written + SKEW_MS:
+            return f"The data was in the log by {when(self._written)}, and it has a record of {when(newest)}."
+        if self._other_leader(number) is not None:
+            return None
+        if self.moment is not None and number in self.moment:
+            return "Both are of one moment, when the broker was stopped cleanly."
+        until, by = self.log.until.get(number), self._stopped_by
+        if until is not None and by is not None and until > by + SKEW_MS:
+            return f"The data was in the log by {when(by)}, and its broker was stopped cleanly after {when(until)}."
+        return None
+
+    @property
+    def _stopped_by(self) -> int | None:
+        """By when the data was in the log, where only the newest time in its directory may show that: of a broker that
+        was stopped cleanly, and whose metadata log went on until then."""
+        if self.written_by is not None:
+            return self._written
+        return max(self._written, self.covered_until or 0) if self.has_metadata and self.moment is not None else None
+
+    def _other_leader(self, number: int) -> PartitionLeader | None:
+        """The leader of a partition of `__transaction_state` whose replica was not read."""
+        leader = self.leaders.get((TRANSACTION_STATE, number))
+        return None if leader is None or leader.read else leader
+
+    @property
+    def written_by(self) -> int | None:
+        """By when its last batch was in the log, by the broker's clock; None where nothing shows that."""
+        return self.open.written_by
+
+    @property
+    def _written(self) -> int:
+        """The same, not before any other time that may count: the later the copy must be."""
+        last = self.open.last_timestamp
+        client = -1 if implausible(last, self.as_of) is not None else last
+        return max(-1 if self.written_by is None else self.written_by, self.open.written_after or -1, client)
+
+    @property
+    def _partition_reach(self) -> Premise:
+        """That a marker which the coordinator wrote would be here."""
+        place, owner, until = self.open.place, self.owner, self._partition_newest
+        needs = f"copy {place} again, after the coordinator's log"
+        if owner is None:
+            newest = max(self.log.newest.values(), default=None)
+            if newest is None or (until is not None and newest - until < self.id_expiration_ms):
+                what = f"No id that had a transaction when {place} was copied can have expired since."
+                return met(REACH, what, TRANSACTION_STATE)
+            what = (
+                f"{place} was copied long before {TRANSACTION_STATE} ({when(until)}, {when(newest)}): its id may have "
+                "ended the transaction and expired since."
+            )
+            return unmet(REACH, what, needs, place.copy)
+        record, ended = owner.newest, self._ended_by
+        source = str(record.place)
+        if until is not None and until > ended + SKEW_MS:
+            return met(REACH, f"{place} was read past the coordinator's record, up to {when(until)}.", place.copy)
+        if self.moment is not None and record.offset < self.moment.get(record.place.partition, 0):
+            return met(REACH, "The coordinator's record and the partition are of one moment.", place.copy)
+        value, marked_at = record.value, self.open.marked_at
+        if (
+            value is not None
+            and self.standing == ENDED
+            and marked_at is not None
+            and marked_at > begun_ms(value) + SKEW_MS
+        ):
+            return met(REACH, f"The data follows the marker of that transaction ({when(marked_at)}).", place.copy)
+        what = (
+            f"The coordinator's record is of {when(ended)}, and {place} shows nothing after {when(until)}: the marker "
+            "may have come later."
+        )
+        return unmet(REACH, what, needs, source)
+
+    @property
+    def _partition_newest(self) -> int | None:
+        """The newest broker-side time up to which it was read; None where it has none that counts."""
+        if self.moment is not None:
+            return self.covered_until
+        time, latest = self.partition.broker_time, self.latest
+        return None if time is None or (latest is not None and time > latest) else time
+
+    @property
+    def _ended_by(self) -> int:
+        """By when the transaction that the data would belong to had ended, by the coordinator's record."""
+        assert self.owner is not None
+        newest, value = self.owner.newest, self.owner.newest.value
+        if value is None or value.producer_id != self.open.producer_id or self.standing not in (BUMPED, CURRENT):
+            return newest.timestamp
+        start = value.transaction_start_timestamp_ms
+        return newest.timestamp if start < 0 else min(start, newest.timestamp)
+
+    @property
+    def seen_until(self) -> int | None:
+        if self.given or self.as_of is None or self.covered_until is None:
+            return self.as_of
+        return min(self.as_of, self.covered_until)
+
+    @property
+    def coordinator_until(self) -> int | None:
+        if self.given or self.owner is None:
+            return self.as_of
+        number = self.owner.newest.place.partition
+        return self.log.until.get(number, self.log.newest.get(number))
+
+    @property
+    def waiting_until(self) -> int | None:
+        if self.given:
+            return self.as_of
+        times = [self.coordinator_until, self._partition_newest]
+        return None if None in times else min(time for time in times if time is not None)
+
+    @property
+    def held_since(self) -> int | None:
+        held = super().held_since
+        return self.written_by if held is None else held
 
     @property
     def of_partition(self) -> tuple[Premise, ...]:
+        return (*self._sound, self._place)
+
+    @property
+    def _sound(self) -> list[Premise]:
         found = []
         gap, start, high = self.partition.gap, self.open.start_offset, self.partition.high_watermark
         if gap is not None and (gap.end is None or gap.end > start):
@@ -209,7 +411,25 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         if high is not None and start >= high:
             what = f"Its data is not below the high watermark {high}: a follower may still truncate it."
             found.append(unmet(PLACE, what, f"copy {self.open.place} from its leader"))
-        return tuple(found) or (met(SOUNDNESS, "No offset is missing from its first batch on.", self.open.place.copy),)
+        return found or [met(SOUNDNESS, "No offset is missing from its first batch on.", self.open.place.copy)]
+
+    @property
+    def _place(self) -> Premise:
+        """That the replica is the one that counts: what a follower lacks, its leader may have."""
+        place, epoch = self.open.place, self.partition.leader_epoch
+        leader = self.leaders.get((place.topic, place.partition))
+        if leader is None:
+            what = f"No metadata log that was read names a leader of {place} newer than leader epoch {epoch}."
+            return met(PLACE, what, place.copy)
+        who = f"Broker {leader.broker} leads {place} (leader epoch {leader.epoch})"
+        if leader.read:
+            return met(PLACE, f"{who}, and its replica was read.", leader.source)
+        what = f"{who}, and its replica was not read: the one in {place.copy} may lack the marker."
+        return unmet(PLACE, what, f"give the log directory of broker {leader.broker}", leader.source)
+
+
+#: What shows more than a copy of the coordinator's log that is not newer than the data.
+_LATER = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
 
 
 class OtherReplica(msgspec.Struct, frozen=True):
@@ -229,6 +449,8 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         cluster_id: None where the log directories do not have it.
         as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
+        moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
+            `leaders`, `latest`, `id_expiration_ms`: as there.
         traits: what decides between causes.
         blocked_after_ms: as of `Settings`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
@@ -240,6 +462,11 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     given: bool
     covered: dict[str, int]
     max_timeout_ms: int
+    moments: dict[str, dict[int, int]] = {}
+    with_metadata: frozenset[str] = frozenset()
+    leaders: dict[tuple[str, int], PartitionLeader] = {}
+    latest: int | None = None
+    id_expiration_ms: int = 0
     traits: ClusterTraits = ClusterTraits()
     without_open: dict[tuple[str, int], list[OtherReplica]] = {}
     blocked_after_ms: int = BLOCKED_AFTER_MS
@@ -259,6 +486,12 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             owner=owner,
             log=self.log,
             covered_until=self.covered.get(open_.place.copy),
+            moment=self.moments.get(open_.place.copy),
+            leaders=self.leaders,
+            has_metadata=open_.place.copy in self.with_metadata,
+            given=self.given,
+            latest=self.latest,
+            id_expiration_ms=self.id_expiration_ms,
             as_of=self.as_of,
             max_timeout_ms=self.max_timeout_ms,
             cluster_id=self.cluster_id,
@@ -283,8 +516,8 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def clock_of(self, place: Place) -> int | None:
-        """The clock for what should have happened since: a copy shows nothing that came after it was made, however
-        much later others were."""
+        """The clock for what should have happened since, in a partition of `__transaction_state`: a copy shows nothing
+        that came after it was made, however much later others were."""
         if self.as_of is None or self.given:
             return self.as_of
-        return min(self.as_of, self.covered.get(place.copy, self.as_of))
+        return self.log.until.get(place.partition, self.log.newest.get(place.partition))

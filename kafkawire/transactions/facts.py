@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -277,6 +278,13 @@ class AssignedProducerIds(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 Assignment = tuple[tuple[int, UUID | None], ...]
 
 
+class Leader(NamedTuple):
+    """The leader of a partition: the broker's id, the last one's where none leads, and the leader epoch."""
+
+    broker: int
+    epoch: int
+
+
 class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Settings, partitions and producer ids from one copy of the metadata log.
 
@@ -290,6 +298,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
         newest: time of its newest record, the controller's clock; None for an empty log.
         complete: no record is missing before the newest.
         assigned: the replicas of each partition.
+        leaders: of each partition that has had one.
         removed: the topics that were removed, as far as the log reaches back.
         since_checkpoint: the log begins with a checkpoint that was read whole: topics that are not here do not exist.
         gaps: sentences on what could not be read, with the file.
@@ -306,6 +315,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     newest: int | None = None
     complete: bool = True
     assigned: dict[tuple[str, int], Assignment] = {}
+    leaders: dict[tuple[str, int], Leader] = {}
     removed: frozenset[str] = frozenset()
     since_checkpoint: bool = False
     gaps: tuple[str, ...] = ()

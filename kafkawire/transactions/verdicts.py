@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from kafkawire.rows import Finding, Premise
 from kafkawire.transactions.attention import attention_of
-from kafkawire.transactions.case import GRACE_MS, REACH, SOUNDNESS, TIME, Case, met, unmet
+from kafkawire.transactions.case import DEADLINE, GRACE_MS, REACH, SOUNDNESS, TIME, Case, met, unmet
 from kafkawire.transactions.causes import cause_of
+from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
@@ -113,16 +114,31 @@ def _decide(case: Case) -> _Verdict:
     if _missing(premises):
         return _unknown(case, evidence, premises)
     reason = "no_transactional_id" if standing is None else _HANGING_REASONS[standing]
-    age = case.age_ms
-    assert age is not None
-    if age <= case.limit_ms:
-        young = (
-            f"It would be hanging ({reason}), but its last batch is only {duration(age)} old: below {_limit(case)} its "
-            "producer may still be at work."
+    age, until = case.age_ms, None
+    if age is not None and age <= case.limit_ms:
+        until = case.open.last_timestamp + case.limit_ms
+        young = f"its last batch is only {duration(age)} old"
+    elif age is None and (most := _most(case)) is not None and most <= case.limit_ms:
+        until = (case.as_of or 0) - most + case.limit_ms
+        young = f"its last batch is {duration(most)} old at most, by the marker before it"
+    if until is not None:
+        sentence = (
+            f"It would be hanging ({reason}), but {young}: below {_limit(case)} its producer may still be at work."
         )
-        return _Verdict(NOT_HANGING, "young", [*evidence, young], "none yet: look again when it is older", premises)
-    old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
+        again = f"its producer; it is judged again at {when(until)}"
+        action = "none yet: look again when it is older"
+        return _Verdict(NOT_HANGING, "young", [*evidence, sentence], action, premises, until, again)
+    if age is None:
+        old = "No age is needed: a producer registers with its coordinator before it writes."
+    else:
+        old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
     return _Verdict(HANGING, reason, [*evidence, old], _abort(case), premises, None, "an abort by hand")
+
+
+def _most(case: Case) -> int | None:
+    """The most that its age can be, by broker-side times; None where there are none."""
+    after = case.open.written_after
+    return None if after is None or case.as_of is None or after > case.as_of else case.as_of - after
 
 
 def _missing(premises: Iterable[Premise]) -> list[Premise]:
@@ -131,10 +147,14 @@ def _missing(premises: Iterable[Premise]) -> list[Premise]:
 
 
 def _age(case: Case) -> Premise:
-    if case.age_ms is not None:
-        return met(TIME, "Its age is known.")
-    why = "no clock was found" if case.as_of is None else "its batches carry no time"
-    return unmet(TIME, f"Its age is not known: {why}.", "give the clock (--as-of)")
+    """A client's stamp counts only against an alarm, and only where it is plausible."""
+    if case.as_of is None:
+        return unmet(TIME, "Its age is not known: no clock was found.", "give the clock (--as-of)")
+    problem = implausible(case.open.last_timestamp, case.as_of)
+    by = case.open.written_by
+    shown = "" if by is None else f"; by {when(by)} it was in the log, by the broker's clock"
+    stamp = "Its client's stamp is plausible" if problem is None else f"Its client's stamp does not count, {problem}"
+    return met(TIME, f"{stamp}{shown}.", case.open.place.copy)
 
 
 def _limit(case: Case) -> str:
@@ -178,8 +198,10 @@ def _held(case: Case, evidence: list[str], premises: list[Premise]) -> _Verdict:
     begun = begun_ms(value)
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
-    if case.as_of is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, case.as_of):
-        late = f"{timeout}: the coordinator should have aborted it {duration(case.as_of - ends)} before the clock."
+    clock = case.coordinator_until
+    premises = [*premises, met(DEADLINE, f"{timeout}: it is late from {when(ends)} on.", case.coordinator_place)]
+    if clock is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, clock):
+        late = f"{timeout}: the coordinator should have aborted it {duration(clock - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"
         return _Verdict(
             NOT_HANGING,
@@ -209,7 +231,8 @@ def _prepared(case: Case, evidence: list[str], premises: list[Premise]) -> _Verd
     outcome = "COMMIT" if state_name(value.transaction_status) == "PrepareCommit" else "ABORT"
     writer = case.writer_epoch
     fence = case.open.coordinator_epoch
-    waited = None if case.as_of is None else case.as_of - value.transaction_last_update_timestamp_ms
+    until = case.waiting_until
+    waited = None if until is None else until - value.transaction_last_update_timestamp_ms
     if fence is not None and fence > writer >= 0:
         why = (
             f"The partition has seen a marker of coordinator epoch {fence}, and the coordinator's epoch is {writer}: "
@@ -271,6 +294,9 @@ def _force(case: Case) -> str:
 def _clocks(case: Case) -> list[str]:
     """Where broker-side evidence disagrees with the clock of the client that stamped the batches."""
     open_ = case.open
+    problem = implausible(open_.last_timestamp, case.as_of)
+    if problem is not None and open_.last_timestamp >= 0:
+        return [f"Its last batch has the time {when(open_.last_timestamp)}, which does not count: {problem}."]
     if case.as_of is not None and open_.last_timestamp > case.as_of:
         return [f"The client's clock is ahead: its last batch has the time {when(open_.last_timestamp)}."]
     if open_.written_after is not None and open_.written_after > open_.last_timestamp >= 0:

@@ -16,7 +16,7 @@ from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
 from kafkawire.transactions.answers import MAX_BREACHES, ONE_OUTCOME, TRANSITION_FIELDS
 from kafkawire.wire.write import uvarint
-from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog, open_entry
+from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog, open_entry
 
 OLD = NOON - 3 * HOUR
 
@@ -171,14 +171,19 @@ def test_replicas_on_their_way_out_are_not_audited(logs: LogDirectory) -> None:
 
 def test_an_abort_is_no_evidence_while_the_copies_are_of_different_moments(tmp_path: Path) -> None:
     """The coordinator's log was copied an hour after the partition's: the marker may have come between."""
-    partition, ids = LogDirectory(tmp_path / "one", ids=0), LogDirectory(tmp_path / "two")
+    partition, ids = (
+        LogDirectory(tmp_path / name, ids=count, stopped=False) for name, count in (("one", 0), ("two", 3))
+    )
     partition.partition("orders").data(1, at=OLD)
     partition.partition("payments").marker("COMMIT", 5, at=NOON - HOUR)
     ids.id("pay", "CompleteCommit", 1, 1, at=NOON)
     (finding,) = run(ids, partition).findings
     assert finding.verdict == "unknown"
     assert any("the marker may have come later" in sentence for sentence in finding.evidence)
-    partition.partition("payments").marker("COMMIT", 5, at=NOON)
+    partition.partition("payments").marker("COMMIT", 5, at=NOON + MINUTE)  # of another file, which was copied later
+    (finding,) = run(ids, partition).findings
+    assert finding.verdict == "unknown"
+    partition.partition("orders").marker("COMMIT", 5, at=NOON + MINUTE)
     (finding,) = run(ids, partition).findings
     assert (finding.verdict, finding.reason) == ("hanging", "transaction_ended")
 

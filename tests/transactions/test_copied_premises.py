@@ -1,0 +1,304 @@
+"""What verdicts on copies rest on: how far each file was read, which replica it is, and whose clock counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from kafkawire import logdir, transactions
+from kafkawire.messages import PartitionChangeRecord, PartitionRecord, TopicRecord
+from kafkawire.records import Record
+from kafkawire.rows import Audit, Finding, Premise
+from kafkawire.transactions import Settings
+from kafkawire.transactions.completeness import outcome
+from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
+
+PID = 1000
+P = ("orders", 0)
+DAY = 24 * HOUR
+YEAR = 365 * DAY
+
+
+def audit(*directories: LogDirectory, **settings: int) -> Audit:
+    paths = [directory.write() for directory in directories]
+    return transactions.audit(logdir.open(*paths), Settings(**{"transaction_state_partitions": 3, **settings}))
+
+
+def only(found: Audit) -> Finding:
+    (finding,) = found.findings
+    return finding
+
+
+def missing(finding: Finding) -> list[Premise]:
+    return [premise for premise in finding.premises if not premise.holds]
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> LogDirectory:
+    """A copy that was made, file by file, while the broker ran."""
+    return LogDirectory(tmp_path / "logs", stopped=False)
+
+
+def everywhere(directory: LogDirectory, at: int) -> None:
+    """A record in each partition of `__transaction_state`."""
+    for name in ("clock-0", "clock-1", "clock-2"):
+        directory.id(name, "Empty", 1, 0, at=at)
+    assert all(directory.partitions["__transaction_state", number].end for number in range(3))
+
+
+# Reach ---------------------------------------------------------------------------------------------------------------
+
+
+def a_late_batch(directory: LogDirectory) -> None:
+    """A transaction of version 0 has ended; its producer writes event time."""
+    orders = directory.partition(*P)
+    orders.data(PID, at=NOON - 3 * DAY)
+    orders.marker("COMMIT", PID, at=NOON)
+    orders.data(PID, at=NOON - 3 * DAY)
+    directory.id("pay", "CompleteCommit", PID, 0, begun=NOON - MINUTE, at=NOON + 1, version=0)
+
+
+def test_a_coordinators_log_that_was_copied_before_the_data_proves_nothing(running: LogDirectory) -> None:
+    """The id may have begun its next transaction since: it has the same epoch."""
+    a_late_batch(running)
+    running.partition("payments").marker("COMMIT", 77, at=NOON + 10 * MINUTE)
+    found = audit(running)
+    assert (only(found).verdict, outcome(found).found, outcome(found).complete) == ("unknown", False, False)
+    (premise,) = missing(only(found))
+    assert (premise.name, premise.source) == ("reach", "__transaction_state-0")
+    assert premise.needs is not None
+    assert premise.needs.startswith("copy __transaction_state-0 again, after the data")
+    assert premise.what in only(found).evidence
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0, "unknown"), (2000, "hanging")])
+def test_a_later_stamp_in_the_partition_and_a_later_record_prove_it(
+    running: LogDirectory, after: int, verdict: str
+) -> None:
+    """By the stamp behind it the data was in the log, and the coordinator's partition has a record of later."""
+    a_late_batch(running)
+    running.partition(*P).marker("COMMIT", 77, at=NOON + MINUTE)
+    running.id("pay", "CompleteCommit", PID, 0, begun=NOON - MINUTE, at=NOON + 1, version=0)
+    running.partition("__transaction_state", 0).plain(at=NOON + MINUTE + after)
+    assert only(audit(running)).verdict == verdict
+
+
+def test_a_record_in_another_partition_of_the_coordinators_log_proves_nothing(running: LogDirectory) -> None:
+    a_late_batch(running)
+    running.partition(*P).marker("COMMIT", 77, at=NOON + MINUTE)
+    for number in (1, 2):
+        running.partition("__transaction_state", number).plain(at=NOON + HOUR)
+    assert only(audit(running)).verdict == "unknown"
+    running.partition("__transaction_state", 0).plain(at=NOON + HOUR)
+    assert only(audit(running)).verdict == "hanging"
+
+
+def test_append_time_of_the_batch_itself_is_a_stamp(running: LogDirectory) -> None:
+    orders = running.partition(*P)
+    orders.data(PID, at=NOON - 3 * DAY, append_time=NOON)
+    everywhere(running, NOON + HOUR)
+    found = only(audit(running))
+    assert (found.verdict, found.reason, found.blocked_since) == ("hanging", "no_transactional_id", NOON)
+
+
+def test_that_no_id_is_known_needs_every_partition_to_be_read_past_the_data(running: LogDirectory) -> None:
+    orders = running.partition(*P)
+    orders.data(PID, at=NOON - HOUR)
+    orders.marker("COMMIT", 77, at=NOON)
+    everywhere(running, NOON + HOUR)
+    assert only(audit(running)).verdict == "hanging"
+    running.partitions["__transaction_state", 1].segments = [(0, bytearray())]
+    found = only(audit(running))
+    assert (found.verdict, [premise.name for premise in missing(found)]) == ("unknown", ["reach"])
+
+
+def test_a_higher_epoch_of_the_id_needs_no_clock(running: LogDirectory) -> None:
+    """The partition was read past the end that the coordinator recorded; the batch came after it."""
+    orders = running.partition(*P)
+    orders.data(PID, 0, at=NOON - DAY)
+    running.id("pay", "CompleteCommit", PID, 1, at=NOON)
+    assert only(audit(running)).verdict == "unknown"
+    orders.marker("COMMIT", 77, at=NOON + MINUTE)
+    assert only(audit(running)).verdict == "hanging"
+
+
+def test_a_cleanly_stopped_directory_is_one_moment(running: LogDirectory) -> None:
+    a_late_batch(running)
+    assert only(audit(running)).verdict == "unknown"
+    running.stopped = True
+    assert only(audit(running)).verdict == "hanging"
+
+
+def test_directories_that_were_stopped_at_different_times_are_not_one_moment(tmp_path: Path) -> None:
+    one = LogDirectory(tmp_path / "one", ids=0)
+    one.partition(*P).data(PID, at=NOON - HOUR)
+    other = LogDirectory(tmp_path / "other")
+    everywhere(other, NOON)
+    one.write()
+    other.write()
+    (other.root / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=test\n")
+    found = transactions.audit(logdir.open(tmp_path), Settings(transaction_state_partitions=3))
+    assert only(found).verdict == "unknown"
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(1, "unknown"), (2, "hanging")])
+def test_a_broker_that_was_stopped_after_that_of_the_data_has_what_came_after_it(
+    tmp_path: Path, seconds: int, verdict: str
+) -> None:
+    """The metadata log of a broker goes on until it is stopped."""
+    one = LogDirectory(tmp_path / "one", ids=0)
+    one.partition(*P).data(PID, at=NOON - HOUR)
+    control(one, (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)))
+    other = LogDirectory(tmp_path / "other")
+    everywhere(other, NOON - DAY)
+    control(other, (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)), at=NOON + 1000 * seconds)
+    one.write()
+    other.write()
+    (other.root / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=test\n")
+    found = transactions.audit(logdir.open(tmp_path), Settings(transaction_state_partitions=3))
+    assert only(found).verdict == verdict, missing(only(found))
+
+
+def test_a_record_of_an_earlier_transaction_of_the_epoch_does_not_make_it_live(running: LogDirectory) -> None:
+    """Below version 2 the copy of the record may be older than the marker, which is here."""
+    orders = running.partition(*P)
+    orders.data(PID, at=NOON)
+    orders.marker("COMMIT", PID, at=NOON + MINUTE)
+    orders.data(PID, at=NOON + 2 * MINUTE)
+    running.id("pay", "Ongoing", PID, 0, P, at=NOON, version=0)
+    assert only(audit(running)).verdict == "unknown"
+    running.id("pay", "Ongoing", PID, 0, P, at=NOON + 2 * MINUTE, version=0)
+    assert only(audit(running)).reason == "live"
+
+
+def test_a_prepare_is_stuck_only_where_both_copies_show_that_it_lasted(running: LogDirectory) -> None:
+    running.partition(*P).data(PID, at=NOON)
+    running.id("pay", "PrepareCommit", PID, 1, P, at=NOON)
+    running.partition("payments").marker("COMMIT", 77, at=NOON + DAY)
+    assert only(audit(running)).reason == "live"
+    running.stopped = True
+    assert only(audit(running)).reason == "stuck_prepare"
+
+
+# Time ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stamp", "why"),
+    [
+        (NOON + 2 * HOUR, "its client's clock is ahead by 2 h"),
+        (NOON * 1000, "its client stamps in microseconds"),
+        (NOON * 1_000_000, "its client stamps in nanoseconds"),
+        (NOON // 1000, "its client stamps in seconds"),
+        (NOON - 30 * YEAR, "its client's clock is behind by"),
+        (2**63 - 1, "its client's clock is ahead by"),
+        (-1, "its batches carry no time"),
+    ],
+)
+@pytest.mark.parametrize("stopped", [True, False])
+def test_an_implausible_stamp_is_reported_and_never_used(tmp_path: Path, stamp: int, why: str, stopped: bool) -> None:
+    directory = LogDirectory(tmp_path / "logs", stopped=stopped)
+    directory.partition(*P).data(PID, at=stamp)
+    everywhere(directory, NOON)
+    found = audit(directory)
+    assert (found.as_of, only(found).age_ms) == (NOON, None)
+    assert only(found).verdict == ("hanging" if stopped else "unknown")
+    (premise,) = [premise for premise in only(found).premises if premise.name == "time"]
+    assert why in premise.what
+
+
+def test_a_marker_just_before_an_implausible_stamp_makes_it_young(tmp_path: Path) -> None:
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).marker("COMMIT", 77, at=NOON - MINUTE)
+    directory.partition(*P).data(PID, at=2**62)
+    everywhere(directory, NOON)
+    found = only(audit(directory))
+    assert (found.reason, found.blocked_until) == ("young", NOON + 19 * MINUTE)
+
+
+@pytest.mark.parametrize("topic", ["orders", "__transaction_state"])
+def test_one_time_far_from_all_others_is_no_clock(tmp_path: Path, topic: str) -> None:
+    """It makes nothing late, and nothing stuck."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition("payments").data(PID, at=NOON)
+    directory.id("pay", "Ongoing", PID, 0, ("payments", 0), at=NOON)
+    everywhere(directory, NOON)
+    if topic == "orders":
+        directory.partition("orders").marker("COMMIT", 77, at=NOON + YEAR)
+    else:
+        directory.id("clock-1", "Empty", 1, 0, at=NOON + YEAR)
+    found = audit(directory)
+    assert (found.as_of, only(found).reason) == (NOON, "live")
+    assert found.read.clock is not None
+    assert "2026-06-16 12:00:00 UTC in " in found.read.clock
+    assert found.read.clock.endswith("is far from all others, and does not count")
+
+
+# Place ---------------------------------------------------------------------------------------------------------------
+
+TOPIC = UUID(int=9)
+
+
+def control(directory: LogDirectory, *bodies: tuple[int, bytes], at: int = NOON) -> None:
+    log = directory.partition("__cluster_metadata")
+    for api_key, body in bodies:
+        log.records([Record(value=bytes((1, api_key, 0)) + body, timestamp=at)])
+
+
+def led_by(directory: LogDirectory, *leaders: int) -> None:
+    """The metadata log names the leaders of orders-0, one after the other."""
+    first = PartitionRecord(
+        topic_id=TOPIC,
+        partition_id=0,
+        replicas=(1, 2),
+        isr=(1, 2),
+        leader=leaders[0],
+        leader_epoch=0,
+        partition_epoch=0,
+    )
+    control(
+        directory,
+        (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)),
+        (3, first.encode(version=0)),
+        *(
+            (5, PartitionChangeRecord(topic_id=TOPIC, partition_id=0, leader=one).encode(version=0))
+            for one in leaders[1:]
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("leaders", "verdict"), [((1,), "hanging"), ((2, 1), "hanging"), ((1, -1), "hanging"), ((1, 2), "unknown")]
+)
+def test_a_follower_whose_leader_was_not_read_proves_nothing(
+    tmp_path: Path, leaders: tuple[int, ...], verdict: str
+) -> None:
+    """The directory's own metadata log names broker 2 as leader: its replica may have the marker."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition(*P).data(PID, at=NOON - HOUR)
+    everywhere(directory, NOON)
+    led_by(directory, *leaders)
+    found = only(audit(directory))
+    assert found.verdict == verdict
+    if verdict == "unknown":
+        (premise,) = missing(found)
+        assert (premise.name, premise.needs) == ("place", "give the log directory of broker 2")
+        assert "Broker 2 leads orders-0 (leader epoch 1)" in premise.what
+
+
+def test_the_leaders_replica_removes_the_doubt(tmp_path: Path) -> None:
+    follower = LogDirectory(tmp_path / "one")
+    follower.partition(*P).data(PID, at=NOON - HOUR)
+    everywhere(follower, NOON)
+    led_by(follower, 1, 2)
+    follower.write()
+    leader = LogDirectory(tmp_path / "two")
+    leader.partition(*P).data(PID, at=NOON - HOUR)
+    everywhere(leader, NOON)
+    leader.write()
+    (leader.root / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=test\n")
+    for root in (tmp_path / "one", tmp_path):
+        found = transactions.audit(logdir.open(root), Settings(transaction_state_partitions=3))
+        assert only(found).verdict == ("hanging" if root == tmp_path else "unknown")
