@@ -167,7 +167,6 @@ class _AuditJob(NamedTuple):
             },
             metadata=found.metadata,
             clusters=found.clusters,
-            nodes={broker.root: broker.node_id for broker in found.brokers if broker.node_id is not None},
             damage=tuple(
                 rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage
             ),

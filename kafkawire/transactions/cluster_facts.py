@@ -55,7 +55,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         endings, producers: of all replicas.
         stopped: the log directories whose brokers were stopped cleanly.
         clusters: the cluster's id, by log directory; without directories that have none.
-        nodes: the broker's id, likewise.
         damage: of other files than segments. `gaps`: sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
         directories: the brokers' log directories, and what they must hold.
@@ -72,7 +71,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     producers: Sequence[ReplicaProducers] = ()
     stopped: frozenset[str] = frozenset()
     clusters: dict[str, str] = {}
-    nodes: dict[str, int] = {}
     damage: tuple[rows.DamageRow, ...] = ()
     gaps: tuple[str, ...] = ()
     answers: Sequence[Placed] = ()
@@ -255,10 +253,15 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return covered
 
     @cached_property
+    def nodes(self) -> dict[str, int]:
+        """The broker's id, by log directory; without directories that have none."""
+        return {one.root: one.node_id for one in self.facts.directories if one.node_id is not None}
+
+    @cached_property
     def moments(self) -> dict[str, dict[int, int]]:
         """For each log directory of a broker that was stopped cleanly, the ends of the partitions of
         `__transaction_state` in all of that broker's directories: all of them are of one moment."""
-        stopped, nodes = self.facts.stopped, self.facts.nodes
+        stopped, nodes = self.facts.stopped, self.nodes
         ends: dict[object, dict[int, int]] = {}
         for one in self.facts.partitions:
             if one.place.topic == TRANSACTION_STATE and one.place.copy in stopped:
@@ -272,10 +275,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         found: dict[tuple[str, int], PartitionLeader] = {}
         opens = {(place.topic, place.partition) for place in self.facts.first_starts}
         read: set[tuple[str, int, int | None]] = (
-            {
-                (one.place.topic, one.place.partition, self.facts.nodes.get(one.place.copy))
-                for one in self.facts.partitions
-            }
+            {(one.place.topic, one.place.partition, self.nodes.get(one.place.copy)) for one in self.facts.partitions}
             if self.leaders
             else set()
         )
@@ -369,7 +369,7 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
 
 #: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
 _OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
-_OF_COPIES = ("metadata", "clusters", "nodes")
+_OF_COPIES = ("metadata", "clusters")
 
 
 def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> defaultdict[str | None, list[T]]:

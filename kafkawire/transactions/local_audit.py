@@ -140,7 +140,6 @@ def facts_of(
         first_starts={one.partition.place: one.first_start for one in found if one.first_start is not None},
         metadata=metadata,
         clusters=cluster_ids(directory),
-        nodes={broker.root: broker.node_id for broker in directory.brokers if broker.node_id is not None},
         damage=tuple(
             [rows.DamageRow.of(damage, file=path) for broker in directory.brokers for path, damage in broker.damage]
             + [damage for replica in found for damage in replica.damage]

@@ -17,7 +17,7 @@ NAMES = ("one-node", "three-nodes")
 
 
 def plain(finding: rows.Finding) -> rows.Finding:
-    return replace(finding, age_ms=None, evidence=())
+    return replace(finding, age_ms=None, evidence=(), premises=())
 
 
 @pytest.mark.slow
@@ -55,7 +55,8 @@ def test_a_directory_that_names_no_cluster_belongs_to_the_only_one(tmp_path: Pat
     shutil.copytree(LOGS / "three-nodes", tmp_path / "copy")
     for path in (tmp_path / "copy").glob("*/meta.properties"):
         if "broker-1" not in str(path):
-            path.unlink()
+            lines = path.read_text("utf-8").splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if not line.startswith("cluster.id")), "utf-8")
     audit = transactions.audit(logdir.open(str(tmp_path / "copy")))
     whole = transactions.audit(logdir.open(str(LOGS / "three-nodes")))
     assert {plain(finding) for finding in audit.findings} == {plain(finding) for finding in whole.findings}
