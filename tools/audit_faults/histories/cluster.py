@@ -29,6 +29,9 @@ _TOPIC = 2
 _ATTRIBUTES = 22
 
 
+_Controlled = TopicRecord | ConfigRecord | PartitionRecord | PartitionChangeRecord | ProducerIdsRecord
+
+
 class Appended(NamedTuple):
     """Bytes in a log.
 
@@ -99,21 +102,23 @@ class Cluster:
         self.electable = electable
         self.logs = {place: TrueLog(timeline, place, draw.choice(electable)) for place in (METADATA, *STATE, *DATA)}
         self.next_producer_id = 1000
+        brokers = tuple(range(len(clocks)))
         for topic, uuid in _UUIDS.items():
-            self._control(TopicRecord(name=topic, topic_id=uuid))
+            self._control(
+                TopicRecord(name=topic, topic_id=uuid),
+                *(
+                    PartitionRecord(
+                        partition_id=number, topic_id=uuid, replicas=brokers, isr=brokers, leader=log.leader
+                    )
+                    for (name, number), log in self.logs.items()
+                    if name == topic
+                ),
+            )
         self._control(
             ConfigRecord(
                 resource_type=_TOPIC, resource_name=EVENTS, name="message.timestamp.type", value="LogAppendTime"
             )
         )
-        brokers = tuple(range(len(clocks)))
-        for topic, number in (*STATE, *DATA):
-            leader = self.logs[topic, number].leader
-            self._control(
-                PartitionRecord(
-                    partition_id=number, topic_id=_UUIDS[topic], replicas=brokers, isr=brokers, leader=leader
-                )
-            )
         self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=2000))
 
     def clock(self, place: Place) -> int:
@@ -136,10 +141,12 @@ class Cluster:
         """The controller hands out another block of producer ids, which nothing uses."""
         self._control(ProducerIdsRecord(broker_id=0, broker_epoch=1, next_producer_id=3000))
 
-    def _control(
-        self, message: TopicRecord | ConfigRecord | PartitionRecord | PartitionChangeRecord | ProducerIdsRecord
-    ) -> None:
-        key = message.spec.api_key
-        assert key is not None
-        value = bytes((_FRAME, key, 0)) + message.encode(version=0)
-        self.logs[METADATA].records([Record(value=value, timestamp=self.clock(METADATA))])
+    def _control(self, *messages: _Controlled) -> None:
+        """The controller appends records, in one batch."""
+        records = []
+        for message in messages:
+            key = message.spec.api_key
+            assert key is not None
+            value = bytes((_FRAME, key, 0)) + message.encode(version=0)
+            records.append(Record(value=value, timestamp=self.clock(METADATA)))
+        self.logs[METADATA].records(records)

@@ -95,8 +95,8 @@ def high_watermark(history: History, place: Place, event: int) -> int:
     return history.logs[place].end_at(min(replicated(history, broker, place, event) for broker in insync))
 
 
-def write(history: History, copy: Copy, root: Path) -> list[Path]:
-    """The files of a copy, below a folder; returns the log directories."""
+def write(history: History, copy: Copy, root: Path, cluster: str = "test") -> list[Path]:
+    """The files of a copy, below a folder; returns the log directories. `cluster`: its id."""
     directories = []
     for broker in copy.brokers:
         directory = root / f"broker-{broker}"
@@ -106,6 +106,8 @@ def write(history: History, copy: Copy, root: Path) -> list[Path]:
             event = replicated(history, broker, place, copy.moments[broker, place])
             _write_log(history.logs[place], event, directory / f"{place[0]}-{place[1]}", clean=copy.clean)
         _write_beside(history, copy, broker, directory)
+        properties = f"version=1\nnode.id={broker}\ncluster.id={cluster}\n"
+        (directory / "meta.properties").write_text(properties)
     return directories
 
 
@@ -143,6 +145,5 @@ def _write_beside(history: History, copy: Copy, broker: int, directory: Path) ->
         lines.append(f"{place[0]} {place[1]} {min(mark, history.logs[place].end_at(reached))}\n")
     (directory / _CHECKPOINTS).write_text(f"0\n{len(lines)}\n{''.join(lines)}")
     (directory / "cleaner-offset-checkpoint").write_text("0\n0\n")
-    (directory / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=test\n")
     if copy.clean:
         (directory / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')

@@ -60,7 +60,7 @@ def _swap(draw: random.Random, directories: list[Path]) -> None:
 def _link(draw: random.Random, directories: list[Path]) -> None:
     """A partition's folder is a symbolic link."""
     if (folder := _folder(draw, directories, *_ALL)) is not None:
-        there = folder.parent.parent / "elsewhere" / folder.name
+        there = folder.parents[2] / f"linked-{folder.parents[1].name}" / folder.name
         there.parent.mkdir(exist_ok=True)
         folder.rename(there)
         folder.symlink_to(there, target_is_directory=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +30,8 @@ FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UN
 WITH_CAUSE, WITHOUT_CAUSE = "unknown with cause", "unknown without cause"
 NAMES = (FALSE_HANGING, FALSE_CLEAR, FALSE_ATTENTION, FALSE_RULE, FALSE_ROW, NO_CAUSE, UNDECIDED)
 _MEMORY = "/dev/shm"
+#: Between a coordinator's record of a partition and the first data in it, milliseconds.
+_REGISTERED = 5
 
 
 class Breach(NamedTuple):
@@ -59,33 +61,57 @@ class Tried(NamedTuple):
     verdicts: tuple[str, ...]
 
 
-def tried(seed: int, harms: Sequence[str] = tuple(HARMS)) -> Tried:
-    """Run a history, copy it while it goes on and when it is at its end, and audit both copies.
+class Harmed(NamedTuple):
+    """A copy on a disk.
+
+    Attributes:
+        copy: the plan. `harm`: what became of it on its way, of `HARMS`.
+        directories: its log directories.
+    """
+
+    copy: Copy
+    harm: str
+    directories: list[Path]
+
+    def __str__(self) -> str:
+        return f"{self.copy.order}, {self.harm}"
+
+
+def copied(history: History, seed: int, root: Path, cluster: str = "test") -> Harmed:
+    """A copy made while a history goes on; half of them have no harm.
 
     Args:
-        harms: what may become of the first copy; half of them have no harm.
+        root: a folder for it. `cluster`: its cluster's id.
     """
+    draw = random.Random(seed)
+    copy = plan(history, draw)
+    harm = draw.choice(["nothing"] * len(HARMS) + list(HARMS))
+    directories = write(history, copy, root, cluster)
+    HARMS[harm](draw, directories)
+    return Harmed(copy, harm, directories)
+
+
+def tried(seed: int) -> Tried:
+    """Run a history, copy it while it goes on and when it is at its end, and audit both copies."""
     history = History(seed)
     truth = truth_of(history)
-    draw = random.Random(seed)
-    plans = {"copy": plan(history, draw), "end": whole(history)}
-    harm = {"copy": draw.choice(["nothing"] * len(harms) + list(harms)), "end": "nothing"}
-    breaches: list[Breach] = []
-    verdicts: list[str] = []
-    for name, copy in plans.items():
-        with tempfile.TemporaryDirectory(dir=_MEMORY if Path(_MEMORY).is_dir() else None) as folder:
-            directories = write(history, copy, Path(folder))
-            HARMS[harm[name]](draw, directories)
-            audit = transactions.audit(logdir.open(*directories))
-            sound = is_sound(history, copy, harm[name])
-            found = [*judged(history, truth, copy, audit, sound=sound)]
-            found += _rows(truth, directories, whole=harm[name] in HARMLESS)
-        if name == "end":
-            found += _undecided(truth, audit)
-        described = ", ".join([name, copy.order, *([] if harm[name] == "nothing" else [harm[name]])])
-        breaches += [Breach(seed, breach, described, what) for breach, what in found]
-        verdicts += [_verdict(audit, one) for one in audit.findings]
-    return Tried(seed, f"{plans['copy'].order}, {harm['copy']}", tuple(breaches), tuple(verdicts))
+    with tempfile.TemporaryDirectory(dir=_MEMORY if Path(_MEMORY).is_dir() else None) as folder:
+        first = copied(history, seed, Path(folder, "copy"))
+        at_end = whole(history)
+        last = Harmed(at_end, "nothing", write(history, at_end, Path(folder, "end")))
+        breaches: list[Breach] = []
+        verdicts: list[str] = []
+        for harmed in (first, last):
+            audit = transactions.audit(logdir.open(*harmed.directories))
+            found = [
+                *judged(history, truth, harmed.copy, audit, sound=is_sound(history, harmed)),
+                *_rows(truth, harmed.directories, whole=harmed.harm in HARMLESS),
+                *(_undecided(truth, audit) if harmed is last else ()),
+            ]
+            place = f"{harmed}{', at the end' if harmed is last else ''}"
+            breaches += [Breach(seed, name, place, what) for name, what in found]
+            verdicts += [_verdict(audit, one) for one in audit.findings]
+    return Tried(seed, str(first), tuple(breaches), tuple(verdicts))
 
 
 def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sound: bool) -> Iterator[tuple[str, str]]:
@@ -130,7 +156,8 @@ def _is_short(history: History, true: TrueTransaction | None) -> bool:
     """Whether a transaction ends before it has blocked its partition for long."""
     if true is None or true.ended is None:
         return true is None
-    return _lasted(history, true, true.ended) + history.clocks_apart < BLOCKED_AFTER_MS
+    lasted = history.moment(true.ended) - history.moment(true.begun)  # coordinators know no other beginning
+    return lasted + history.clocks_apart + _REGISTERED < BLOCKED_AFTER_MS
 
 
 def _lasted(history: History, true: TrueTransaction, event: int) -> int:
@@ -138,9 +165,10 @@ def _lasted(history: History, true: TrueTransaction, event: int) -> int:
     return history.moment(event) - history.moment(true.opened)
 
 
-def is_sound(history: History, copy: Copy, harm: str) -> bool:
+def is_sound(history: History, harmed: Harmed) -> bool:
     """Whether a copy is complete, of one moment, and its times plausible: nothing in it is a cause for doubt."""
-    everything = copy.order == "stopped" and len(copy.brokers) == history.brokers and harm in HARMLESS
+    copy = harmed.copy
+    everything = copy.order == "stopped" and len(copy.brokers) == history.brokers and harmed.harm in HARMLESS
     return everything and history.plausible and history.far is None
 
 

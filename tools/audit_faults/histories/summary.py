@@ -60,7 +60,7 @@ def summary(tried: Iterable[Tried]) -> Summary:
     return Summary(count, tuple(breaches), verdicts, copies)
 
 
-def markdown(found: Summary, command: str) -> str:
-    """The section."""
+def markdown(found: Summary, command: str, by_spark: tuple[int, int] = (0, 0)) -> str:
+    """The section. `by_spark`: of how many histories Spark audited the copies, and in how many lines it differs."""
     template = templates(Path(__file__).parent).get_template("histories.md.jinja")
-    return template.render(found=found, command=command, names=NAMES)
+    return template.render(found=found, command=command, names=NAMES, by_spark=by_spark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kafkawire.records import Batch, read
@@ -16,6 +17,7 @@ class TrueTransaction(NamedTuple):
         start: its first offset. `opened`: the event at which that was appended.
         ended: the event of the marker that ends it; None: nothing ever does.
         committed: by its marker.
+        begun: when the producer's first partition of it got data.
     """
 
     place: Place
@@ -24,6 +26,7 @@ class TrueTransaction(NamedTuple):
     opened: int
     ended: int | None = None
     committed: bool = False
+    begun: int = 0
 
     def open_at(self, event: int) -> bool:
         """Whether it has begun and not ended."""
@@ -49,7 +52,14 @@ def truth_of(history: History) -> Truth:
     for place in DATA:
         found, consumed[place] = _replayed(place, history.logs[place])
         transactions |= {(place, one.start): one for one in found}
-    return Truth(transactions, consumed)
+    return Truth(
+        {key: one._replace(begun=_begun(one, transactions.values())) for key, one in transactions.items()}, consumed
+    )
+
+
+def _begun(one: TrueTransaction, all_: Iterable[TrueTransaction]) -> int:
+    """The first event of what its producer had open when it opened."""
+    return min(other.opened for other in all_ if other.producer_id == one.producer_id and other.open_at(one.opened))
 
 
 def _replayed(place: Place, log: TrueLog) -> tuple[list[TrueTransaction], list[int]]:

@@ -1,0 +1,18 @@
+"""Copies of true histories: Spark gives the answer of the audit on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tools.audit_faults.histories.spark import differing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.mark.slow
+def test_spark_judges_copies_of_histories_as_one_machine_does(spark: SparkSession, tmp_path: Path) -> None:
+    assert differing(spark, tmp_path, range(12)) == []

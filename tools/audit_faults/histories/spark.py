@@ -1,0 +1,42 @@
+"""Copies of histories through Spark: the answer has to be that of the audit on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafkawire import logdir, rows, transactions
+from tools.audit_faults.histories.history import History
+from tools.audit_faults.histories.properties import copied
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def differing(session: SparkSession, root: Path, seeds: Iterable[int]) -> list[str]:
+    """What one of the two audits says and the other does not, of copies of many clusters in one job.
+
+    Args:
+        root: a folder for the copies.
+    """
+    from kafkawire import spark
+
+    directories = [
+        str(directory)
+        for seed in seeds
+        for directory in copied(History(seed), seed, root / str(seed), f"cluster-{seed}").directories
+    ]
+    local = set(_said(transactions.audit(logdir.open(*directories))))
+    by_spark = set(_said(spark.audit(directories, spark=session)))
+    return sorted(
+        [*(f"one machine: {line}" for line in local - by_spark), *(f"Spark: {line}" for line in by_spark - local)]
+    )
+
+
+def _said(audit: rows.Audit) -> Iterator[str]:
+    """All of an answer, a line each."""
+    for part in (*audit.findings, *audit.violations, *audit.damage, *audit.answers):
+        yield str(part)
+    yield from audit.read.gaps
+    yield f"{audit.as_of}, {audit.read.clock}, {audit.read.premises}"
