@@ -10,7 +10,7 @@ machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -139,13 +139,14 @@ class _AuditJob(NamedTuple):
                 answers += self._outcomes(facts, read, cells, count, numbers(found), tables, opens=opens)
         facts = replace(facts, answers=[*facts.answers, *answers])
         tables.paths, tables.damage = paths_of(facts), facts.damage
-        with every_breach(whole):
-            audit = conclude(facts, self.settings, tables.concluded)
-        with self._job("take findings"):
-            findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
+        with self._job("take damage"):
             damage, undamaged = (
                 tables.first(DAMAGE, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
             )
+        with every_breach(whole):
+            audit = conclude(_damaged(facts, of_replicas, damage), self.settings, tables.concluded)
+        with self._job("take findings"):
+            findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
         if self.save is not None:
             with self._job("write tables"):
                 self.save.write({**tables.tables(self.spark), "transactions": table_of(read, cells, fleet)})
@@ -262,3 +263,13 @@ def are_small(paths: Sequence[str]) -> bool:
                 with suppress(FileNotFoundError):  # a running broker deletes files
                     size += os.lstat(os.path.join(directory, name)).st_size
     return size < SMALL_BYTES
+
+
+def _damaged(facts: Facts, of_replicas: Iterable[DriverFacts], damage: Iterable[rows.DamageRow]) -> Facts:
+    """Facts with the damage that workers found, each in its replica; that in tiers is with that of other files."""
+    in_folders: dict[str, list[rows.DamageRow]] = {}
+    for row in damage:
+        in_folders.setdefault(os.path.dirname(row.file or ""), []).append(row)
+    partitions = [replace(one.facts.partition, damage=tuple(in_folders.pop(one.facts.path, ()))) for one in of_replicas]
+    others = [row for listed in in_folders.values() for row in listed]
+    return replace(facts, partitions=partitions, damage=(*facts.damage, *others))

@@ -35,8 +35,11 @@ def reach(read: int, named_by: Sequence[str], gaps: Sequence[str], passed_over: 
 
 
 def soundness(damage: Sequence[rows.DamageRow]) -> rows.Premise:
-    """That nothing that was read is damaged."""
-    places = [f"{one.file}: at byte {one.position}: {one.detail or one.reason}" for one in damage if not one.harmless]
+    """That nothing that was read is damaged. `damage`: in any order, the same place may be in it several times."""
+    found = sorted(
+        {(one.file or "", one.position or 0, one.detail or one.reason) for one in damage if not one.harmless}
+    )
+    places = [f"{file}: at byte {position}: {what}" for file, position, what in found]
     if places:
         return rows.Premise(
             name=SOUNDNESS, holds=False, what=f"damaged: {_some(places)}", needs="an undamaged copy, or another replica"
