@@ -17,9 +17,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkawire._first_use import on_first_use
-from kafkawire.logdir.directory import BrokerDirectory, LogDirectory, Partition, Unreadable, open
+from kafkawire.logdir.directory import BrokerDirectory, LogDirectory, Partition, open
 from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.file_source import FileSource
+from kafkawire.logdir.folders import Unreadable
 from kafkawire.logdir.log_files import LogFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import wanted_files

@@ -8,14 +8,14 @@ from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
-import msgspec
-
 from kafkawire._java_numbers import INT32, whole_number
 from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, SnapshotEntry
 from kafkawire.logdir.file_names import TIERED, is_uri
+from kafkawire.logdir.folders import Links, Unreadable, listings
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
+from kafkawire.logdir.swaps import SWAP, in_use
 from kafkawire.logdir.text_files import offset_checkpoint, properties
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.logdir.tiers import (
@@ -52,13 +52,6 @@ _READERS: dict[str, Callable[[bytes], Iterator[Any]]] = {
 CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS, CLEANED, RECOVERY_POINTS)
 #: Properties that name the broker, of KRaft and of ZooKeeper.
 _NODE_IDS = ("node.id", "broker.id")
-
-
-class Unreadable(msgspec.Struct, frozen=True):
-    """A path that could not be examined, and why."""
-
-    path: str
-    reason: str
 
 
 class BrokerDirectory:
@@ -211,9 +204,17 @@ class Partition:
         known = self.topic_id if self.copies else None
         return tuple(one for one in self.copies if known is None or one.topic_id == known)
 
-    def _in_use(self, kind: str) -> tuple[LogFile, ...]:
-        found = (file for file in self.files if file.kind == kind and file.state == self.state)
+    def used(self, kind: str) -> tuple[LogFile, ...]:
+        """Its own files of a kind that are in use, by offset: a segment in `.log.swap` is (see `swaps`), the ones that
+        it replaces are not."""
+        found = (file for file in self._used if file.kind == kind)
         return tuple(sorted(found, key=lambda file: (file.offset or 0, file.path)))
+
+    @cached_property
+    def _used(self) -> tuple[LogFile, ...]:
+        """The files in use, of all kinds. A replica that a broker removes or moves is not looked into."""
+        states = (self.state,) if self.state else (self.state, SWAP)
+        return tuple(file for file in in_use(self.files) if file.state in states)
 
     @property
     def segments(self) -> tuple[LogFile, ...]:
@@ -224,12 +225,12 @@ class Partition:
     @cached_property
     def joined(self) -> Joined:
         """The log in its tiers and here, and what no copy has of it."""
-        own = self._in_use("log")
+        own = self.used("log")
         if not self.tiers and self.state != TIERED:
             return Joined(own)
         if self.state == TIERED:
             return join((), own, lineage_of(own), self.tier_metadata())
-        tiered = [file for tier in self.tiers for file in tier._in_use("log")]
+        tiered = [file for tier in self.tiers for file in tier.used("log")]
         checkpoint = self._beside("leader-epoch-checkpoint")
         data = content_of(checkpoint)
         lineage = epoch_lines(data) or lineage_of(tiered)
@@ -246,20 +247,20 @@ class Partition:
     @property
     def local_log_start(self) -> int | None:
         """First offset of the segments on the broker: what lies below is in tiers only; None without such a segment."""
-        return next((file.offset for file in self._in_use("log") if self.state != TIERED), None)
+        return next((file.offset for file in self.used("log") if self.state != TIERED), None)
 
     @cached_property
     def txn_indexes(self) -> tuple[LogFile, ...]:
         """The `.txnindex` files in use, by their segment's first offset."""
         if not self.tiers and self.state != TIERED:
-            return self._in_use("txnindex")
+            return self.used("txnindex")
         named = (file.beside("txnindex") for file in self.segments)
         return tuple(file for file in named if file.path in self._present)
 
     @cached_property
     def snapshots(self) -> tuple[LogFile, ...]:
         """The `.snapshot` files in use, by offset: the state before it."""
-        own = () if self.state == TIERED else self._in_use("snapshot")
+        own = () if self.state == TIERED else self.used("snapshot")
         if not self.tiers and self.state != TIERED:
             return own
         return (*snapshots(self.segments, self._present, self.joined.missing), *own)
@@ -321,7 +322,7 @@ class LogDirectory:
         partitions: by log directory, topic and number; the same partition once a replica.
         files: every file that was found, in those partitions or outside them.
         brokers: the log directories.
-        unreadable: directories that could not be listed.
+        unreadable: directories that could not be listed, and links to what is not there.
 
     Args:
         given: the directories that were given, and whose files are all here.
@@ -432,11 +433,11 @@ def is_below(root: str, given: str) -> bool:
 
 
 def _walk(path: str, unreadable: list[Unreadable], keys: tuple[str, ...]) -> Iterator[LogFile]:
-    def on_error(error: OSError) -> None:
-        unreadable.append(Unreadable(str(error.filename), error.strerror or str(error)))
-
-    for directory, folders, names in os.walk(path, onerror=on_error):
-        folders.sort()
-        partition = partition_of(directory, names)
-        for name in segment_names(sorted(names)):
-            yield log_file(os.path.join(directory, name), partition, keys)
+    for found in listings(path, Links(path)):
+        if isinstance(found, Unreadable):
+            unreadable.append(found)
+            continue
+        names = [entry.name for entry in found.files]
+        partition = partition_of(found.path, names)
+        for name in segment_names(names):
+            yield log_file(os.path.join(found.path, name), partition, keys)

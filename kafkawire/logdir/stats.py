@@ -11,22 +11,20 @@ from kafkawire.errors import RecordError
 from kafkawire.logdir.file_rows import DEFAULT, selected_batches
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
+from kafkawire.logdir.swaps import in_use
 from kafkawire.records import Batch, Damage
 from kafkawire.records.compression import CompressionError, decompress
 from kafkawire.records.header import HEADER, MAGIC
 from kafkawire.records.legacy import contents
-
-#: States of a segment that takes another's place, or whose place is taken: its records are counted there.
-_REPLACED = frozenset({"deleted", "cleaned", "swap", "part", "tmp"})
 
 
 def by_partition(files: Iterable[LocatedFile]) -> list[list[LocatedFile]]:
     """The segments in use, those of a directory together, in the order of their offsets."""
     groups: dict[str, list[LocatedFile]] = {}
     for file in files:
-        if file.kind == "log" and file.state not in _REPLACED:
-            groups.setdefault(dirname(file.path), []).append(file)
-    return [sorted(group, key=lambda file: file.offset or 0) for group in groups.values()]
+        groups.setdefault(dirname(file.path), []).append(file)
+    used = ([one for one in in_use(group) if one.kind == "log"] for group in groups.values())
+    return [sorted(group, key=lambda file: file.offset or 0) for group in used if group]
 
 
 def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterator[rows.Row]:

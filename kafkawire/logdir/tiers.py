@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kafkawire.errors import RecordError
 from kafkawire.logdir.entries import EpochLine
 from kafkawire.logdir.file_names import TIERED
-from kafkawire.logdir.located_file import known_size
+from kafkawire.logdir.located_file import LocatedFile, known_size
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.selection import Selection
 from kafkawire.logdir.text_files import leader_epochs
@@ -313,7 +313,7 @@ def epoch_damage(file: LogFile, data: bytes | Damage) -> list[tuple[LogFile, Dam
     return [(file, one) for one in found if isinstance(one, Damage)]
 
 
-def copied_end(file: LogFile) -> tuple[int, bool]:
+def copied_end(file: LocatedFile) -> tuple[int, bool]:
     """The offset behind the last batch of a segment, at least the one behind its base; and whether all can be read."""
     end, certain = (file.offset or 0) + 1, True
     try:

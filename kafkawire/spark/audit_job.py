@@ -172,7 +172,7 @@ class _AuditJob(NamedTuple):
                 rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage
             ),
             gaps=(
-                *gaps_of(found.unreadable),
+                *gaps_of(found.unreadable, (one.path for one in replicas)),
                 *(gap for copy in found.metadata.values() for gap in copy.gaps),
             ),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.logdir.directory import BrokerDirectory, Unreadable
+from kafkawire.logdir.directory import BrokerDirectory
 from kafkawire.logdir.file_names import TIERED, is_uri
+from kafkawire.logdir.folders import Links, Unreadable, listings, scanned
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
@@ -78,6 +79,7 @@ class Folder(NamedTuple):
         store: the URI of the store that it is in; None for a file system of this machine. `path`: there.
         deep: with all folders below.
         names: of the files to list; None for all.
+        top: the path that it was found below, of this machine.
     """
 
     argument: int
@@ -85,6 +87,7 @@ class Folder(NamedTuple):
     path: str
     deep: bool = True
     names: tuple[str, ...] | None = None
+    top: str | None = None
 
 
 class FoundBroker(NamedTuple):
@@ -189,20 +192,21 @@ def _folders(argument: int, path: str) -> list[Folder]:
 def _spread(argument: int, store: str | None, path: str) -> list[Folder]:
     """The folders below a path, as deep as it takes to have enough of them."""
     seen: list[Folder] = []
-    level = [path]
+    level, links = [path], None if store is not None else Links(path)
     while level and len(level) < _FOLDERS:
-        seen += (Folder(argument, store, one, deep=False) for one in level)
-        level = [below for one in level for below in _below(store, one)]
-    return [*seen, *(Folder(argument, store, one) for one in level)]
+        seen += (Folder(argument, store, one, deep=False, top=path) for one in level)
+        level = [below for one in level for below in _below(store, one, links)]
+    return [*seen, *(Folder(argument, store, one, top=path) for one in level)]
 
 
-def _below(store: str | None, path: str) -> list[str]:
+def _below(store: str | None, path: str, links: Links | None) -> list[str]:
     if store is not None:
         from kafkawire.logdir.remote import folders_below
 
         return folders_below(store, path)
+    assert links is not None
     try:
-        return [entry.path for entry in scanned(path)[1]]
+        return [entry.path for entry in links.folders(scanned(path)[1])]
     except OSError:
         return []  # the worker reports it
 
@@ -272,23 +276,25 @@ def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | 
 
 def _replica(folder: Folder, found: Listed, files: list[LogFile]) -> Iterator[tuple[Any, ...]]:
     """The row of a partition's folder, if there is a segment in it; of one in a tier in any case."""
-    first, in_use = files[0], {file.name for file in files if file.kind == "log" and file.state in ("", TIERED)}
+    first = files[0]
+    partition = Partition(files, BrokerDirectory(first.root, first))
+    in_use = {file.name for file in partition.used("log")} if partition.state in ("", TIERED) else set()
     kind = TIER if any(file.state == TIERED for file in files) else REPLICA
     directory = os.path.dirname(first.path)
     real = os.fsencode(os.path.realpath(directory))
-    partition = partition_key(first.topic or "", first.partition or 0)
-    sort = b"\0".join((os.fsencode(first.root), partition, os.fsencode(directory)))
+    key = partition_key(first.topic or "", first.partition or 0)
+    sort = b"\0".join((os.fsencode(first.root), key, os.fsencode(directory)))
     if first.topic == CLUSTER_METADATA:  # a checkpoint counts without a segment
-        metadata = read_metadata([Partition(files, BrokerDirectory(first.root, first))])
+        metadata = read_metadata([partition])
         yield _other(METADATA, folder, sort, metadata, real)
     if kind == REPLICA and not in_use:
         return
     size = sum(size for size, name in zip(found.sizes, found.names, strict=True) if name in in_use)
     path, names, sizes = os.fsencode(found.path), b"\0".join(map(os.fsencode, found.names)), array("q", found.sizes)
     place = folder.store, path, names, sizes.tobytes(), size
-    yield (kind, folder.argument, sort, None, real, partition, *place, None)
+    yield (kind, folder.argument, sort, None, real, key, *place, None)
     if first.topic == REMOTE_LOG_METADATA and kind == REPLICA:
-        yield from _event_rows(Partition(files, BrokerDirectory(first.root, first)), size, folder, sort, real)
+        yield from _event_rows(partition, size, folder, sort, real)
 
 
 def _event_rows(replica: Partition, size: int, folder: Folder, sort: bytes, real: bytes) -> Iterator[tuple[Any, ...]]:
@@ -331,18 +337,11 @@ def _listed(folder: Folder) -> Iterator[Listed | Unreadable]:
         sizes = [os.stat(os.path.join(folder.path, name)).st_size for name in folder.names]
         yield Listed(folder.path, list(folder.names), sizes)
         return
-    waiting = [folder.path]
-    while waiting:
-        path = waiting.pop()
-        try:
-            files, folders = scanned(path)
-        except OSError as error:
-            yield Unreadable(path, error.strerror or str(error))
-            continue
-        if files:
-            yield Listed(path, [entry.name for entry in files], [_size(entry) for entry in files])
-        if folder.deep:
-            waiting += (entry.path for entry in reversed(folders))
+    for one in listings(folder.path, Links(folder.top or folder.path), deep=folder.deep):
+        if isinstance(one, Unreadable):
+            yield one
+        else:
+            yield Listed(one.path, [entry.name for entry in one.files], [_size(entry) for entry in one.files])
 
 
 def _chosen(folder: Folder, found: Listed) -> Listed:
@@ -352,29 +351,10 @@ def _chosen(folder: Folder, found: Listed) -> Listed:
     return Listed(found.path, [name for name, _ in pairs], [size for _, size in pairs])
 
 
-def scanned(path: str) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """The files in a folder of this machine, and the folders in it, by name. Links to folders are neither.
-
-    Raises:
-        OSError: it is not there or may not be read.
-    """
-    with os.scandir(path) as entries:
-        found = sorted(entries, key=lambda entry: entry.name)
-    files = [entry for entry in found if not _is_folder(entry)]
-    return files, [entry for entry in found if entry.is_dir(follow_symlinks=False)]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
 def _size(entry: os.DirEntry[str]) -> int:
     """Bytes of a segment; 0 of other files, whose size nothing asks for."""
     try:
-        return entry.stat().st_size if entry.name.endswith(".log") else 0
+        return entry.stat().st_size if entry.name.endswith((".log", ".log.swap")) else 0
     except OSError:
         return 0  # reading it reports that
 

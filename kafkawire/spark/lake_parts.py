@@ -28,7 +28,7 @@ from kafkawire.spark.offset_options import RequestedRange, Subscription
 from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import Rows, by_task
-from kafkawire.spark.tier_listing import replica_at, segment_sizes
+from kafkawire.spark.tier_listing import once, replica_at, segment_sizes
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.part_scan import bounds, count_parts
 
@@ -159,7 +159,7 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
     brokers: dict[str, Any] = {}  # their checkpoints are read once
     for key, of_partition in groupby(listed, key=itemgetter("partition")):
         replicas: dict[bytes, tuple[dict[str, Any], Partition]] = {}
-        for row in of_partition:
+        for row in once(of_partition):
             found = replica_at(row)
             found.broker = brokers.setdefault(found.broker.root, found.broker)
             if not found.state and found.segments and wanted.of(found.topic, found.partition):

@@ -11,19 +11,20 @@ from typing import NamedTuple
 from kafkawire import logdir
 from kafkawire.logdir import BrokerDirectory, Partition
 from kafkawire.logdir.file_names import TIERED, is_uri
+from kafkawire.logdir.folders import Links, scanned
 from kafkawire.logdir.log_files import log_file, partition_of
-from kafkawire.spark.fleet_listing import scanned
 
 #: File systems count time in ticks: a change in the tick of a listing does not show.
 _TICK_NS = 2_000_000_000
 
 
 class _Folder(NamedTuple):
-    """A directory: when it was modified (-1: just now), the replica that it is, the directories in it."""
+    """A directory: when it was modified (-1: just now), the replica that it is, the directories in it and whether each
+    is a link."""
 
     modified: int
     replica: Partition | None
-    folders: tuple[str, ...]
+    folders: tuple[tuple[str, bool], ...]
 
 
 class ReplicaListing:
@@ -49,7 +50,8 @@ class ReplicaListing:
         found: dict[str, Partition] = {}
         for path in self._paths():
             local = not is_uri(path) and os.path.isdir(path)
-            listed = self._below(path.rstrip(os.sep) or os.sep, before) if local else logdir.open(path).partitions
+            top = path.rstrip(os.sep) or os.sep
+            listed = self._below(top, before, Links(top)) if local else logdir.open(path).partitions
             for replica in listed:
                 if replica.state == TIERED and replica.path not in self._warned:
                     self._warned.add(replica.path)
@@ -63,7 +65,7 @@ class ReplicaListing:
                     found.setdefault(replica.path, replica)
         return found
 
-    def _below(self, path: str, before: dict[str, _Folder]) -> Iterator[Partition]:
+    def _below(self, path: str, before: dict[str, _Folder], links: Links) -> Iterator[Partition]:
         try:
             modified = os.stat(path).st_mtime_ns
             known = before.get(path)
@@ -74,8 +76,10 @@ class ReplicaListing:
         self._folders[path] = known
         if known.replica is not None:
             yield known.replica
-        for name in known.folders:
-            yield from self._below(os.path.join(path, name), before)
+        for name, is_link in known.folders:
+            below = os.path.join(path, name)
+            if not is_link or links.follows(below):
+                yield from self._below(below, before, links)
 
 
 def _listed(path: str, modified: int) -> _Folder:
@@ -83,6 +87,6 @@ def _listed(path: str, modified: int) -> _Folder:
     files, folders = scanned(path)
     names = [entry.name for entry in files]
     partition = partition_of(path, names)
-    segments = [log_file(os.path.join(path, name), partition) for name in names if partition and name.endswith(".log")]
+    segments = [log_file(os.path.join(path, name), partition) for name in names if partition and ".log" in name]
     replica = Partition(segments, BrokerDirectory(segments[0].root, segments[0])) if segments else None
-    return _Folder(modified if settled else -1, replica, tuple(entry.name for entry in folders))
+    return _Folder(modified if settled else -1, replica, tuple((entry.name, entry.is_symlink()) for entry in folders))

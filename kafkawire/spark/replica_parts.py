@@ -39,7 +39,7 @@ from kafkawire.spark.outcome_rows import (
     short,
 )
 from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, Rows, by_task
-from kafkawire.spark.tier_listing import of_partitions, replica_at, segment_sizes, with_tiers
+from kafkawire.spark.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
@@ -412,10 +412,7 @@ def to_driver(value: Any) -> pa.RecordBatch:
 
 
 def distinct(listed: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Partition]]:
-    seen = set()
-    for row in listed:
-        if row["real"] not in seen:
-            seen.add(row["real"])
-            partition = replica_at(row)
-            if partition.segments:
-                yield row, partition
+    for row in once(listed):
+        partition = replica_at(row)
+        if partition.segments:
+            yield row, partition

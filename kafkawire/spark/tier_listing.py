@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -82,8 +82,7 @@ def of_partitions(
 
     def each(found: Rows) -> Iterator[pa.RecordBatch]:
         for _, rows in _by_partition(found):
-            distinct = {row["real"]: row for row in reversed(_replicas(rows, keys))}
-            ordered = sorted(distinct.values(), key=itemgetter("sort"))
+            ordered = sorted(once(_replicas(rows, keys)), key=itemgetter("sort"))
             yield from read([one for one in map(replica_at, ordered) if one.segments])
 
     return _grouped(listed, tiers, each, schema)
@@ -125,6 +124,20 @@ def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
     found = TierEvents({id: one for _, events in copies.values() for id, one in events.items()})
     found.partial = any(events.partial for _, events in copies.values())
     return found
+
+
+def once(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the rows of each folder one, as `replica_files.replicas` chooses: of a link to it, or else the first."""
+    found: dict[bytes, dict[str, Any]] = {}
+    for row in rows:
+        before = found.setdefault(row["real"], row)
+        if before is not row and _is_link(row) and not _is_link(before):
+            found[row["real"]] = row
+    return list(found.values())
+
+
+def _is_link(row: dict[str, Any]) -> bool:
+    return row["store"] is None and os.path.islink(row["path"])
 
 
 def replica_at(row: dict[str, Any]) -> Partition:

@@ -145,7 +145,7 @@ def facts_of(
             + [damage for replica in found for damage in replica.damage]
         ),
         gaps=(
-            *gaps_of([*directory.unreadable, *outside_partitions(directory.files)]),
+            *gaps_of([*directory.unreadable, *outside_partitions(directory.files)], (one.path for one in found)),
             *(gap for copy in metadata.values() for gap in copy.gaps),
         ),
         answers=[placed for replica in found for placed in replica.answers],

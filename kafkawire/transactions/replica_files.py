@@ -3,12 +3,13 @@ exception."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from os.path import dirname, realpath
 
 from kafkawire import rows
 from kafkawire.logdir import BrokerDirectory, LogDirectory, LogFile, Partition, Unreadable
 from kafkawire.logdir.file_names import TIERED
+from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.facts import Place
@@ -16,33 +17,48 @@ from kafkawire.transactions.manifest import EMPTY, LIVE, DirectoryContent
 
 
 def replicas(directory: LogDirectory) -> list[Partition]:
-    """The partitions to audit, each directory once; without those that are being deleted or moved. A tier is part of
-    its partition's replicas, and a replica of its own where there is no other."""
+    """The partitions to audit, each directory once; without those that are being deleted or moved. A directory is the
+    partition of the log directory that links to it, before that of the one that it is in. A tier is part of its
+    partition's replicas, and a replica of its own where there is no other."""
     found: dict[str, Partition] = {}
     on_brokers = {(one.topic, one.partition) for one in directory.partitions if not one.state}
     for partition in directory.partitions:
         alone = partition.state == TIERED and (partition.topic, partition.partition) not in on_brokers
         if (alone or not partition.state) and partition.segments:
-            found.setdefault(realpath(partition.path), partition)
+            real = os.path.realpath(partition.path)
+            if real not in found or (os.path.islink(partition.path) and not os.path.islink(found[real].path)):
+                found[real] = partition
     return list(found.values())
 
 
 def outside_partitions(files: Iterable[LogFile]) -> list[Unreadable]:
-    """The folders that hold segments and have no partition's name: a renamed copy, or a tier of another layout; and
-    segments in a tier without the name that they have there."""
+    """The folders that hold segments and have no partition's name: a renamed copy, or a tier of another layout;
+    segments in a tier without the name that they have there; and segments under other names, compressed for example."""
     files = list(files)
-    tiers = {dirname(file.path) for file in files if file.state == TIERED}
+    tiers = {os.path.dirname(file.path) for file in files if file.state == TIERED}
     stray = [file for file in files if file.kind == "log" and not file.state]
-    folders = {dirname(file.path): None for file in stray if not file.topic}
+    folders = {os.path.dirname(file.path): None for file in stray if not file.topic}
+    renamed = [file for file in files if file.kind == UNKNOWN and file.topic and ".log" in file.name]
     return [
         *(Unreadable(folder, "it holds segments, and its name is no partition's") for folder in folders),
-        *(Unreadable(one.path, "its name is no segment's in a tier") for one in stray if dirname(one.path) in tiers),
+        *(
+            Unreadable(one.path, "its name is no segment's in a tier")
+            for one in stray
+            if os.path.dirname(one.path) in tiers
+        ),
+        *(Unreadable(one.path, "its name is no segment's") for one in renamed),
     ]
 
 
-def gaps_of(unread: Iterable[Unreadable]) -> tuple[str, ...]:
-    """What was not read, as sentences."""
-    return tuple(f"{one.path} was not read: {one.reason}" for one in unread)
+def gaps_of(unread: Iterable[Unreadable], read: Iterable[str]) -> tuple[str, ...]:
+    """What was not read, as sentences, by path.
+
+    Args:
+        read: the folders of the replicas that were. One may be read through a link, and not under its own name.
+    """
+    found = sorted(unread, key=lambda one: (one.path.split(os.sep), one.reason))
+    targets = {os.path.realpath(path) for path in read} if found else ()
+    return tuple(f"{one.path} was not read: {one.reason}" for one in found if os.path.realpath(one.path) not in targets)
 
 
 def contents(directory: LogDirectory) -> list[DirectoryContent]:

@@ -83,6 +83,28 @@ def test_partitions_that_are_not_there_are_named_as_on_one_machine(spark: SparkS
     assert len(local.read.gaps) == 1
 
 
+def test_links_and_interrupted_swaps_are_read_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "fleet", 3)
+    world.run()
+    world.begin(world.producer("left-open"), 0, 1)
+    world.finish()
+    root = world.logs.root
+    (root / "orders-1").rename(tmp_path / "moved")
+    (root / "orders-1").symlink_to(tmp_path / "moved")
+    (root / "orders-2").rename(tmp_path / "fleet" / "a-store")
+    (root / "orders-2").symlink_to(tmp_path / "fleet" / "a-store")
+    (root / "loop").symlink_to("..")
+    (root / "orders-8").symlink_to("gone")
+    (root / "orders-9").mkdir()
+    for file in (*(root / "orders-0").glob("*.log"), *(root / "orders-0").glob("*.txnindex")):
+        file.rename(f"{file}.swap")
+    local, by_spark = both(spark, Settings(), str(tmp_path / "fleet"))
+    assert by_spark == local
+    assert len(local.findings) == 2
+    assert local.read.partitions == len(world.logs.partitions)
+    assert len(local.read.gaps) == 2
+
+
 def test_folders_of_no_partition_are_named_as_not_read(spark: SparkSession, tmp_path: Path) -> None:
     from kafkawire import spark as kafkawire_spark
 

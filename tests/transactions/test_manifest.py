@@ -209,6 +209,48 @@ def test_one_directory_of_a_broker_with_two_does_not_speak_for_the_other(tmp_pat
     assert gaps(root) == ("partitions 0-2 of orders: no replica of them was given",)
 
 
+def answers(found: Audit, root: Path) -> tuple[object, ...]:
+    """An audit's answer, without the paths of segments."""
+    text = str((found.findings, found.violations, found.read.gaps, found.answers)).replace(str(root), "")
+    return text.replace(".swap", ""), found.read.batches, found.as_of
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_links_and_interrupted_swaps_change_no_answer(tmp_path: Path, seed: int) -> None:
+    """Partitions on other disks, links to them, segments as they are after an interrupted compaction."""
+    world = World(tmp_path, seed)
+    world.run()
+    left = world.producer("left-open")
+    world.begin(left, *world.random.sample(range(PARTITIONS), 2))
+    world.finish()
+    root, chosen = world.logs.root, random.Random(seed)
+    before = answers(audited(root), root)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    for number, folder in enumerate(sorted(one for one in root.iterdir() if one.is_dir())):
+        if folder.name.startswith(TOPIC):
+            log = chosen.choice(sorted(folder.glob("*.log")))
+            for file in (log, log.with_suffix(".txnindex")):
+                if file.exists():
+                    file.rename(f"{file}.swap")
+        if chosen.random() < 0.6:
+            folder.rename(disk / f"d{number}")
+            folder.symlink_to(disk / f"d{number}")
+    assert list(root.glob(f"{TOPIC}-*/*.swap"))
+    assert answers(audited(root), root) == before
+
+
+def test_a_link_to_nothing_and_a_segment_under_another_name_are_named(tmp_path: Path) -> None:
+    world = finished(tmp_path, checkpoints=False)
+    folder = world.logs.root / f"{TOPIC}-1"
+    (folder / f"{10**6:020}.log.gz").touch()
+    (world.logs.root / f"{TOPIC}-9").symlink_to("gone")
+    assert gaps(world.logs.root) == (
+        f"{world.logs.root / TOPIC}-9 was not read: a link to what is not there",
+        f"{folder}/{10**6:020}.log.gz was not read: its name is no segment's",
+    )
+
+
 def test_many_partitions_are_one_sentence() -> None:
     names = [(f"topic-{n:03}", number) for n in range(200) for number in (0, 1, 2, 9)]
     text = listed(names)
