@@ -38,7 +38,11 @@ def outside_partitions(files: Iterable[LogFile]) -> list[Unreadable]:
     tiers = {os.path.dirname(file.path) for file in files if file.state == TIERED}
     stray = [file for file in files if file.kind == "log" and not file.state]
     folders = {os.path.dirname(file.path): None for file in stray if not file.topic}
-    renamed = [file for file in files if file.kind == UNKNOWN and file.topic and ".log" in file.name]
+    renamed = [
+        file
+        for file in files
+        if file.kind == UNKNOWN and file.topic and ".log" in file.name and os.path.dirname(file.path) not in tiers
+    ]
     return [
         *(Unreadable(folder, "it holds segments, and its name is no partition's") for folder in folders),
         *(
