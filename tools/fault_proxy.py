@@ -30,7 +30,7 @@ class FaultProxy:
     Args:
         bootstrap: HOST:PORT of the broker.
         request: class of the requests of which one is held.
-        number: which of them, from 1 on.
+        number: which of them, from 1 on; 0: none before `hold_next`.
 
     Attributes:
         address: HOST:PORT of the proxy, on loopback. `caught`: set once the request is held.
@@ -60,6 +60,11 @@ class FaultProxy:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+    def hold_next(self) -> None:
+        """Hold the next of these requests."""
+        with self._lock:
+            self._left = 1
 
     def release(self) -> None:
         """Send the held request to the broker."""
