@@ -240,7 +240,7 @@ def _seen(rows_of: RowsOf, outcomes: OutcomesByFile, level: IsolationLevel | Non
     def found(file: LocatedFile, options: Options) -> Iterator[Made]:
         if file.kind == "log":
             view = View(outcomes=outcomes.of(file), isolation_level=level, shown=shown)
-            for path, damage in view.outcomes.damage if level is not None else ():
+            for path, damage in view.damage:
                 if (path, damage) not in reported:
                     reported.add((path, damage))
                     yield rows.DamageRow.of(damage, file=path)

@@ -1,25 +1,30 @@
 """How the transactions of partitions ended, from their segments and what else their directories have of them.
 
-Headers are read once, from the first segment to the end of the log. Where offsets are missing between segments, the
-`.snapshot` of the one behind them shows what was open there, and `.txnindex` files show what was aborted in between.
-Without a snapshot a segment may be missing there, in a compacted log, too.
+Headers are read once, from the first segment to the end of the log. Where offsets are missing, because bytes are
+damaged or a segment is not there, the next `.snapshot` behind them shows what was open at its offset, and `.txnindex`
+files show what was aborted in between. Without a snapshot a transaction that began among them may be open: the last
+stable offset is at most the first of them. Between two segments of a compacted log, too, one may be missing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from kafkawire.logdir.directory import Partition, open
-from kafkawire.logdir.entries import AbortedEntry, SnapshotEntry
+from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import Stretch, table_of
-from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan
+from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan, Unstable
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 
@@ -42,31 +47,44 @@ def _outcomes(
     """`outcomes_of`. `proven` gets the segments that hold batches of magic 2 with right checksums, and nothing else."""
     limit = partition.high_watermark if high_watermark is None else high_watermark
     start = partition.local_start_offset or 0
-    snapshots = {file.offset or 0: file for file in partition.snapshots}
     segments = [file for file in partition.segments if since is None or (file.offset or 0) >= since]
     base = segments[0].offset or 0 if segments else since or 0
-    ongoing, damaged = _ongoing_at(snapshots, base)
+    snapshots = _Snapshots(partition.snapshots)
+    ongoing = snapshots.before(base)
     scan = TransactionScan(base, ongoing)
+    log_start = partition.log_start_offset
+    if since is None and ongoing is None and log_start is not None and log_start < base:
+        scan.begin_behind(log_start)
     scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
-    unstable = _read(scan, segments, snapshots, limit, proven)
+    reading = _Reading(scan, snapshots, limit, proven)
+    for file in segments:
+        reading.read(file)
+    reading.end()
     reached = base if scan.end is None else scan.end
-    later = max(snapshots, default=0)
-    if later > reached and (resumed := ongoing_in(snapshots[later])) is not None:
-        scan.resume(later, resumed)
-    indexed = list(_indexed(partition.txn_indexes, scan.unsure))
-    ends = [limit or 0, later, *(one.end for one in indexed if one.producer_id in scan.open)]
-    continues = max(ends) > (reached if scan.end is None else scan.end)
-    if unstable is None:
-        unstable = NO_OFFSET if continues else scan.first_unstable
+    indexed, unindexed = _indexed(partition.txn_indexes, scan.unsure)
+    after = max([limit or 0, snapshots.last, *(one.end for one in indexed if one.producer_id in scan.open)])
+    for one in indexed:
+        if one.first <= scan.open.get(one.producer_id, -1) < one.end and (limit is None or one.end < limit):
+            del scan.open[one.producer_id]
+    ends = [reading.unstable or scan.unstable(reached)]
+    if snapshots.last > reached and (behind := snapshots.ongoing(snapshots.last)) is not None:
+        scan.settle(snapshots.last, behind)
+        if reading.unstable is None:
+            # A marker that is missing may be at the high watermark or above it.
+            ends = [*(ends if limit is not None and limit < snapshots.last else ()), scan.unstable()]
+    continues = after > (reached if scan.end is None else scan.end)
+    thinned = scan.thinned
     found = scan.finish(continues=continues)
     mark = reached if limit is None else min(limit, reached)
+    least = min(min(one.least, NO_OFFSET if thinned else one.gap) for one in ends)
+    certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
+    stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
     return msgspec.structs.replace(
-        found,
+        reading.bounded(found, segments, stable, at_most),
         start=start,
         aborted=table_of([*scan.aborted, *indexed]),
         high_watermark=mark,
-        last_stable_offset=min(mark, max(start, unstable)),
-        damage=(*partition.damage, *_missing(partition, segments), *damaged),
+        damage=(*partition.damage, *_missing(partition, segments), *snapshots.damage, *unindexed),
     )
 
 
@@ -106,8 +124,11 @@ class OutcomesByFile:
         partition = self._owners.get(file.path)
         if partition is None:
             scan = TransactionScan()
-            _read(scan, [file], {}, None, {})
-            return scan.finish(continues=True)
+            reading = _Reading(scan, _Snapshots(()), None, {})
+            reading.read(file)
+            least, found = scan.unstable(), scan.finish(continues=True)
+            stable = min(least.least, NO_OFFSET if found.compacted else least.gap)
+            return reading.bounded(found, [file], stable, max(stable, found.end)) if stable < found.end else found
         return self.of_partition(partition)
 
     def proven(self, file: LocatedFile) -> bool:
@@ -136,24 +157,46 @@ class OutcomesByFile:
         return whole
 
 
-def _read(
-    scan: TransactionScan,
-    segments: Iterable[LocatedFile],
-    snapshots: Mapping[int, LocatedFile],
-    limit: int | None,
-    proven: dict[str, Stamp],
-) -> int | None:
-    """Read headers. Returns the first offset of the earliest transaction that is open at the offset `limit`; None where
-    no batch has that. `proven`: as of `_outcomes`."""
-    unstable: int | None = None
-    for file in segments:
-        base = file.offset or 0
+class _DamagedAt(NamedTuple):
+    """Damage in a segment, and the offset that was reached before it."""
+
+    offset: int
+    path: str
+    position: int
+
+
+class _Reading:
+    """Reads headers, segment after segment, into a scan.
+
+    Args:
+        scan: gets the batches. snapshots: of the partition.
+        limit: the high watermark; None: not known. proven: as of `_outcomes`.
+
+    Attributes:
+        unstable: what is open at the offset `limit`; None where no batch has that.
+        damaged: what cannot be read.
+    """
+
+    def __init__(
+        self, scan: TransactionScan, snapshots: _Snapshots, limit: int | None, proven: dict[str, Stamp]
+    ) -> None:
+        self.unstable: Unstable | None = None
+        self.damaged: list[_DamagedAt] = []
+        self._scan = scan
+        self._snapshots = snapshots
+        self._limit = limit
+        self._proven = proven
+        self._cuts = np.array(sorted({*snapshots.offsets, *([] if limit is None else [limit])}), np.int64)
+
+    def read(self, file: LocatedFile) -> None:
+        """The next segment."""
+        scan, base = self._scan, file.offset or 0
         if scan.first is not None and (scan.end or 0) < base:
-            ongoing = ongoing_in(snapshots[base]) if base in snapshots else None
+            ongoing = self._snapshots.ongoing(base)
             if ongoing is None:
                 scan.skip(base)
             else:
-                scan.resume(base, ongoing)
+                scan.settle(base, ongoing)
         stamp = file.stamp
         try:
             for item in pieces(file, window=HEADERS_WINDOW):
@@ -161,37 +204,123 @@ def _read(
                     stamp = None
                 if isinstance(item, Damage):
                     if not item.harmless and item.reason != "offset_backwards":
-                        scan.damage(f"{file.path}: at byte {item.position}: {item.reason}: {item.detail}")
+                        self._damage(file, item.position, f"at byte {item.position}: {item.reason}: {item.detail}")
                 elif isinstance(item, Batch):
+                    self._reach(item.measured().base_offset)
                     scan.add_old(item.measured())
-                elif limit is None or unstable is not None or item.base_offset[-1] < limit:
-                    scan.add(item)
                 else:
-                    below = item.base_offset < limit
-                    if below.any():
-                        scan.add(item.where(below))
-                    unstable = scan.first_unstable
-                    scan.add(item.where(~below))
+                    for part in self._stretches(item):
+                        scan.add(part)
         except OSError as error:
-            scan.damage(f"{file.path}: {error.strerror or error}")
+            self._damage(file, 0, error.strerror or str(error))
             stamp = None
         if stamp is not None:
-            proven[file.path] = stamp
-    return unstable
+            self._proven[file.path] = stamp
+
+    def end(self) -> None:
+        """The end of the log."""
+        damaged = self._scan.damaged
+        self._settle(self._scan.end or 0)
+        if damaged:
+            self._scan.go_on_damaged()
+
+    def _damage(self, file: LocatedFile, position: int, text: str) -> None:
+        self.damaged.append(_DamagedAt(self._scan.end or 0, file.path, position))
+        self._scan.damage(f"{file.path}: {text}")
+
+    def bounded(self, found: Outcomes, segments: Sequence[LocatedFile], stable: int, at_most: int) -> Outcomes:
+        """The outcomes with the least and the highest last stable offset that is possible, and the damage that the
+        offsets between them are."""
+        undecided = None
+        if stable < at_most:
+            path, position = next((file.path for file in reversed(segments) if (file.offset or 0) <= stable), ""), 0
+            for one in self.damaged:
+                if one.offset <= stable:
+                    path, position = one.path, one.position
+            why = found.why(stable) or "the ends of transactions are not here"
+            detail = (
+                f"offsets {stable} to {at_most - 1}: whether a transaction from before them is open is unknown: {why}"
+            )
+            undecided = path, Damage(position, "unknown_outcome", detail)
+        return msgspec.structs.replace(
+            found, last_stable_offset=stable, last_stable_at_most=at_most, undecided=undecided
+        )
+
+    def _stretches(self, found: Batches) -> Iterator[Batches]:
+        """The batches, in parts: before each, what snapshots show up to it has been taken."""
+        base = found.base_offset
+        reached = np.maximum.accumulate(base)
+        near = self._cuts[(self._cuts > reached[0]) & (self._cuts <= reached[-1])]
+        cuts = [0, *np.unique(reached.searchsorted(near)).tolist(), len(base)]
+        for first, end in pairwise(cuts):
+            self._reach(int(base[first]))
+            yield found if end - first == len(base) else found.where(slice(first, end))
+
+    def _reach(self, offset: int) -> None:
+        """The next batch begins at an offset."""
+        limit = self._limit
+        if limit is None or self.unstable is not None or offset < limit:
+            self._settle(offset)
+            return
+        self._settle(limit)
+        self.unstable = self._scan.unstable(limit)
+        self._settle(offset)
+
+    def _settle(self, offset: int) -> None:
+        """Take the snapshots of the offsets from the one that was reached up to another, where they show more than the
+        log before them."""
+        scan = self._scan
+        for at in self._snapshots.between(scan.end or 0, offset) if scan.first is not None or scan.in_doubt else ():
+            damaged = scan.damaged
+            missing = (scan.end or 0) < at and (damaged or not scan.thinned)
+            if (missing or scan.in_doubt) and (ongoing := self._snapshots.ongoing(at)) is not None:
+                scan.settle(at, ongoing)
+                if damaged and at < offset:
+                    scan.go_on_damaged()
 
 
-def _ongoing_at(
-    snapshots: Mapping[int, LocatedFile], base: int
-) -> tuple[dict[int, int], tuple[tuple[str, Damage], ...]]:
-    """The transactions that are open before the first segment: as its `.snapshot` has them; or those of the newest one
-    that began before. And the damage of those that were asked and cannot be read."""
-    damaged: list[tuple[str, Damage]] = []
-    for offset in dict.fromkeys(one for one in (base, max(snapshots, default=base)) if one in snapshots):
-        found = _open_in(snapshots[offset])
-        if not isinstance(found, Damage):
-            return {producer_id: first for producer_id, first in found.items() if first < base}, tuple(damaged)
-        damaged.append((snapshots[offset].path, found))
-    return {}, tuple(damaged)
+class _Snapshots:
+    """The `.snapshot` files of a partition, by offset; each is read when it is asked for, and once.
+
+    Attributes:
+        damage: of those that were asked and cannot be read, each with its file's path.
+    """
+
+    def __init__(self, files: Iterable[LocatedFile]) -> None:
+        self._files = {file.offset or 0: file for file in files}
+        self._ongoing: dict[int, dict[int, int] | None] = {}
+        self.offsets = sorted(self._files)
+        self.damage: list[tuple[str, Damage]] = []
+
+    @property
+    def last(self) -> int:
+        """The highest offset; 0: there is none."""
+        return self.offsets[-1] if self.offsets else 0
+
+    def between(self, first: int, last: int) -> list[int]:
+        """The offsets from one up to another, with it."""
+        return self.offsets[bisect_left(self.offsets, first) : bisect_right(self.offsets, last)]
+
+    def ongoing(self, offset: int) -> dict[int, int] | None:
+        """The transactions that are open at an offset: producer id -> first offset; None where no snapshot of it can be
+        read."""
+        if offset not in self._files:
+            return None
+        if offset not in self._ongoing:
+            found = _open_in(self._files[offset])
+            if isinstance(found, Damage):
+                self.damage.append((self._files[offset].path, found))
+            self._ongoing[offset] = None if isinstance(found, Damage) else found
+        return self._ongoing[offset]
+
+    def before(self, base: int) -> dict[int, int] | None:
+        """The transactions that are open before the first segment: as its snapshot has them; or those of the newest one
+        that began before."""
+        for offset in dict.fromkeys((base, self.last)):
+            found = self.ongoing(offset)
+            if found is not None:
+                return {producer_id: first for producer_id, first in found.items() if first < base}
+        return None
 
 
 def ongoing_in(snapshot: LocatedFile) -> dict[int, int] | None:
@@ -214,13 +343,20 @@ def _open_in(snapshot: LocatedFile) -> dict[int, int] | Damage:
     return {one.producer_id: one.current_txn_first_offset for one in producers if one.current_txn_first_offset >= 0}
 
 
-def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> Iterator[Stretch]:
-    """The aborted transactions of some producers, by `.txnindex` files."""
+def _indexed(files: Iterable[LocatedFile], producers: set[int]) -> tuple[list[Stretch], list[tuple[str, Damage]]]:
+    """The aborted transactions of some producers, by `.txnindex` files; and what cannot be read of these, each with its
+    file's path: what it would show stays unknown."""
+    found: list[Stretch] = []
+    damaged: list[tuple[str, Damage]] = []
     for file in files if producers else ():
         try:
             with file.source() as source:
                 for entry in aborted_transactions(source):
-                    if isinstance(entry, AbortedEntry) and entry.aborted.producer_id in producers:
-                        yield Stretch(entry.aborted.producer_id, entry.aborted.first_offset, entry.aborted.last_offset)
-        except OSError:
-            continue  # what it would show stays unknown
+                    if isinstance(entry, Damage):
+                        damaged.append((file.path, entry))
+                    elif entry.aborted.producer_id in producers:
+                        aborted = entry.aborted
+                        found.append(Stretch(aborted.producer_id, aborted.first_offset, aborted.last_offset))
+        except OSError as error:
+            damaged.append((file.path, Damage.unreadable(error)))
+    return found, damaged

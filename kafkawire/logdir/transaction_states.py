@@ -7,6 +7,9 @@ it that was read. So a `TransactionScan` of a part needs no part before it, scan
 
 An outcome is unknown where the marker may be among offsets that are missing. Compaction leaves a marker as long as
 records of its transaction are left (Kafka's `CleanedTransactionMetadata`): offsets that it removed hide none.
+
+Missing offsets may also have held the beginning of a transaction that is still open. So the last stable offset is at
+most the first of them, until the snapshot of a later offset shows what is open there (`settle`).
 """
 
 from __future__ import annotations
@@ -48,6 +51,21 @@ class StateProblem(NamedTuple):
     gap: bool = False
 
 
+class Unstable(NamedTuple):
+    """Where the last stable offset may be, by the transactions at an offset of the log.
+
+    Attributes:
+        least: the first offset of the earliest transaction that may be open: of data without a certain outcome, or
+            among missing offsets.
+        gap: the first of the missing offsets that compaction may explain.
+        certain: the first offset of the earliest transaction that is known to be open.
+    """
+
+    least: int = NO_OFFSET
+    gap: int = NO_OFFSET
+    certain: int = NO_OFFSET
+
+
 class _Head(NamedTuple):
     """The first marker of a producer in a part. `first`: of its data before that; -1: none. `gap`, `hole`, `malformed`:
     as in `TransactionScan`, at the marker."""
@@ -70,6 +88,7 @@ class TransactionScan:
         unknown: data before a hole, or ended by a marker that does not show how.
         doubtful: data before a gap, with the code of the marker behind it: unknown unless the log is compacted.
         gap, hole: the offset behind the last missing offsets, and behind the last ones that damage hides; -1: none.
+        first_gap, first_hole: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
         thinned: compaction has removed records.
         blurred: ranges of offsets that occur twice.
         problems: the first ones, in order.
@@ -87,6 +106,7 @@ class TransactionScan:
         self.unknown: list[Stretch] = []
         self.doubtful: list[tuple[Stretch, int]] = []
         self.gap = self.hole = -1
+        self.first_gap = self.first_hole = NO_OFFSET
         self.thinned = False
         self.blurred: list[tuple[int, int]] = []
         self.problems: list[StateProblem] = []
@@ -136,26 +156,58 @@ class TransactionScan:
         self._begins_damaged = self._begins_damaged or self.first is None
         self._problem(StateProblem(-1 if self.end is None else self.end, text))
 
-    def resume(self, offset: int, ongoing: dict[int, int]) -> None:
-        """Pass over missing offsets.
+    def begin_behind(self, offset: int) -> None:
+        """The log begins at an offset, and what is scanned begins behind that: the offsets between are missing."""
+        self.first_hole = offset
+        self._problem(StateProblem(self.end or 0, f"offsets {offset} to {(self.end or 0) - 1} are missing"))
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a snapshot of the offset that was reached would show more than the log up to there."""
+        gap = NO_OFFSET if self.thinned else self.first_gap
+        return self._damaged or min(self.first_hole, gap) < NO_OFFSET or bool(self._malformed)
+
+    @property
+    def damaged(self) -> bool:
+        """Whether bytes could not be read since the last batch."""
+        return self._damaged
+
+    def settle(self, offset: int, ongoing: dict[int, int]) -> None:
+        """Take what a `.snapshot` has of an offset, up to which nothing more follows: where offsets before it are
+        missing, it shows what is open behind them. Other transactions that were open before them have ended.
 
         Args:
-            offset: the one behind them.
-            ongoing: the transactions that are open there, by a `.snapshot`, as `open`; those that are not have ended.
+            offset: in the snapshot's name.
+            ongoing: the transactions that are open there, as `open`.
         """
+        jumped = offset if self.end is not None and self.end < offset else self._jumped
+        left = dict(ongoing)
         for producer_id, first in self.open.items():
-            if not 0 <= ongoing.get(producer_id, -1) <= first:
-                self.unknown.append(Stretch(producer_id, first, offset))
-                self._problem(StateProblem(offset, f"offsets {self.end} to {offset - 1} are missing"))
-        self.open = dict(ongoing)
-        self._again = dict.fromkeys(ongoing, self._jumped)
+            now = ongoing.get(producer_id, -1)
+            if 0 <= now <= first:
+                continue
+            if max(jumped, self._malformed.get(producer_id, -1)) > first:
+                self.unknown.append(Stretch(producer_id, first, now if now > first else offset))
+                if jumped == offset:
+                    self._problem(StateProblem(offset, f"offsets {self.end} to {offset - 1} are missing"))
+            else:  # the log shows all of it, and the snapshot contradicts
+                left[producer_id] = first
+        self.open = left
         self.end = offset
+        self.gap = self.hole = -1
+        self.first_gap = self.first_hole = NO_OFFSET
+        self._again, self._malformed = {}, {}
         self._damaged = False
+
+    def go_on_damaged(self) -> None:
+        """What could not be read before a snapshot's offset may reach behind it."""
+        self._damaged = True
 
     def skip(self, offset: int) -> None:
         """Pass over missing offsets that compaction does not explain. `offset`: the one behind them."""
-        if self.open:
-            self._problem(StateProblem(self.end or 0, f"offsets {self.end} to {offset - 1} are missing"))
+        end = self.end or 0
+        self._problem(StateProblem(end, f"offsets {end} to {offset - 1} are missing"))
+        self.first_hole = min(self.first_hole, end)
         self.hole = self.end = offset
         self._damaged = False
 
@@ -167,8 +219,10 @@ class TransactionScan:
             self.hole = reached
         elif self._damaged:
             self.hole = base
+            self.first_hole = min(self.first_hole, reached)
         elif not self.thinned:
             self.gap = base
+            self.first_gap = min(self.first_gap, reached)
             self._problem(StateProblem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
         self._damaged = False
 
@@ -288,6 +342,8 @@ class TransactionScan:
         self.doubtful += part.doubtful
         self.blurred += part.blurred
         self.gap, self.hole = max(self.gap, part.gap), max(self.hole, part.hole)
+        self.first_gap = min(self.first_gap, part.first_gap)
+        self.first_hole = min(self.first_hole, part.first_hole)
         self.thinned = self.thinned or part.thinned
         for producer_id, first in part.open.items():
             found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
@@ -298,10 +354,17 @@ class TransactionScan:
             self.end, self._damaged = max(part.end, self.end or 0), False
         self._damaged = self._damaged or part._damaged
 
-    @property
-    def first_unstable(self) -> int:
-        """The first offset of the earliest transaction that is known to be open; the highest number for none."""
-        return min((one.first for one in self._ongoing()), default=NO_OFFSET)
+    def unstable(self, offset: int | None = None) -> Unstable:
+        """Where the last stable offset may be, by what is open at an offset that the scan has reached, or that lies
+        among missing ones behind it. None: at the end."""
+        gap, hole = self.first_gap, self.first_hole
+        if self.end is not None and offset is not None and self.end < offset:
+            if self._damaged:
+                hole = min(hole, self.end)
+            elif not self.thinned:
+                gap = min(gap, self.end)
+        least = min([*self.open.values(), hole, *(low for low, _ in self.blurred)])
+        return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[Stretch]:
         """What is open for certain: behind missing offsets, only what has data there."""
@@ -370,7 +433,10 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         start: consumers get no offset before it. `end`: of what was read, the offset after the last.
-        last_stable_offset: where read_committed consumers stop. high_watermark: where others do.
+        last_stable_offset: where read_committed consumers stop, or the least offset at which they may: before it no
+            transaction can be open. high_watermark: where others do.
+        last_stable_at_most: the highest offset at which they may stop.
+        undecided: the damage that is between the two, with the path of the segment where it begins; None: they are one.
         aborted, unknown, ongoing: data of transactions that were aborted, whose outcome is unknown, that are open.
             Other transactional data is committed.
         blurred: ranges of offsets that occur twice; transactional data in them is unknown.
@@ -383,6 +449,8 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     start: int = 0
     end: int
     last_stable_offset: int = NO_OFFSET
+    last_stable_at_most: int = NO_OFFSET
+    undecided: tuple[str, Damage] | None = None
     high_watermark: int = NO_OFFSET
     aborted: StretchTable
     unknown: StretchTable = _NOTHING

@@ -51,6 +51,14 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.isolation_level == "read_committed"
 
     @property
+    def damage(self) -> tuple[tuple[str, Damage], ...]:
+        """What hides rows that the isolation level may have, besides damage in segments, each with its file's path."""
+        if self.isolation_level is None:
+            return ()
+        undecided = self.outcomes.undecided if self.committed else None
+        return (*self.outcomes.damage, *(() if undecided is None else (undecided,)))
+
+    @property
     def offsets(self) -> tuple[int | None, int | None]:
         """The offsets that are read, half open."""
         if self.isolation_level is None:

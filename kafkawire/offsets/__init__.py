@@ -89,7 +89,7 @@ def explain(
         yield from summary.ranges(place)
     yield from summary.totals(place)
     yield from parts.finish()
-    damage = [*replica.damage, *replica.support_damage]
+    damage = [*replica.damage, *replica.support_damage, *replica.undecided]
     if equal_records:
         for found in _equal_records(replica, place):
             if isinstance(found, DamageRow):

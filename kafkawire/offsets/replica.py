@@ -59,6 +59,14 @@ class Replica:
             for path, damage in dict.fromkeys((*self.outcomes.damage, *epochs))
         )
 
+    @property
+    def undecided(self) -> tuple[DamageRow, ...]:
+        """The damage between the least and the highest last stable offset that is possible."""
+        if self.outcomes.undecided is None:
+            return ()
+        path, damage = self.outcomes.undecided
+        return (DamageRow.of(damage, file=path, topic=self.partition.topic, partition=self.partition.partition),)
+
     @cached_property
     def span(self) -> ReplicaSpan:
         """Where its offsets begin and end. Reads the headers of all batches."""

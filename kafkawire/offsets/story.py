@@ -41,6 +41,7 @@ _OF_RANGE = (
     "position",
 )  # fmt: skip
 _WAITS = "; read_committed consumers stop at the last stable offset, {stable}"
+_MAY_WAIT = "; read_committed consumers may stop at offset {stable}: {why}"
 
 
 def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> Iterator[Row]:
@@ -74,7 +75,7 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
     if source is not None:
         yield from _of_batch(directory, *source, offset, damage)
     for one in found:
-        damage += one.support_damage
+        damage += (*one.support_damage, *(one.undecided if _is_undecided(one, offset) else ()))
     yield from dict.fromkeys(damage)
 
 
@@ -93,20 +94,30 @@ def _standing(replica: Replica, offset: int, batch: Batch | None) -> OffsetStand
     if here is None:
         return standing
     readable = here.status == "record"
-    stable = offset < span.last_stable_offset
+    stable, undecided = offset < span.last_stable_offset, _is_undecided(replica, offset)
+    committed = here.transaction in ("none", "committed")
+    unknown = here.transaction == "unknown" or (committed and undecided)
     text = _SENTENCES.get(here.transaction or here.status, "").format(
         why=outcomes.why(offset) or "its marker may be among what is missing", high=span.high_watermark
     )
-    if readable and not stable:
+    if readable and undecided:
+        text += _MAY_WAIT.format(stable=span.last_stable_offset, why=outcomes.why(span.last_stable_offset))
+    elif readable and not stable:
         text += _WAITS.format(stable=span.last_stable_offset)
     return replace(
         standing,
         **{name: getattr(here, name) for name in _OF_RANGE},
         leader_epoch=None if batch is None else batch.partition_leader_epoch,
-        read_committed=readable and stable and here.transaction in ("none", "committed"),
+        read_committed=None if readable and unknown else readable and stable and committed,
         read_uncommitted=readable,
         detail=here.detail or text,
     )
+
+
+def _is_undecided(replica: Replica, offset: int) -> bool:
+    """Whether it is not known on which side of the last stable offset an offset is."""
+    outcomes = replica.outcomes
+    return outcomes.last_stable_offset <= offset < outcomes.last_stable_at_most and outcomes.undecided is not None
 
 
 def _range_of(replica: Replica, offset: int) -> StatusRange | None:

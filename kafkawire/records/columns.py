@@ -138,7 +138,7 @@ class Batches(msgspec.Struct, frozen=True, eq=False):
         found: Bools = (self.attributes & np.int16(bit)) != 0
         return found
 
-    def where(self, chosen: Bools) -> Batches:
+    def where(self, chosen: Bools | slice) -> Batches:
         """The batches for which `chosen` is true, with the same `data`."""
         arrays = {name: getattr(self, name)[chosen] for name in self.__struct_fields__[3:]}
         return msgspec.structs.replace(self, **arrays)

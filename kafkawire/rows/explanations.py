@@ -152,7 +152,7 @@ class OffsetStanding(LogRow, frozen=True, kw_only=True):
             `left_out` in a tier's segment, `none` above the replica's end.
         first_offset, last_offset: the range of this status that the offset is in.
         leader_epoch: of its batch.
-        read_committed, read_uncommitted: whether a consumer of that isolation level gets a record.
+        read_committed, read_uncommitted: whether a consumer of that isolation level gets a record; None: not known.
     """
 
     kind: str = "offset"
@@ -165,7 +165,7 @@ class OffsetStanding(LogRow, frozen=True, kw_only=True):
     first_offset: int | None = None
     last_offset: int | None = None
     leader_epoch: int | None = None
-    read_committed: bool = False
+    read_committed: bool | None = False
     read_uncommitted: bool = False
     reason: str | None = None
     detail: str | None = None

@@ -136,7 +136,7 @@ def decide(scans: Iterable[Scanned], start: int, limit: int | None = None, *, co
             if one.ongoing is None:
                 whole.skip(one.base)
             else:
-                whole.resume(
+                whole.settle(
                     one.base, {producer: first for producer, first in one.ongoing.items() if producer in whole.open}
                 )
         whole.take(one.scan)

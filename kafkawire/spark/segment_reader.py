@@ -134,7 +134,7 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield SegmentPart(partition.segments[0], problem=offsets.problem)
         view = None if outcomes is None else self.view(outcomes.of_partition(partition))
         offsets = offsets if view is None else narrowed(offsets, view)
-        for path, damage in () if view is None or self.level is None else view.outcomes.damage:
+        for path, damage in () if view is None else view.damage:
             if (path, damage) not in reported:
                 reported.add((path, damage))
                 yield SegmentPart(log_file(path), problem=damage)

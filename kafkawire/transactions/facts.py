@@ -57,6 +57,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         gap: the last range of offsets in it that could not be read. Earlier ones may be due to compaction and concern
             no open transaction: compaction stops at the first of these.
         shortened: it became shorter while it was read.
+        zeros_at: byte offset from which it is zeros up to its end; None: it is not.
         intact_from: the lowest offset from which up to its end no offset is missing.
     """
 
@@ -72,6 +73,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = 0
     shortened: bool = False
+    zeros_at: int | None = None
 
 
 class CoordinatorRecord(msgspec.Struct, frozen=True, gc=False, tag=True):

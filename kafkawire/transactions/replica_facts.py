@@ -16,6 +16,7 @@ import numpy as np
 
 from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
+from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
@@ -24,6 +25,7 @@ from kafkawire.transactions.endings import Endings, Packed, packed
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
+    OffsetGap,
     Open,
     PartitionFacts,
     Place,
@@ -35,6 +37,7 @@ from kafkawire.transactions.facts import (
 from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.impact_scan import with_impacts
+from kafkawire.transactions.lost_tail import lost_tail
 from kafkawire.transactions.part_scan import PART_BYTES, PartTask, count_parts
 from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.producer_state import Producer
@@ -158,7 +161,8 @@ class ReplicaMerge:
         partition = replica.partition
         self._replica = replica
         self._place = place_of(partition)
-        entries, damaged = read_snapshot(partition, partition.local_start_offset or 0)
+        found, damaged = read_snapshot(partition)
+        entries = [one for one in found if one.current_txn_first_offset < (partition.local_start_offset or 0)]
         self._damage = [*damaged, *(rows.DamageRow.of(one, **file.place) for file, one in partition.joined.damage)]
         seeded = [Replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
@@ -270,6 +274,22 @@ class ReplicaMerge:
         """The transactions that are open after the last batch, without those that only a snapshot names."""
         return open_transactions(self._place, self._checks.replay)
 
+    def _all_open(self, behind: Iterable[ProducerEntry]) -> Iterator[Open]:
+        """The transactions that are open after the last batch, and those that began among offsets that could not be
+        read: as the last snapshot behind these has them.
+
+        Args:
+            behind: of the `.snapshot` of an offset behind the last batch.
+        """
+        seen: set[int] = set()
+        start = self._replica.partition.local_start_offset or 0
+        snapshots = self._checks.since_snapshot
+        for replay in (self._opens, *(() if snapshots is None else (snapshots,)), Replay(behind)):
+            for found in open_transactions(self._place, replay):
+                if found.producer_id not in seen and (replay is self._opens or found.start_offset >= start):
+                    seen.add(found.producer_id)
+                    yield found
+
     def facts(self) -> ReplicaFacts:
         """The facts, once the last part was taken."""
         partition, place = self._replica.partition, self._place
@@ -281,7 +301,11 @@ class ReplicaMerge:
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
-        opens = tuple(open_transactions(place, self._opens))
+        lost = lost_tail(partition, self._segments)
+        if lost.damage:
+            gap = OffsetGap(found.log_end) if lost.at_end else found.gap
+            found = msgspec.structs.replace(found, gap=gap, damaged=True, damage=(*found.damage, *lost.damage))
+        opens = tuple(self._all_open(lost.entries))
         if self._replica.impacts:
             opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)

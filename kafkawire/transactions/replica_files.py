@@ -98,8 +98,8 @@ def place_of(partition: Partition) -> Place:
     return Place(partition.broker.root, partition.topic, partition.partition)
 
 
-def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry], list[rows.DamageRow]]:
-    """Producers of the newest `.snapshot` whose open transactions began below an offset, and what is damaged."""
+def read_snapshot(partition: Partition) -> tuple[list[ProducerEntry], list[rows.DamageRow]]:
+    """Producers of the newest `.snapshot` with open transactions, and what is damaged."""
     try:
         newest = partition.latest_snapshot()
     except OSError as error:
@@ -113,6 +113,6 @@ def read_snapshot(partition: Partition, start: int) -> tuple[list[ProducerEntry]
     for entry in entries:
         if isinstance(entry, Damage):
             damaged.append(rows.DamageRow.of(entry, **file.place))
-        elif 0 <= entry.producer.current_txn_first_offset < start:
+        elif entry.producer.current_txn_first_offset >= 0:
             found.append(entry.producer)
     return found, damaged

@@ -123,6 +123,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = BEFORE
     shortened: bool = False
+    zeros_at: int | None = None
     digests: PackedDigests = b""
 
     def begins_at(self, first_offset: int | None) -> int:
@@ -152,6 +153,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
             damage=self.damage + part.damage,
             intact_from=self.begins_at(first) if part.intact_from == BEFORE else part.intact_from,
             shortened=self.shortened or part.shortened,
+            zeros_at=part.zeros_at,
             digests=joined(np.frombuffer(scan.digests, DIGEST) for scan in (self, part)).tobytes(),
         )
 
@@ -166,12 +168,14 @@ def read_part(
     """
     scan = OffsetScan(file.topic or "", state)
     damage: list[rows.DamageRow] = []
-    shortened = False
+    shortened, zeros_at = False, None
     try:
         for item in pieces(file, start, end):
             if isinstance(item, Damage):
                 shortened = shortened or item.shortened
-                if not item.harmless:
+                if item.harmless:
+                    zeros_at = item.position
+                else:
                     damage.append(rows.DamageRow.of(item, **file.place))
                 continue
             if isinstance(item, Batch):
@@ -185,7 +189,7 @@ def read_part(
                     yield from coordinator_records(batch)
     except OSError as error:
         damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
-    yield scan.result(tuple(damage), shortened=shortened)
+    yield scan.result(tuple(damage), shortened=shortened, zeros_at=zeros_at)
 
 
 class SegmentState:
@@ -229,6 +233,7 @@ class SegmentState:
             # What compaction left of the segment before ends below an empty one.
             intact_from=base_offset if emptied else scan.intact_from,
             shortened=scan.shortened,
+            zeros_at=scan.zeros_at,
         )
 
 
@@ -327,12 +332,14 @@ class OffsetScan:
         self._following = int(ends[-1])
         return found
 
-    def result(self, damage: tuple[rows.DamageRow, ...] = (), *, shortened: bool = False) -> PartScan:
+    def result(
+        self, damage: tuple[rows.DamageRow, ...] = (), *, shortened: bool = False, zeros_at: int | None = None
+    ) -> PartScan:
         """The facts, once all batches were added.
 
         Args:
             damage: what was found between them, without harmless rows.
-            shortened: the file became shorter while it was read.
+            shortened: the file became shorter while it was read. zeros_at: as in `Segment`.
         """
         return PartScan(
             first_offset=self._first_offset,
@@ -347,6 +354,7 @@ class OffsetScan:
             damage=damage,
             intact_from=self._intact_from,
             shortened=shortened,
+            zeros_at=zeros_at,
             digests=joined(self._digests).tobytes(),
         )
 

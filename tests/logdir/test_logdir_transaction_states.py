@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.logdir import transaction_states
-from kafkawire.logdir.transaction_states import STATES, Outcomes, TransactionScan
+from kafkawire.logdir.transaction_states import NO_OFFSET, STATES, Outcomes, TransactionScan
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.records.columns import Batches, batches
 from kafkawire.transactions import Append
@@ -67,7 +67,7 @@ def test_states_and_the_first_unstable_offset_are_the_models(schedule: Schedule)
     data, appends = log_of(schedule.batches), [one.append for one in schedule.batches]
     scan = scanned(data)
     unstable = min((first for _, first, end in naive_transactions(appends) if end is None), default=2**63 - 1)
-    assert scan.first_unstable == unstable
+    assert scan.unstable() == (unstable, NO_OFFSET, unstable)
     assert states(data, scan.finish()) == truths(appends)
 
 
@@ -260,6 +260,6 @@ def test_offsets_that_occur_twice_are_unknown() -> None:
 def test_a_snapshot_behind_missing_offsets_shows_what_is_still_open() -> None:
     before, behind = data_of(0, 1) + data_of(1, 2), data_of(6, 1) + marker("COMMIT", 7, 1)
     scan = scanned(before)
-    scan.resume(6, {1: 0})
+    scan.settle(6, {1: 0})
     found = states(before + behind, scanned(behind, scan).finish())
     assert found == {0: "committed", 1: "unknown", 6: "committed", 7: "committed"}

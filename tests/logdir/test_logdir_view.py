@@ -76,8 +76,8 @@ def test_rows_show_the_states_of_their_transactions(tmp_path: Any) -> None:
 def test_a_batch_with_an_unknown_outcome_is_damage_and_not_read(tmp_path: Any) -> None:
     file = segment(tmp_path, data_of(0) + data_of(4) + marker("COMMIT", 5))
     found = list(logdir.rows_of(file, logdir.Options(deep=True, view=view_of(file, "read_committed"))))
-    assert [row.kind for row in found] == ["damage", "batch", "record"]
-    (damage, *_) = found
+    assert [row.kind for row in found] == ["damage"]  # and the last stable offset is below what follows
+    (damage,) = found
     assert isinstance(damage, rows.DamageRow)
     assert (damage.reason, damage.position) == ("unknown_outcome", 0)
     assert damage.detail == (

@@ -153,7 +153,8 @@ def test_records_of_a_thinned_batch_that_cannot_be_read_are_unreadable(tmp_path:
 def test_a_part_reads_only_its_segments(tmp_path: Path, first: int, end: int) -> None:
     one = replica(tmp_path, batch(0), broken(batch(10)), batch(20), at=(0, 10, 20))
     part = [row for row in offsets.explain(one, first, end) if not isinstance(row, rows.ReplicaSpan)]
-    assert [type(row) for row in part] == [rows.StatusRange, rows.StatusTotal]  # and no damage
+    assert [type(row) for row in part] == [rows.StatusRange, rows.StatusTotal, rows.DamageRow]
+    assert part[2].reason == "unknown_outcome"  # where consumers stop is a matter of the whole log
 
 
 def test_damage_that_hides_no_known_offset_is_reported(tmp_path: Path) -> None:

@@ -64,6 +64,12 @@ class PartitionChecks:
         self._index = TransactionIndexCheck(partition)
         self._snapshots = SnapshotCheck(partition.snapshots)
 
+    @property
+    def since_snapshot(self) -> Replay | None:
+        """The state of the producers by the last snapshot behind offsets that are missing, and the log behind it; None
+        where nothing is missing before a snapshot."""
+        return self._snapshots.replay
+
     def add(self, append: Append) -> Ended | None:
         """Take the next batch. Returns the transaction that it ends."""
         self._snapshots.reach(append.base_offset, append.intact_from, self.replay)
