@@ -10,6 +10,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.formatting import and_more, brief
+from kafkawire.records.damage import UNKNOWN_OUTCOME
 
 if TYPE_CHECKING:
     from kafkawire.logdir import LogDirectory
@@ -63,6 +64,8 @@ class ReadOutcome:
             elif not row.harmless:
                 place = "" if row.position is None else f"at byte {row.position}: "
                 self.problem(f"{row.file}: {place}{row.detail or row.reason}")
+                if row.reason == UNKNOWN_OUTCOME:
+                    self.read()
             yield row
 
     def end(self) -> None:

@@ -27,6 +27,7 @@ from kafkawire.logdir.stretches import Stretch, table_of
 from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan, Unstable
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
+from kafkawire.records.damage import UNKNOWN_OUTCOME
 
 
 def outcomes_of(partition: Partition, *, high_watermark: int | None = None, since: int | None = None) -> Outcomes:
@@ -66,7 +67,7 @@ def _outcomes(
     for one in indexed:
         if one.first <= scan.open.get(one.producer_id, -1) < one.end and (limit is None or one.end < limit):
             del scan.open[one.producer_id]
-    ends = [reading.unstable or scan.unstable(reached)]
+    ends = [reading.unstable or scan.unstable(limit)]
     if snapshots.last > reached and (behind := snapshots.ongoing(snapshots.last)) is not None:
         scan.settle(snapshots.last, behind)
         if reading.unstable is None:
@@ -76,7 +77,8 @@ def _outcomes(
     thinned = scan.thinned
     found = scan.finish(continues=continues)
     mark = reached if limit is None else min(limit, reached)
-    least = min(min(one.least, NO_OFFSET if thinned else one.gap) for one in ends)
+    least = min(one.least if thinned else min(one.least, one.gap) for one in ends)
+    least = min([least, *(low for low, _ in found.blurred)])  # also those behind the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
     stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
     return msgspec.structs.replace(
@@ -241,7 +243,7 @@ class _Reading:
             detail = (
                 f"offsets {stable} to {at_most - 1}: whether a transaction from before them is open is unknown: {why}"
             )
-            undecided = path, Damage(position, "unknown_outcome", detail)
+            undecided = path, Damage(position, UNKNOWN_OUTCOME, detail)
         return msgspec.structs.replace(
             found, last_stable_offset=stable, last_stable_at_most=at_most, undecided=undecided
         )
@@ -275,7 +277,7 @@ class _Reading:
             missing = (scan.end or 0) < at and (damaged or not scan.thinned)
             if (missing or scan.in_doubt) and (ongoing := self._snapshots.ongoing(at)) is not None:
                 scan.settle(at, ongoing)
-                if damaged and at < offset:
+                if damaged:
                     scan.go_on_damaged()
 
 

@@ -114,6 +114,7 @@ class TransactionScan:
         self._malformed: dict[int, int] = {}
         self._again: dict[int, int] = {}  # of open ones, the first data behind the last missing offsets
         self._damaged = False  # since the last batch
+        self._alone: int | None = None  # offset of the last batch, if damage is directly before it and nothing behind
         self._begins_damaged = False
 
     # A part, batch by batch ------------------------------------------------------------------------------------------
@@ -133,14 +134,19 @@ class TransactionScan:
         if self.thinned:  # compaction explains gaps, but for one that damage may have left
             jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
         at, codes = _events(found)
-        done = 0
+        done, damaged = 0, self._damaged
+        if not (len(jumps) and jumps[0] == 0):
+            self._alone = None
         for index in jumps.tolist():
+            if index == 1 and damaged:
+                self._alone = int(base[0])
             upto = int(at.searchsorted(index))
             self._follow(found, at[done:upto], codes[done:upto])
             done = upto
             self._jump(int(reached[index]), int(base[index]))
         self._follow(found, at[done:], codes[done:])
         self.end, self._damaged = int(reached[-1]), False
+        self._alone = int(base[0]) if damaged and len(found) == 1 else None
 
     def add_old(self, batch: Batch) -> None:
         """Take a batch of magic 0 or 1, which has no producer."""
@@ -148,6 +154,7 @@ class TransactionScan:
             self.first = batch.base_offset
         if self.end is not None and self.end != batch.base_offset:
             self._jump(self.end, batch.base_offset)
+        self._alone = batch.base_offset if self._damaged else None
         self.end, self._damaged = max(batch.last_offset + 1, self.end or 0), False
 
     def damage(self, text: str) -> None:
@@ -180,6 +187,7 @@ class TransactionScan:
             offset: in the snapshot's name.
             ongoing: the transactions that are open there, as `open`.
         """
+        self._follow_alone(offset if self.end is None else self.end, offset)
         jumped = offset if self.end is not None and self.end < offset else self._jumped
         left = dict(ongoing)
         for producer_id, first in self.open.items():
@@ -206,13 +214,25 @@ class TransactionScan:
     def skip(self, offset: int) -> None:
         """Pass over missing offsets that compaction does not explain. `offset`: the one behind them."""
         end = self.end or 0
+        self._follow_alone(end, offset)
         self._problem(StateProblem(end, f"offsets {end} to {offset - 1} are missing"))
         self.first_hole = min(self.first_hole, end)
         self.hole = self.end = offset
         self._damaged = False
 
+    def _follow_alone(self, end: int, offset: int) -> None:
+        """What follows a batch directly behind damage begins at an offset. Where that is not the batch's end, the batch
+        may have another offset than it says: no checksum covers that, and the damage may reach into it."""
+        if self._alone is not None and end < offset and not self.thinned:
+            self.blurred.append((self._alone, end))
+            self._problem(
+                StateProblem(self._alone, f"the batch at offset {self._alone} follows damage and is not continued")
+            )
+        self._alone = None
+
     def _jump(self, reached: int, base: int) -> None:
         """Offsets do not follow one another."""
+        self._follow_alone(reached, base)
         if base < reached:
             self.blurred.append((base, reached))
             self._problem(StateProblem(base, f"offsets go back from {reached} to {base}"))
@@ -363,7 +383,8 @@ class TransactionScan:
                 hole = min(hole, self.end)
             elif not self.thinned:
                 gap = min(gap, self.end)
-        least = min([*self.open.values(), hole, *(low for low, _ in self.blurred)])
+        alone = () if self._alone is None or self.end == offset else (self._alone,)
+        least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.blurred)])
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[Stretch]:

@@ -11,6 +11,7 @@ from kafkawire.logdir.transaction_states import COMMITTED, NO_OFFSET, NONE, STAT
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8
 from kafkawire.records.columns import Batches
+from kafkawire.records.damage import UNKNOWN_OUTCOME
 
 #: As consumers have it (`isolation.level`).
 IsolationLevel = Literal["read_uncommitted", "read_committed"]
@@ -103,7 +104,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         why = self.outcomes.why(batch.base_offset)
         detail = f"{place}: whether producer {batch.producer_id}'s transaction was committed is unknown"
         return Damage(
-            batch.position, "unknown_outcome", f"{detail}: {why}" if why else detail, batch.position + batch.size
+            batch.position, UNKNOWN_OUTCOME, f"{detail}: {why}" if why else detail, batch.position + batch.size
         )
 
     def state(self, batch: Batch) -> str:

@@ -8,6 +8,9 @@ import msgspec
 
 from kafkawire.errors import RecordError, ended_at
 
+#: The reason of data that can be read, and of which it is not known whether read_committed consumers get it.
+UNKNOWN_OUTCOME = "unknown_outcome"
+
 
 class Damage(msgspec.Struct, frozen=True, gc=False):
     """A stretch of bytes that holds no batch which could be read.

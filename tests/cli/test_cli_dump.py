@@ -313,7 +313,7 @@ def test_records_with_an_unknown_outcome_are_damage(run: Run, tmp_path: Path) ->
     found = rows(run, tmp_path, "--isolation-level", "read_committed", code=4)
     assert of_kind(found, "damage", "reason", "position") == [("unknown_outcome", 0)]
     assert of_kind(found, "batch", "base_offset") == []  # the transaction may be open, and consumers may stop at 0
-    PartitionLog(tmp_path / "orders-1").snapshot(offset=5)
+    PartitionLog(tmp_path / "orders-1").snapshot(offset=6)
     found = rows(run, tmp_path, "--isolation-level", "read_committed", code=4)
     assert of_kind(found, "damage", "reason", "position") == [("unknown_outcome", 0)]
     assert of_kind(found, "batch", "base_offset") == [(4,)]

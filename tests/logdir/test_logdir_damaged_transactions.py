@@ -107,7 +107,7 @@ def damage(data: st.DataObject, path: Path, *, traced: bool) -> None:
 
 def prove_sound(partition: Partition, outcomes: Outcomes, truth: Truth) -> None:
     """No record that a consumer of the sound log does not get, in any way of reading."""
-    assert outcomes.last_stable_offset <= truth.last_stable_offset
+    assert outcomes.last_stable_offset <= max(truth.last_stable_offset, outcomes.start)
     assert outcomes.last_stable_offset <= outcomes.last_stable_at_most
     assert (outcomes.undecided is None) == (outcomes.last_stable_offset == outcomes.last_stable_at_most)
     view = View(outcomes=outcomes, isolation_level="read_committed")
@@ -269,6 +269,9 @@ def test_offsets_that_go_back_bound_the_last_stable_offset(tmp_path: Path) -> No
     assert stable(partition)[0] == 1
     PartitionLog(tmp_path / "orders-0").snapshot(offset=4)
     assert stable(logdir.open(tmp_path).partitions[0])[0] == 2
+    (tmp_path / "orders-0" / f"{0:020}.log").write_bytes(plain(0) + plain(1) + plain(2) + plain(0))
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    assert stable(logdir.open(tmp_path).partitions[0])[0] == 0
 
 
 def test_segments_that_are_missing_before_the_first_hide_what_is_open(tmp_path: Path) -> None:
@@ -343,3 +346,15 @@ def test_the_story_of_an_offset_has_the_doubt(tmp_path: Path, offset: int) -> No
     reasons = [row.reason for row in found if isinstance(row, rows.DamageRow)]
     assert (standing.read_committed, reasons) == ((True, []) if offset == 0 else (None, ["unknown_outcome"]))
     assert offset == 0 or "read_committed consumers may stop at offset 1: " in (standing.detail or "")
+
+
+@pytest.mark.parametrize("ends_at", [3, 9])
+def test_a_batch_behind_damage_that_nothing_continues_may_have_another_offset(tmp_path: Path, ends_at: int) -> None:
+    """The damage may reach into its base offset, which no checksum covers."""
+    moved = bytearray(plain(3))
+    moved[:8] = bytes(8)
+    parts = bytes(len(plain(0))) + bytes(moved)
+    log_directory(tmp_path, {0: parts + b"".join(map(plain, range(4, ends_at + 1)))})
+    PartitionLog(tmp_path / "orders-0").snapshot(offset=ends_at + 1)
+    PartitionLog(tmp_path / "orders-0").snapshot(offset=0)
+    assert stable(logdir.open(tmp_path).partitions[0])[0] == 0

@@ -25,6 +25,7 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.segment_columns import BATCHES, RECORDS
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions, Task
+from tests.audit_logs import PartitionLog
 from tests.consumed import LEVELS, REPLICAS, Replicas
 from tools.recordings.archive import unpacked
 
@@ -433,6 +434,11 @@ def test_an_unknown_outcome_is_a_row_with_an_error(tmp_path: Path) -> None:
     log = build([Record(b"k")], **ids) + build([Record(b"k")], base_offset=4)
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / f"{0:020}.log").write_bytes(log)
+    (undecided,) = rows(tmp_path, isolationLevel="read_committed")
+    assert undecided["error"].startswith(
+        "unknown_outcome: offsets 0 to 4: whether a transaction from before them is open"
+    )
+    PartitionLog(tmp_path / "t-0").snapshot(offset=5)
     lost, kept = rows(tmp_path, isolationLevel="read_committed")
     assert lost["error"].startswith("unknown_outcome: offsets 0 to 0: whether producer 1's transaction was committed")
     assert (kept["offset"], kept["error"]) == (4, None)
