@@ -142,8 +142,7 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
 
 def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
     if options.indexes == "sanity":
-        if file.kind in ("index", "timeindex"):
-            yield from _checked(file, "sanity", sanity(file))
+        yield from _checked(file, "sanity", sanity(file))
         return
     with file.source() as source:
         if source.size > _MAX_INDEX:

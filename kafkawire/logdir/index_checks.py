@@ -8,20 +8,25 @@ an entry names an offset in the batch at its position or in one behind it, but i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
 from kafkawire.errors import ended_at
 from kafkawire.logdir.entries import AbortedEntry, FileEntry, OffsetEntry, TimeEntry
 from kafkawire.logdir.file_source import FileSource, Opened
-from kafkawire.logdir.indexes import offset_index, time_index
+from kafkawire.logdir.indexes import aborted_transactions, offset_index, time_index
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.seek import entries_of
-from kafkawire.records import Batch, Damage, read
+from kafkawire.records import Batch, Damage, Source, read
 from kafkawire.records.source import WatchedSource
 
 _WINDOW = 1 << 18
+#: kind of file -> reader of its entries
+_READERS: dict[str, Callable[[Source], Iterator[FileEntry | Damage]]] = {
+    "index": offset_index,
+    "timeindex": time_index,
+}
 #: How often over a log may be read for its index.
 _MOST_READS = 4
 MISMATCH = "index_mismatch"
@@ -141,26 +146,50 @@ class AbortedCheck(LogIndexCheck):
 CHECKS: dict[str, type[LogIndexCheck]] = {"index": OffsetCheck, "timeindex": TimeCheck, "txnindex": AbortedCheck}
 
 
-def sanity(file: LocatedFile) -> Iterator[OffsetEntry | TimeEntry | Damage]:
-    """The entries of an `.index` or `.timeindex`, and the damage for which a starting broker would rebuild it
-    (`sanityCheck` of `OffsetIndex` and `TimeIndex`): a torn file, and a last entry that lies before the first."""
+def sanity(file: LocatedFile) -> Iterator[FileEntry | Damage]:
+    """The entries of an index, and the damage for which a starting broker rebuilds it or recovers its segment
+    (`sanityCheck` of `OffsetIndex`, `TimeIndex` and `TransactionIndex`).
+
+    The raw file is judged, as there: its last entry is the one at its end. A broker cuts off the zeros of an index when
+    it rolls the segment and when it stops; those that it leaves when it is killed, or has while it runs, are entries,
+    and a time index that ends with them ends before it begins.
+    """
+    from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY
+
     with file.source() as source:
-        first = last = None
-        for entry in offset_index(source) if file.kind == "index" else time_index(source):
-            if isinstance(entry, Damage):
-                if entry.reason == "truncated":
-                    yield entry
-                continue
-            first = first or entry
-            last = entry
-            yield entry
-        if last is None or first is None:
+        if file.kind == "txnindex":
+            yield from _sane_aborted(source, file.offset or 0)
             return
-        if last.relative_offset < 0:
-            yield Damage(last.position, "not_ascending", f"the last entry's relative offset is {last.relative_offset}")
-        elif isinstance(last, TimeEntry) and isinstance(first, TimeEntry) and last.timestamp < first.timestamp:
-            detail = f"the last timestamp is {last.timestamp}, the first {first.timestamp}"
-            yield Damage(last.position, "not_ascending", detail)
+        yield from (one for one in _READERS[file.kind](source) if not isinstance(one, Damage) or one.shortened)
+        entry = OFFSET_ENTRY if file.kind == "index" else TIME_ENTRY
+        count, left = divmod(source.size, entry.sizeof())
+        if left:
+            detail = f"{source.size} bytes, which is no multiple of an entry's {entry.sizeof()}"
+            yield Damage(source.size - left, "truncated", detail)
+        at = (count - 1) * entry.sizeof()
+        ends = [bytes(source.at(position, entry.sizeof())) for position in (0, at)] if count else []
+        if ends and all(len(one) == entry.sizeof() for one in ends):
+            yield from _sane_ends(*map(entry.parse, ends), at)
+
+
+def _sane_ends(first: Any, last: Any, at: int) -> Iterator[Damage]:
+    """The damage that the first and the last entry show. `at`: position of the last."""
+    if "timestamp" in last and last.timestamp < first.timestamp:
+        yield Damage(at, "not_ascending", f"the last timestamp is {last.timestamp}, the first {first.timestamp}")
+    elif last.relative_offset < 0:
+        yield Damage(at, "not_ascending", f"the last entry's relative offset is {last.relative_offset}")
+
+
+def _sane_aborted(source: FileSource, base: int) -> Iterator[FileEntry | Damage]:
+    for entry in aborted_transactions(source):
+        if isinstance(entry, Damage):
+            if entry.reason != "truncated" or entry.shortened:
+                yield entry  # a broker passes over a torn entry at the end
+            continue
+        yield entry
+        if entry.aborted.last_offset < base:
+            detail = f"the last offset, {entry.aborted.last_offset}, is below the segment's first, {base}"
+            yield Damage(entry.position, "bad_entry", detail)
 
 
 class _SegmentHeaders:

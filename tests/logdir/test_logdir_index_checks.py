@@ -160,6 +160,11 @@ SANITY = [
     ("timeindex", lambda data: data[:-5], False),
     ("timeindex", lambda data: data[:-12] + struct.pack(">qi", 4, 99), False),
     ("timeindex", lambda data: data[:-12] + struct.pack(">qi", 9999, -1), False),
+    ("index", lambda data: data + bytes(80), True),
+    ("index", lambda data: data + bytes(81), False),
+    ("timeindex", lambda data: data + bytes(12), False),  # as a killed broker leaves it, and as a running one has it
+    ("timeindex", lambda data: bytes(120), True),  # no entry yet
+    ("timeindex", lambda data: bytes(121), False),
 ]
 
 
@@ -179,6 +184,24 @@ def test_sanity_check_equals_the_brokers(segment: Path, kind: str, change: objec
     except BrokerUnavailableError as error:
         pytest.skip(str(error))
     assert ("passed sanity check" in printed) == passes
+
+
+@pytest.mark.parametrize(
+    ("version", "last_offset", "cut", "expected"),
+    [(0, 9, 34, []), (0, 9, 20, []), (0, 4, 34, ["bad_entry"]), (7, 9, 34, ["bad_entry"])],
+)
+def test_aborted_transactions_of_a_sane_index_end_in_the_segment(
+    tmp_path: Path, version: int, last_offset: int, cut: int, expected: list[str]
+) -> None:
+    """As a starting broker judges it: a torn entry at the end is passed over."""
+    path = tmp_path / "t-0" / f"{5:020}.txnindex"
+    path.parent.mkdir()
+    entry = struct.pack(">hqqqq", version, 1, 0, last_offset, 0)
+    path.write_bytes(entry + entry[:cut])
+    *found, check = logdir.rows_of(logdir.open(path).files[0], logdir.Options(indexes="sanity"))
+    assert [row.reason for row in found if isinstance(row, rows.DamageRow)] == expected * (1 + (cut == 34))
+    assert isinstance(check, rows.Check)
+    assert check.passed == (not expected)
 
 
 def test_crafted_index_causes_a_bounded_number_of_reads(segment: Path) -> None:
