@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from msgspec import UNSET
@@ -151,7 +152,7 @@ def _index_rows(file: LocatedFile, options: Options) -> Iterator[rows.Row]:
             return
         with CHECKS[file.kind](file) as check:
             if options.indexes == "verify":
-                yield from _checked(file, "verify", _verified(source, file, check))
+                yield from _checked(file, "verify", chain(_verified(source, file, check), check.absent()))
                 return
             for item in _verified(source, file, check):
                 row = rows.DamageRow.of(item, **file.place) if isinstance(item, Damage) else ROWS[file.kind](item, file)

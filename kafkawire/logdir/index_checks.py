@@ -40,11 +40,15 @@ class LogIndexCheck(ABC):
         self.file = file
         self.base = file.offset or 0
         self.log: _SegmentHeaders | None = None
+        self.unread: OSError | None = None
 
     def __enter__(self) -> Self:
         try:
             opened = self.file.beside("log").opened()
-        except OSError:
+        except FileNotFoundError:
+            return self
+        except OSError as error:
+            self.unread = error
             return self
         self.log = _SegmentHeaders(opened, self.file)
         return self
@@ -61,10 +65,18 @@ class LogIndexCheck(ABC):
 
     def end(self) -> Damage | None:
         """The damage of the index as a whole, or the reason why it could not be checked, after its last entry."""
+        if self.unread is not None:
+            text = self.unread.strerror or str(self.unread)
+            return Damage(0, "unreadable", f"the log beside it: {text}: no entry was checked")
         if self.log is None or self.log.source.ended is None:
             return None
         detail = f"the log {ended_at(self.log.source.ended, self.log.source.size)}: not every entry was checked"
         return Damage(0, "truncated", detail, shortened=True)
+
+    def absent(self) -> Iterator[Damage]:
+        """The damage that a comparison has without a log."""
+        if self.log is None and self.unread is None:
+            yield Damage(0, "missing", "no log is beside it: no entry was checked")
 
     def mismatch(self, entry: FileEntry, detail: str) -> Damage:
         return Damage(entry.position, MISMATCH, detail)
@@ -169,7 +181,7 @@ def sanity(file: LocatedFile) -> Iterator[FileEntry | Damage]:
         at = (count - 1) * entry.sizeof()
         ends = [bytes(source.at(position, entry.sizeof())) for position in (0, at)] if count else []
         if ends and all(len(one) == entry.sizeof() for one in ends):
-            yield from _sane_ends(*map(entry.parse, ends), at)
+            yield from _sane_ends(entry.parse(ends[0]), entry.parse(ends[1]), at)
 
 
 def _sane_ends(first: Any, last: Any, at: int) -> Iterator[Damage]:

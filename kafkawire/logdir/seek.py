@@ -12,7 +12,7 @@ from os.path import dirname
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafkawire.errors import RecordError
-from kafkawire.logdir.located_file import LocatedFile
+from kafkawire.logdir.located_file import LocatedFile, known_size
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import Batch, read
 
@@ -130,8 +130,13 @@ def leads(file: LocatedFile, position: int, offset: int) -> bool:
 
 
 def _newest(file: LocatedFile) -> int | None:
-    times = entries_of(file.beside("timeindex"))
-    return None if times is None else int(times["timestamp"][-1])
+    """The newest timestamp of a segment that has a successor. A broker cuts a time index to its entries when it rolls
+    the segment: one that ends with anything else, as after kill -9, may lack the newest."""
+    index = file.beside("timeindex")
+    times = entries_of(index)
+    if times is None or known_size(index) != times.nbytes:
+        return None
+    return int(times["timestamp"][-1])
 
 
 def _following(files: list[L]) -> dict[str, int]:

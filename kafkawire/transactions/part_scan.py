@@ -9,9 +9,11 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.splits import ranges
+from kafkawire.records import Damage
 from kafkawire.transactions.coordinator_log import UnreadableRecord
 from kafkawire.transactions.facts import CoordinatorRecord
 from kafkawire.transactions.part_summary import PartSummary
@@ -86,8 +88,11 @@ class PartTask(msgspec.Struct, frozen=True):
         """Read the part."""
         try:
             found = bounds(self.file, self.number, self.count, part_bytes)
-        except OSError:
-            found = (0, None) if self.number == 0 else None  # reading the first part reports the damage
+        except OSError as error:
+            if self.number:
+                damage = rows.DamageRow.of(Damage.unreadable(error), **self.file.place)
+                return PartSummary(start=0, end=0, scan=PartScan(damage=(damage,)))
+            found = (0, None)  # reading it reports the damage
         if found is None:
             return PartSummary(start=0, end=0, scan=PartScan())
         return summarize_range(self.file, *found, joints=self.joints, expiration_ms=self.expiration_ms)

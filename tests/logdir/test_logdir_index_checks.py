@@ -210,3 +210,17 @@ def test_crafted_index_causes_a_bounded_number_of_reads(segment: Path) -> None:
     found = damage(offset_index(segment, entries))
     assert found[0] == (80, "not_ascending")
     assert len(found) <= 4000
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex", "txnindex"])
+@pytest.mark.parametrize(("log", "reason"), [("absent", "missing"), ("unreadable", "unreadable")])
+def test_an_index_that_was_compared_with_no_log_does_not_pass(tmp_path: Path, kind: str, log: str, reason: str) -> None:
+    path = tmp_path / "t-0" / f"{5:020}.{kind}"
+    path.parent.mkdir()
+    path.write_bytes(b"")
+    if log == "unreadable":
+        path.with_suffix(".log").mkdir()
+    damage, check = logdir.rows_of(logdir.open(path).files[0], logdir.Options(indexes="verify"))
+    assert isinstance(damage, rows.DamageRow)
+    assert isinstance(check, rows.Check)
+    assert (damage.reason, check.passed) == (reason, False)

@@ -11,6 +11,7 @@ import pytest
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options, Selection
 from kafkawire.logdir.seek import start_position, wanted_files
+from kafkawire.records import Record, build
 from tests.logdir.logged import write
 
 
@@ -57,3 +58,18 @@ def test_files_without_an_offset_are_always_selected(indexed: Path, tmp_path: Pa
     write(tmp_path / "t-0" / f"{0:020}.log", b"")
     files = logdir.open(tmp_path).files
     assert [file.kind for file in wanted_files(files, Selection(offsets=(None, 0)))] == ["epochs"]
+
+
+def test_a_time_index_that_ends_with_zeros_excludes_no_segment(tmp_path: Path) -> None:
+    """A killed broker leaves them, and its last entries may be lost."""
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    for base in (0, 1):
+        batch = build([Record(b"k", timestamp=5000 + base)], base_offset=base)
+        (folder / f"{base:020}.log").write_bytes(batch)
+    index = folder / f"{0:020}.timeindex"
+    asked = Selection(times=(4000, None))
+    for tail, expected in ((b"", 1), (bytes(12), 2), (b"\0", 2)):
+        index.write_bytes(struct.pack(">qi", 3000, 0) + tail)
+        segments = logdir.open(folder).partitions[0].segments
+        assert len(list(wanted_files(segments, asked))) == expected

@@ -10,6 +10,7 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.transactions.completeness import outcome
 from kafkawire.transactions.facts import OffsetGap
+from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, replica_facts
 from tests.audit_logs import LogDirectory, open_entry
 
@@ -142,3 +143,27 @@ def test_the_audit_of_a_zeroed_tail_is_incomplete(tmp_path: Path) -> None:
     answer = transactions.audit(logdir.open(tmp_path))
     assert not outcome(answer).complete
     assert [(one.verdict, one.start_offset) for one in answer.findings] == [("unknown", 2)]
+
+
+def test_a_transaction_index_that_cannot_be_read_is_damage(tmp_path: Path) -> None:
+    logs = orders(tmp_path)
+    logs.partition("orders").marker("ABORT", 7)
+    logs.write()
+    index = segment(tmp_path).with_suffix(".txnindex")
+    index.write_bytes(b"")
+    (partition,) = logdir.open(tmp_path / "orders-0").partitions
+    index.unlink()
+    index.mkdir()
+    found = replica_facts(AuditedReplica(partition))
+    assert [(one.file, one.reason) for one in found.damage] == [(str(index), "unreadable")]
+
+
+def test_a_part_whose_place_cannot_be_found_is_damage(tmp_path: Path) -> None:
+    """The first part is read, and then the segment is gone."""
+    orders(tmp_path).write()
+    (partition,) = logdir.open(tmp_path / "orders-0").partitions
+    (file,) = partition.segments
+    segment(tmp_path).unlink()
+    for number in range(2):
+        summary = PartTask(file, number, 2, (), 1, 100).summary(part_bytes=100)
+        assert [one.reason for one in summary.scan.damage] == ["unreadable"]

@@ -15,6 +15,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from kafkawire import rows
 from kafkawire.logdir import LogFile, Partition
 from kafkawire.logdir.entries import AbortedEntry
 from kafkawire.logdir.indexes import aborted_transactions
@@ -93,10 +94,15 @@ class _BatchesByOffset:
 
 
 class TransactionIndexCheck:
-    """`.txnindex` files against the aborted transactions of the log, segment by segment."""
+    """`.txnindex` files against the aborted transactions of the log, segment by segment.
+
+    Attributes:
+        damage: files that cannot be read.
+    """
 
     def __init__(self, partition: Partition) -> None:
         self.tally = Tally(TXNINDEX_EQUALS_LOG)
+        self.damage: list[rows.DamageRow] = []
         self._files = {file.offset or 0: file for file in partition.txn_indexes}
         self._segments = {file.offset or 0: file for file in partition.segments}
         self._bases = sorted(self._segments)
@@ -137,8 +143,10 @@ class TransactionIndexCheck:
                     what = f"cannot be read at byte {item.position}: {item.detail}"
                     self.tally.breach(segment.base_offset, -1, what, path)
                     return
-        except OSError:
+        except OSError as error:
             self.tally.lack("the file cannot be read", max(1, len(aborts)))
+            assert file is not None
+            self.damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
             return
         ordered = self._ascending(entries, path)
         stored = {entry.last_offset: entry for entry in entries}

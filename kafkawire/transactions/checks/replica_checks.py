@@ -179,8 +179,8 @@ class PartitionChecks:
 
     @property
     def damage(self) -> list[rows.DamageRow]:
-        """Of snapshots."""
-        return self._snapshots.damage
+        """Of snapshots and of transaction indexes."""
+        return [*self._snapshots.damage, *self._index.damage]
 
     def answers(self) -> list[Answer]:
         """The answer of each of `LOG_CHECKS`, in that order, once the last segment has ended."""
