@@ -21,6 +21,7 @@ what they have to be read; a batch of records is never divided.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -70,6 +71,7 @@ class SegmentStream(LimitedStream):
         self._ends: dict[str, tuple[_Seen, Position]] = {}
         self._outcomes: dict[str, tuple[int | None, _Seen, Outcomes]] = {}
         self._target: dict[str, Position] | None = None
+        self._held: set[str] = set()
 
     def initialOffset(self) -> Offset:
         self._list()
@@ -163,10 +165,20 @@ class SegmentStream(LimitedStream):
         if known is None or known[:2] != (since, seen):
             listed = (one for one in logdir.open(replica.files[0].folder).partitions if one.path == replica.path)
             found = logdir.outcomes_of(next(listed, replica), since=since)
+            self._warn_of_held(replica, found)
             if seen[0] is None:
                 return self.reader.view(found)
             known = self._outcomes[replica.path] = since, seen, found
         return self.reader.view(known[2])
+
+    def _warn_of_held(self, replica: Partition, outcomes: Outcomes) -> None:
+        """Of a stream that waits because it is not known what is open."""
+        if outcomes.undecided is None or replica.path in self._held:
+            return
+        if self.reader.level == "read_committed":
+            self._held.add(replica.path)
+            path, damage = outcomes.undecided
+            warnings.warn(f"{path}: {damage.detail}: the stream waits for a snapshot behind them", RuntimeWarning)
 
     def _admitted(
         self, before: Mapping[str, Position], available: Mapping[str, Position], option: str, limit: int

@@ -70,7 +70,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("selection") / "t-0"
     folder.mkdir()
     offset = 0
-    for _ in range(SEGMENTS):
+    for segment in range(SEGMENTS):
+        unused = segment == SEGMENTS - 1  # a broker cuts indexes when it rolls a segment
         base, position, newest = offset, 0, -1
         log, index, times = b"", b"", b""
         for number in range(PER_SEGMENT):
@@ -96,6 +97,6 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             position += len(batch)
             offset = last + 1
         (folder / f"{base:020}.log").write_bytes(log)
-        (folder / f"{base:020}.index").write_bytes(index + bytes(80))
-        (folder / f"{base:020}.timeindex").write_bytes(times + bytes(120))
+        (folder / f"{base:020}.index").write_bytes(index + bytes(80 * unused))
+        (folder / f"{base:020}.timeindex").write_bytes(times + bytes(120 * unused))
     return folder
