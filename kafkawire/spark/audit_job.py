@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire.logdir import Unreadable
 from kafkawire.logdir.directory import is_below
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.tier_keys import private_key
@@ -126,8 +127,9 @@ class _AuditJob(NamedTuple):
             found_by_workers = list(for_driver(read))
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         cells = ended_cells(summaries, read, replayed=any(one.replayed for one in of_replicas))
-        sums = [placed for one in found_by_workers if not isinstance(one, DriverFacts) for placed in one]
-        facts = self._facts(found, of_replicas, sums)
+        sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
+        failed = sorted((one for one in found_by_workers if isinstance(one, Unreadable)), key=lambda one: one.path)
+        facts = self._facts(found, of_replicas, sums, failed)
         with self._job("compare replicas"):
             answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, tables)
         if fleet.tiered.tiers:
@@ -157,7 +159,9 @@ class _AuditJob(NamedTuple):
             omitted=more + undamaged,
         )
 
-    def _facts(self, found: FoundReplicas, of_replicas: list[DriverFacts], sums: list[Placed]) -> Facts:
+    def _facts(
+        self, found: FoundReplicas, of_replicas: list[DriverFacts], sums: list[Placed], failed: list[Unreadable]
+    ) -> Facts:
         replicas = [one.facts for one in of_replicas]
         return Facts(
             paths=tuple(map(os.fspath, self.paths)),
@@ -172,7 +176,7 @@ class _AuditJob(NamedTuple):
                 rows.DamageRow.of(damage, file=path) for broker in found.brokers for path, damage in broker.damage
             ),
             gaps=(
-                *gaps_of(found.unreadable, (one.path for one in replicas)),
+                *gaps_of([*found.unreadable, *failed], (one.path for one in replicas)),
                 *(gap for copy in found.metadata.values() for gap in copy.gaps),
             ),
             answers=[placed for replica in replicas for placed in replica.answers] + sums,

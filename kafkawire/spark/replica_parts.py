@@ -18,7 +18,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kafkawire.logdir import Partition
+from kafkawire.logdir import Partition, Unreadable
 from kafkawire.rows import DamageRow
 from kafkawire.spark.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
 from kafkawire.spark.outcome_rows import (
@@ -45,6 +45,7 @@ from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.endings import kept_fields
+from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 #: A summary is cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
 _CELL_BYTES = 1 << 20
 _CELLS = 16
+#: In place of the number of ended transactions: the part could not be read, and the cell says why.
+_FAILED = -1
 #: Replicas whose parts a task plans.
 _PLANNED = 256
 
@@ -155,7 +158,7 @@ class Fleet(NamedTuple):
 
     def facts(self) -> DataFrame:
         """The facts of all replicas, whole; with all ended transactions."""
-        return self.merged(self.summaries(whole=True, apart=False), whole=True)
+        return self.merged(self.summaries(whole=True, apart=False), whole=True, strict=True)
 
     def summaries(self, *, whole: bool, apart: bool = True) -> DataFrame:
         """The summaries of all parts of replicas, in cells; and what has ended in them, apart.
@@ -178,18 +181,19 @@ class Fleet(NamedTuple):
         planned = by_task(ordered, plan, from_arrow_schema(PARTS))
         return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(SUMMARIES))
 
-    def merged(self, found: DataFrame, *, whole: bool) -> DataFrame:
+    def merged(self, found: DataFrame, *, whole: bool, strict: bool = False) -> DataFrame:
         """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
 
         Args:
             found: as `summaries` gives them. Of ended transactions come those that are not apart.
             whole: with open transactions, all columns of ended ones, and every violation.
+            strict: an error in the reading of one replica ends the job; otherwise the driver gets it (`Unreadable`).
         """
         sizing, roots = self.sizing, self.roots
 
         def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
             with every_breach(whole):
-                yield from _merged(listed, sizing.part_bytes, roots, whole=whole)
+                yield from _merged(listed, sizing.part_bytes, roots, whole=whole, strict=strict)
 
         columns = (*PARTS.names, "cell", "apart", "summary")
         ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
@@ -279,7 +283,12 @@ def _cells(listed: Rows, part_bytes: int, whole: bool) -> Iterator[tuple[Any, ..
 def _of_part(row: dict[str, Any], part_bytes: int, *, whole: bool) -> Iterator[dict[str, Any]]:
     part = _part(row)
     place = {name: row[name] for name in ("real", "sort", "segment", "number")}
-    summary, apart = part.summary(part_bytes), 0
+    first = {name: row[name] for name in _FOLDER} | {"part": row["part"] if part.apart else None}
+    try:
+        summary, apart = part.summary(part_bytes), 0
+    except Exception as error:  # the task that merges the replica names it
+        yield {**place, **first, "apart": _FAILED, "cell": 0, "summary": reason_of(error).encode()}
+        return
     if part.apart:
         summary, spans = split(summary)
         for number, ended in enumerate(spans):
@@ -287,38 +296,70 @@ def _of_part(row: dict[str, Any], part_bytes: int, *, whole: bool) -> Iterator[d
             for payload in ending_cells([kept_fields(ended, whole=whole)]):
                 yield {**place, "span": number, "cluster": part.cluster, "place": part.place, "payload": payload}
     data = encode(summary)
-    first = {name: row[name] for name in _FOLDER} | {"part": row["part"] if part.apart else None, "apart": apart}
+    first["apart"] = apart
     for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
         yield {**place, **({} if cell else first), "cell": cell, "summary": data[start : start + _CELL_BYTES]}
 
 
-def _merged(listed: Rows, part_bytes: int, roots: Roots, *, whole: bool) -> Iterator[pa.RecordBatch]:
+def _merged(listed: Rows, part_bytes: int, roots: Roots, *, whole: bool, strict: bool) -> Iterator[pa.RecordBatch]:
     sums: dict[int, list[Placed]] = defaultdict(list)
     for _, of_replica in groupby(listed, key=lambda row: row["real"]):
         first = next(of_replica)
         partition = replica_at(first)
         cluster, settings = roots[partition.broker.root]
-        merging = ReplicaMerge(settings._replace(partition=partition), whole=whole)
-        parts = _TakenParts(merging, chain([first], of_replica), part_bytes)  # noqa: B031 (once, behind the first)
-        _, ended = yield from drained(cluster, parts)
-        facts = merging.facts()
-        if whole:
-            yield from rows_of(
-                {"kind": kind, "place": place, "payload": payload}
-                for kind, place, payload, _ in violation_cells(facts.answers)
+        try:
+            facts = yield from _of_replica(
+                cluster,
+                settings._replace(partition=partition),
+                first,
+                of_replica,  # noqa: B031 (once, behind the first)
+                part_bytes,
+                whole=whole,
             )
-            facts = replace(facts, answers=tuple(map(capped, facts.answers)))
+        except Exception as error:
+            if strict:
+                raise
+            yield to_driver(Unreadable(partition.path, reason_of(error)))
+            continue
         sums[cluster] += (one for one in facts.answers if not one.answer.violated)
-        yield to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed)))
-        yield from rows_of(parts.replayed)
-        yield from id_rows(cluster, facts)
-        yield from case_rows(cluster, facts)
-        yield from rows_of(damage_cells(_damage(facts)))
-        yield from digest_rows(first, facts)
-        if whole:
-            yield from open_rows(cluster, merging.open_in_log())
     for answers in sums.values():
         yield to_driver(list(short(answers)))
+
+
+def _of_replica(
+    cluster: int,
+    replica: AuditedReplica,
+    first: dict[str, Any],
+    others: Iterable[dict[str, Any]],
+    part_bytes: int,
+    *,
+    whole: bool,
+) -> Generator[pa.RecordBatch, None, ReplicaFacts]:
+    """The rows of a replica, from those of its parts. Returns its facts.
+
+    What the rows of ended transactions say counts only for a replica that the driver has: it has none that failed.
+    """
+    merging = ReplicaMerge(replica, whole=whole)
+    parts = _TakenParts(merging, chain([first], others), part_bytes)
+    _, ended = yield from drained(cluster, parts)
+    facts = merging.facts()
+    if whole:
+        yield from rows_of(
+            {"kind": kind, "place": place, "payload": payload}
+            for kind, place, payload, _ in violation_cells(facts.answers)
+        )
+        facts = replace(facts, answers=tuple(map(capped, facts.answers)))
+    of_replica = [
+        to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed))),
+        *rows_of(parts.replayed),
+        *id_rows(cluster, facts),
+        *case_rows(cluster, facts),
+        *rows_of(damage_cells(_damage(facts))),
+        *digest_rows(first, facts),
+        *(open_rows(cluster, merging.open_in_log()) if whole else ()),
+    ]
+    yield from of_replica
+    return facts
 
 
 class _TakenParts:
@@ -337,6 +378,8 @@ class _TakenParts:
     def __iter__(self) -> Iterator[ReplicaMerge]:
         for (segment, number), cells in groupby(self._cells, key=lambda row: (row["segment"], row["number"])):
             listed = list(cells)
+            if listed[0]["apart"] == _FAILED:
+                raise ReadingError(listed[0]["summary"].decode())
             summary = decode(b"".join(cell["summary"] for cell in listed))
             apart = listed[0]["part"] is not None
             if apart and self._merging.is_undone(summary):

@@ -243,7 +243,7 @@ def _of_share(share: Share, connect: tuple[str, dict[str, str]], using: ReadWith
 
 def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: FetchStretch) -> Iterator[pa.RecordBatch]:
     merge, ended = yield from drained(0, _stepped(runner, reader.merges(stretch)))
-    facts = merge.facts()
+    facts = reader.facts(stretch, merge)
     ids = facts.ids
     if ids is not None:  # the driver judges open transactions, and ids in a Prepare state
         yield from id_rows(0, replace(facts, ids=replace(ids, owners={}, prepared=())))

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.logdir import LogDirectory, Partition
+from kafkawire.logdir import LogDirectory, Partition, Unreadable
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
 from kafkawire.transactions.cluster_facts import Facts
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
+from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.impact import TopicPolicy
+from kafkawire.transactions.part_scan import PartTask
+from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
@@ -46,12 +50,11 @@ def audit(
     audited = replicas(directory)
     metadata = read_metadata(directory.partitions)
     clusters = cluster_ids(directory)
-    found = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
-    facts = facts_of(directory, found, metadata, paths=paths)
-    digests = [
-        ReplicaDigests(partition, one.digests, one.partition.damage)
-        for partition, one in zip(audited, found, strict=True)
-    ]
+    outcomes = list(read_replicas(to_read(audited, settings, metadata, clusters), jobs, progress))
+    read = [(one, facts) for one, facts in zip(audited, outcomes, strict=True) if isinstance(facts, ReplicaFacts)]
+    failed = [one for one in outcomes if isinstance(one, Unreadable)]
+    facts = facts_of(directory, [found for _, found in read], metadata, paths=paths, failed=failed)
+    digests = [ReplicaDigests(partition, one.digests, one.partition.damage) for partition, one in read]
     agreement = list(replicas_agree(together(digests, clusters)))
     if audited and not agreement:
         agreement = [alone(place_of(audited[0]), audited[0].path)]
@@ -61,25 +64,74 @@ def audit(
 
 def read_replicas(
     replicas: Sequence[AuditedReplica], jobs: int = 1, progress: Callable[[int], None] | None = None
-) -> Iterator[ReplicaFacts]:
-    """The facts of each replica, in order.
+) -> Iterator[ReplicaFacts | Unreadable]:
+    """The facts of each replica, in order; of one whose reading failed, why.
 
     Args:
         replicas: as `to_read` gives them.
         jobs, progress: as of `audit`.
     """
-    parts = [list(parts_of(replica)) for replica in replicas]
-    tasks = [task for of_replica in parts for _, task in of_replica]
+    plans = [_plan(replica) for replica in replicas]
+    tasks = [task for plan in plans for _, task in plan.parts]
     jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))
     found = summaries(tasks, jobs)
-    for replica, of_replica in zip(replicas, parts, strict=True):
-        merge = ReplicaMerge(replica)
-        for segment, _ in of_replica:
+    for replica, plan in zip(replicas, plans, strict=True):
+        taking = _Taking(replica, plan.failed)
+        for segment, _ in plan.parts:
             summary = next(found)
-            merge.take(segment, summary)
-            if progress is not None:
+            taking.take(segment, summary)
+            if progress is not None and isinstance(summary, PartSummary):
                 progress(summary.scan.bytes)
-        yield merge.facts()
+        yield taking.result()
+
+
+class _Plan(NamedTuple):
+    """The parts of a replica, or why they are not known."""
+
+    parts: list[tuple[int, PartTask]]
+    failed: str | None = None
+
+
+def _plan(replica: AuditedReplica) -> _Plan:
+    try:
+        return _Plan(list(parts_of(replica)))
+    except Exception as error:
+        return _Plan([], reason_of(error))
+
+
+class _Taking:
+    """The merge of a replica's parts. Whatever is raised in it costs this replica only."""
+
+    def __init__(self, replica: AuditedReplica, failed: str | None) -> None:
+        self._replica, self._failed = replica, failed
+        self._merge: ReplicaMerge | None = None
+
+    def take(self, segment: int, summary: PartSummary | ReadingError) -> None:
+        """Take the next part."""
+        if self._failed is None:
+            try:
+                if isinstance(summary, ReadingError):
+                    raise summary
+                self._merging().take(segment, summary)
+            except Exception as error:
+                self._fail(error)
+
+    def result(self) -> ReplicaFacts | Unreadable:
+        """The facts, once all parts were taken."""
+        if self._failed is None:
+            try:
+                return self._merging().facts()
+            except Exception as error:
+                self._fail(error)
+        return Unreadable(self._replica.partition.path, self._failed or "")
+
+    def _merging(self) -> ReplicaMerge:
+        if self._merge is None:
+            self._merge = ReplicaMerge(self._replica)
+        return self._merge
+
+    def _fail(self, error: Exception) -> None:
+        self._failed, self._merge = reason_of(error), None
 
 
 def to_read(
@@ -125,12 +177,14 @@ def facts_of(
     metadata: dict[str, ClusterMetadata],
     *,
     paths: tuple[str, ...] = (),
+    failed: Sequence[Unreadable] = (),
 ) -> Facts:
     """The facts of all replicas, for `conclude`.
 
     Args:
         metadata: as `read_metadata` gives it.
         paths: names of the log directories in the answer.
+        failed: the replicas whose reading failed.
     """
     return Facts(
         paths=paths,
@@ -145,7 +199,9 @@ def facts_of(
             + [damage for replica in found for damage in replica.damage]
         ),
         gaps=(
-            *gaps_of([*directory.unreadable, *outside_partitions(directory.files)], (one.path for one in found)),
+            *gaps_of(
+                [*directory.unreadable, *outside_partitions(directory.files), *failed], (one.path for one in found)
+            ),
             *(gap for copy in metadata.values() for gap in copy.gaps),
         ),
         answers=[placed for replica in found for placed in replica.answers],

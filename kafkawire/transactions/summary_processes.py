@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 from kafkawire.errors import KafkaWireError
+from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary, decode, encode
 
@@ -24,8 +25,8 @@ class ProcessError(KafkaWireError):
     """A process that read logs ended before its work was done."""
 
 
-def summaries(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartSummary]:
-    """The summary of each part, in order.
+def summaries(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartSummary | ReadingError]:
+    """The summary of each part, in order; the error of one that could not be read.
 
     Args:
         jobs: number of processes; 1: this one.
@@ -34,18 +35,17 @@ def summaries(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartSummary]:
         ProcessError: a process was ended from outside.
     """
     if jobs == 1:
-        for task in tasks:
-            yield task.summary()
+        yield from map(_summary, tasks)
         return
-    waiting: deque[Future[list[bytes]]] = deque()
+    waiting: deque[Future[list[bytes | str]]] = deque()
     with ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts) as pool:
         try:
             for group in _groups(tasks):
                 waiting.append(pool.submit(_encoded, group))
                 while len(waiting) > jobs * _AHEAD:
-                    yield from map(decode, waiting.popleft().result())
+                    yield from map(_decoded, waiting.popleft().result())
             while waiting:
-                yield from map(decode, waiting.popleft().result())
+                yield from map(_decoded, waiting.popleft().result())
         except BrokenProcessPool as error:
             raise ProcessError(
                 "a process that reads the logs was ended, perhaps because memory ran out: use fewer (--jobs)"
@@ -67,8 +67,20 @@ def _groups(tasks: Iterable[PartTask]) -> Iterator[list[PartTask]]:
         yield group
 
 
-def _encoded(tasks: Sequence[PartTask]) -> list[bytes]:
-    return [encode(task.summary()) for task in tasks]
+def _summary(task: PartTask) -> PartSummary | ReadingError:
+    try:
+        return task.summary()
+    except Exception as error:
+        return ReadingError(reason_of(error))
+
+
+def _encoded(tasks: Sequence[PartTask]) -> list[bytes | str]:
+    found = map(_summary, tasks)
+    return [str(one) if isinstance(one, ReadingError) else encode(one) for one in found]
+
+
+def _decoded(found: bytes | str) -> PartSummary | ReadingError:
+    return ReadingError(found) if isinstance(found, str) else decode(found)
 
 
 def _ignore_interrupts() -> None:

@@ -33,7 +33,8 @@ from kafkawire.messages.metadata_response import (
 from kafkawire.testing import MockBroker
 from kafkawire.testing.state import topics
 from kafkawire.transactions import Settings
-from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.facts import TRANSACTION_STATE, Place
+from kafkawire.transactions.replica_facts import ReplicaMerge
 from tests.client import real_cluster, setups
 from tests.client.recorded import denied, leaders, serving
 from tests.client.setups import ONE_OF_EACH, make
@@ -378,3 +379,33 @@ def test_equals_the_audit_of_a_real_brokers_disks(broker: RunningCluster, tmp_pa
         in ("sequence_contiguous", "epoch_not_backwards", "marker_shape", "marker_without_data", "mixed_batches")
     }
     assert compared(found) == compared(disks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["take", "facts"])
+def test_an_unexpected_error_costs_the_partition_that_it_is_raised_in(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """The answers on the others are given, and the error is named with the partition."""
+    path, disks = recorded("hanging-transactions")
+    in_no_time(monkeypatch)
+    bad = Place("", *sorted((one.topic, one.partition) for one in disks.findings)[0])
+    original, raised = getattr(ReplicaMerge, method), []
+
+    def raising(self: ReplicaMerge, *args: Any) -> Any:
+        place = self._place
+        if (place.topic, place.partition) == (bad.topic, bad.partition) and not raised:
+            raised.append(place)
+            raise IndexError("out of range")
+        return original(self, *args)
+
+    broker = serving(path)
+    monkeypatch.setattr(ReplicaMerge, method, raising)
+    found = over_the_wire(broker, LATER)
+    assert len(raised) == 1
+    assert not found.read.complete
+    assert any(bad.topic in gap and "unexpected IndexError: out of range" in gap for gap in found.read.gaps), (
+        found.read.gaps
+    )
+    others = {one for one in findings(disks) if (bad.topic, bad.partition) != (one[3], one[4])}
+    assert others <= findings(found)

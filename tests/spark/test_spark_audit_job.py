@@ -16,7 +16,8 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.rows import Audit
 from kafkawire.transactions import Settings
-from kafkawire.transactions.part_scan import PART_BYTES
+from kafkawire.transactions.part_scan import PART_BYTES, PartTask
+from kafkawire.transactions.part_summary import PartSummary
 from tests.audit_logs import NOON, LogDirectory
 from tests.injected.cases import SEEDS, write_clusters
 from tests.random_logs import PRODUCERS, damage, entry, fill, register
@@ -299,3 +300,45 @@ def test_a_file_that_a_running_broker_deletes_ends_no_look_at_the_sizes(
 
     monkeypatch.setattr(os, "lstat", deleting)
     assert are_small([str(tmp_path)])
+
+
+def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have their findings, the error is named with the replica; a table of transactions fails."""
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from kafkawire import spark as kafkawire_spark
+    from kafkawire.spark import replica_parts
+
+    logs = LogDirectory(tmp_path / "logs", ids=2)
+    for number in range(3):
+        logs.partition("orders", number).data(7, at=NOON)
+    path, bad = logs.write(), str(tmp_path / "logs" / "orders-1")
+    summary = PartTask.summary
+
+    def raising(task: PartTask, part_bytes: int = PART_BYTES) -> PartSummary:
+        if bad in task.file.path:
+            raise IndexError("out of range")
+        return summary(task, part_bytes)
+
+    def summaries(fleet: replica_parts.Fleet, *, whole: bool, apart: bool = True) -> DataFrame:
+        """In this process, where the fault is."""
+        names, size = replica_parts.PARTS.names, fleet.sizing.part_bytes
+        listed = (row.asDict() for row in fleet.replicas.collect())
+        parts = [
+            dict(zip(names, one, strict=True)) for one in replica_parts._parts(listed, size, fleet.roots, apart=apart)
+        ]
+        cells = list(replica_parts._cells(iter(parts), size, whole))
+        return spark.createDataFrame(cells, from_arrow_schema(replica_parts.SUMMARIES))
+
+    monkeypatch.setattr(PartTask, "summary", raising)
+    monkeypatch.setattr(replica_parts.Fleet, "summaries", summaries)
+    found = kafkawire_spark.audit([path], spark=spark)
+    assert {finding.partition for finding in found.findings} == {0, 2}
+    assert not found.read.complete
+    assert f"{bad} was not read: unexpected IndexError: out of range" in found.read.gaps
+    assert found.read.gaps == transactions.audit(logdir.open(path), paths=(path,)).read.gaps
+    with pytest.raises(Exception, match="unexpected IndexError: out of range"):
+        kafkawire_spark.transactions([path], spark=spark).count()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.transactions import local_audit
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.replica_facts import AuditedReplica, parts_of
+from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.summary_processes import ProcessError, summaries
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
@@ -69,3 +71,45 @@ def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:
     some[3] = Killed(file, 0, 1, (), 1, 1)
     with pytest.raises(ProcessError, match="perhaps because memory ran out: use fewer"):
         list(summaries(some, 2))
+
+
+@pytest.mark.parametrize("where", ["part", "merge", "facts"])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
+    logs: LogDirectory, jobs: int, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others have their findings, and the error is named with the replica."""
+    monkeypatch.setattr(local_audit, "BYTES_A_JOB", 1)
+    bad = str(logs.root / "orders-3")
+    if where == "part":
+        monkeypatch.setattr(local_audit, "parts_of", _with_a_broken_part)
+    elif where == "merge":
+        monkeypatch.setattr(ReplicaMerge, "take", _raising_in(bad, ReplicaMerge.take))
+    else:
+        monkeypatch.setattr(ReplicaMerge, "facts", _raising_in(bad, ReplicaMerge.facts))
+    found = transactions.audit(logdir.open(logs.root), jobs=jobs)
+    assert {finding.partition for finding in found.findings} == {0, 1, 2, 4}
+    assert not found.read.complete
+    assert f"{bad} was not read: unexpected IndexError: out of range" in found.read.gaps
+
+
+class Broken(PartTask):
+    """A part whose reading raises."""
+
+    def summary(self, part_bytes: int = 0) -> PartSummary:
+        raise IndexError("out of range")
+
+
+def _with_a_broken_part(replica: AuditedReplica) -> Iterator[tuple[int, PartTask]]:
+    for segment, task in parts_of(replica):
+        bad = replica.partition.path.endswith("orders-3") and segment == 1
+        yield segment, Broken(task.file, 0, 1, (), 1, task.size) if bad else task
+
+
+def _raising_in(path: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def raising(self: ReplicaMerge, *args: Any) -> Any:
+        if self._replica.partition.path == path:
+            raise IndexError("out of range")
+        return method(self, *args)
+
+    return raising

@@ -24,6 +24,7 @@ from kafkawire.client.rpc.fetch_batches import fetch
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
+from kafkawire.transactions.failed_reading import reason_of
 from kafkawire.transactions.part_scan import summarize_range
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
@@ -137,22 +138,42 @@ class LogReader:
         async with self._side_by_side:
             async for merge in self.merges(stretch):
                 last = merge
-            return last.facts()
+            return self.facts(stretch, last)
 
     async def merges(self, stretch: FetchStretch) -> AsyncGenerator[ReplicaMerge, None]:
-        """The state of a stretch after each piece, and once at the end. An error ends it, and is in `errors`."""
+        """The state of a stretch after each piece, and once at the end. An error ends it, and is in `errors`; after one
+        that no rule foresees, nothing of the stretch counts."""
         log = _StretchLog(stretch, self._using)
         offset = stretch.start
-        try:
-            while offset < stretch.end:
-                offset = await self._next(log, offset)
-                yield log.merge
-        except ClientError as error:
-            self.errors[stretch.place] = error
+        while offset < stretch.end:
+            try:
+                offset, size = await self._next(log, offset)
+            except ClientError as error:
+                self.errors[stretch.place] = error
+                break
+            except Exception as error:
+                self._failed(stretch, error)
+                log.restart()
+                break
+            if size:
+                self._progress(size)
+                await self._rate_limit.wait_after(size)
+            yield log.merge
         yield log.merge
 
-    async def _next(self, log: _StretchLog, offset: int) -> int:
-        """Reads the piece at an offset. Returns the offset behind it."""
+    def facts(self, stretch: FetchStretch, merge: ReplicaMerge) -> ReplicaFacts:
+        """The facts of a stretch from its last state; of none of it, if an error is raised, which is in `errors`."""
+        try:
+            return merge.facts()
+        except Exception as error:
+            self._failed(stretch, error)
+            return _StretchLog(stretch, self._using).merge.facts()
+
+    def _failed(self, stretch: FetchStretch, error: Exception) -> None:
+        self.errors[stretch.place] = ClientError(f"{stretch.place}: {reason_of(error)}")
+
+    async def _next(self, log: _StretchLog, offset: int) -> tuple[int, int]:
+        """Reads the piece at an offset. Returns the offset behind it, and the number of bytes that were fetched."""
         place = log.stretch.place
         known = self._journal.known(place, offset) if log.journaled else None
         if known is not None:
@@ -161,10 +182,10 @@ class LogReader:
             log.partition.log.piece.skip(summary.scan.bytes)
             again = log.merge.read_again
             log.merge.take(0, summary)
-            return following if log.merge.read_again == again else log.restart()
+            return (following if log.merge.read_again == again else log.restart()), 0
         data = await self._fetched(log.stretch, offset)
         if isinstance(data, int):
-            return data
+            return data, 0
         whole = data[: whole_batches(data)]
         if not whole:
             raise ClientError(f"{place}: nothing could be read at offset {offset}, below {log.stretch.end}")
@@ -184,9 +205,7 @@ class LogReader:
         if behind is None or behind <= offset:
             raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.stretch.end}")
         self._journal.add(place, offset, behind, summary if log.merge.read_again == again else None)
-        self._progress(len(data))
-        await self._rate_limit.wait_after(len(data))
-        return behind
+        return behind, len(data)
 
     async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
         """The bytes at an offset; or the new log start offset, where retention has deleted the offset."""
