@@ -192,8 +192,8 @@ class _Metrics:
 
     def expose(self, watching: Watch, stack: ExitStack, address: tuple[str, int] | None) -> None:
         """Serves the metrics for as long as `stack` lasts."""
+        from kafkawire.client.diagnosis.cluster_reading import clock_ms
         from kafkawire.client.watch.metrics import Exporter, polling
-        from kafkawire.client.watch.polling import clock_ms
 
         since, limit_ms = clock_ms(), round(3 * (self._interval_ms + watching.poll_timeout_s * 1000))
         self._registry = Exporter(lambda: watching.state, clock_ms, interval_ms=self._interval_ms).registry()

@@ -17,6 +17,7 @@ from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import begun_ms
 from kafkawire.transactions.facts import Open, Place
+from kafkawire.transactions.formatting import when
 
 #: Kafka's PartitionsWithLateTransactionsCount counts from transaction.max.timeout.ms plus this on.
 GRACE_MS = 300_000
@@ -190,6 +191,29 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     def record_place(self) -> Place | None:
         """The partition of `__transaction_state` with the record of that state; None: its coordinator described it."""
         return None
+
+    @property
+    def stamp_problem(self) -> str | None:
+        """Why the client's stamp of its last batch is not used, the end of a sentence; None where it is plausible."""
+        return implausible(self.open.last_timestamp, self.as_of)
+
+    @property
+    def of_time(self) -> Premise:
+        """What shows its age, for a verdict by which no coordinator will end it. A client's stamp counts only against
+        an alarm, and only where it is plausible."""
+        if self.as_of is None:
+            return unmet(TIME, "Its age is not known: no clock was found.", "give the clock (--as-of)")
+        problem, by = self.stamp_problem, self.open.written_by
+        shown = "" if by is None else f"; by {when(by)} it was in the log, by the broker's clock"
+        stamp = (
+            "Its client's stamp is plausible" if problem is None else f"Its client's stamp does not count, {problem}"
+        )
+        return met(TIME, f"{stamp}{shown}.", self.open.place.copy)
+
+    @property
+    def without_age(self) -> str:
+        """Why it hangs although its age is not known, as a sentence."""
+        return "No age is needed: a producer registers with its coordinator before it writes."
 
     @property
     def seen_until(self) -> int | None:

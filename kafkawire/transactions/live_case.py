@@ -15,10 +15,17 @@ from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
-from kafkawire.transactions.case import EXPIRED, PLACE, REACH, Case, met, unmet
+from kafkawire.transactions.case import EXPIRED, PLACE, REACH, TIME, Case, met, unmet
+from kafkawire.transactions.coordinator_log import BUMPED, ENDED
 from kafkawire.transactions.coordinator_rules import partition_list, state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.transactions.formatting import duration
 
+#: How to know for how long a transaction has been open whose client's stamps cannot be used.
+_AGE = (
+    "kafkawire txn watch counts from its first sight, and kafkawire audit --bootstrap-server reads the times that "
+    "brokers have written behind it"
+)
 #: What a principal lacks that can list ids, but not prove that it sees them all.
 HIDDEN = (
     f"An authorizer is there, and it can hide transactional ids from this principal: grant it Read on topic "
@@ -68,6 +75,9 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             is then 0.
         id_state: of the id that the producer id belongs to; None where no coordinator named one.
         moved: sentences on what was different from one reading to the next.
+        read_at: this machine's clock when the partition was read, epoch milliseconds; None where no clock is used.
+        first_seen: since when this machine has seen it open, by the same clock; None where it was not seen before.
+        agreed: whether an earlier reading found the partition and the coordinator as they are.
     """
 
     leader: int
@@ -77,6 +87,9 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     id_state: IdState | None = None
     absence: Absence = Absence()
     moved: tuple[str, ...] = ()
+    read_at: int | None = None
+    first_seen: int | None = None
+    agreed: bool = False
 
     @property
     def last_offset(self) -> int | None:
@@ -159,6 +172,46 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             what = f"Its data is not below the high watermark {high}: it may still be truncated."
             return (unmet(PLACE, what, self.certainty, leader),)
         return (met(PLACE, "The leader of the partition answered.", leader),)
+
+    # Time: this machine's clock, and a client's stamp where it can be the time of a write -----------------------------
+
+    @property
+    def least_age_ms(self) -> int | None:
+        """For how long it has been open for certain: since this machine first saw it, or since a broker wrote behind
+        it."""
+        until = self.seen_until
+        since = min((one for one in (self.first_seen, self.open.written_by) if one is not None), default=None)
+        return None if since is None or until is None else until - since
+
+    @property
+    def of_time(self) -> Premise:
+        """Without a stamp that counts: a time for which it was open for certain, or two readings by which its own
+        transaction has ended. Nothing else shows that it is not about to be registered."""
+        problem, age, least = self.stamp_problem, self.age_ms, self.least_age_ms
+        if age is not None:
+            what = f"Its last batch is {duration(age)} old by its client's stamp, which is plausible."
+            return met(TIME, what, f"broker {self.leader}")
+        stamp = f"Its client's stamp does not count, {problem}" if problem else "No clock was found"
+        if least is not None and least > self.limit_ms:
+            return met(TIME, f"{stamp}. It has been open for at least {duration(least)}.", "this machine's clock")
+        if self.agreed and self.standing in (ENDED, BUMPED):
+            return met(TIME, f"{stamp}. No age is needed: two readings agree that its transaction has ended.")
+        return unmet(TIME, f"{stamp}: its age is not known.", _AGE)
+
+    @property
+    def without_age(self) -> str:
+        return self.of_time.what
+
+    @property
+    def seen_until(self) -> int | None:
+        return self.as_of if self.read_at is None else self.read_at
+
+    @property
+    def held_since(self) -> int | None:
+        """A coordinator's time counts only where it is not after the clock that it is compared with."""
+        begun, now = super().held_since, self.seen_until
+        since = [one for one in (begun, self.first_seen) if one is not None and (now is None or one <= now)]
+        return min(since, default=None)
 
     @property
     def coordinator_place(self) -> str:

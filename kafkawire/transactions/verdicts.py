@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from kafkawire.rows import Finding, Premise
 from kafkawire.transactions.attention import attention_of
-from kafkawire.transactions.case import DEADLINE, GRACE_MS, REACH, SOUNDNESS, TIME, Case, met, unmet
+from kafkawire.transactions.case import DEADLINE, GRACE_MS, REACH, SOUNDNESS, Case, met, unmet
 from kafkawire.transactions.causes import cause_of
-from kafkawire.transactions.client_stamps import implausible
+from kafkawire.transactions.client_stamps import TOLERANCE_MS, implausible
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
@@ -110,7 +110,7 @@ def _decide(case: Case) -> _Verdict:
         elif standing == CURRENT and case.listed:
             premises += case.of_held
             return _unknown(case, evidence, premises) if _missing(premises) else _held(case, evidence, premises)
-    premises += (*case.of_unheld, *case.of_partition, _age(case))
+    premises += (*case.of_unheld, *case.of_partition, case.of_time)
     if _missing(premises):
         return _unknown(case, evidence, premises)
     reason = "no_transactional_id" if standing is None else _HANGING_REASONS[standing]
@@ -129,7 +129,7 @@ def _decide(case: Case) -> _Verdict:
         action = "none yet: look again when it is older"
         return _Verdict(NOT_HANGING, "young", [*evidence, sentence], action, premises, until, again)
     if age is None:
-        old = "No age is needed: a producer registers with its coordinator before it writes."
+        old = case.without_age
     else:
         old = f"Its last batch is {duration(age)} old, and the limit is {_limit(case)}."
     return _Verdict(HANGING, reason, [*evidence, old], _abort(case), premises, None, "an abort by hand")
@@ -144,17 +144,6 @@ def _most(case: Case) -> int | None:
 def _missing(premises: Iterable[Premise]) -> list[Premise]:
     """Those that do not hold."""
     return [premise for premise in premises if not premise.holds]
-
-
-def _age(case: Case) -> Premise:
-    """A client's stamp counts only against an alarm, and only where it is plausible."""
-    if case.as_of is None:
-        return unmet(TIME, "Its age is not known: no clock was found.", "give the clock (--as-of)")
-    problem = implausible(case.open.last_timestamp, case.as_of)
-    by = case.open.written_by
-    shown = "" if by is None else f"; by {when(by)} it was in the log, by the broker's clock"
-    stamp = "Its client's stamp is plausible" if problem is None else f"Its client's stamp does not count, {problem}"
-    return met(TIME, f"{stamp}{shown}.", case.open.place.copy)
 
 
 def _limit(case: Case) -> str:
@@ -294,17 +283,31 @@ def _force(case: Case) -> str:
 def _clocks(case: Case) -> list[str]:
     """Where broker-side evidence disagrees with the clock of the client that stamped the batches."""
     open_ = case.open
+    ahead = _ahead(case)
     problem = implausible(open_.last_timestamp, case.as_of)
     if problem is not None and open_.last_timestamp >= 0:
-        return [f"Its last batch has the time {when(open_.last_timestamp)}, which does not count: {problem}."]
+        return [*ahead, f"Its last batch has the time {when(open_.last_timestamp)}, which does not count: {problem}."]
     if case.as_of is not None and open_.last_timestamp > case.as_of:
-        return [f"The client's clock is ahead: its last batch has the time {when(open_.last_timestamp)}."]
+        return [*ahead, f"The client's clock is ahead: its last batch has the time {when(open_.last_timestamp)}."]
     if open_.written_after is not None and open_.written_after > open_.last_timestamp >= 0:
         return [
+            *ahead,
             f"The client's clock is behind: its last batch has the time {when(open_.last_timestamp)}, and follows a "
-            f"marker that the broker wrote {when(open_.written_after)}."
+            f"marker that the broker wrote {when(open_.written_after)}.",
         ]
-    return []
+    return ahead
+
+
+def _ahead(case: Case) -> list[str]:
+    """A coordinator's clock that is ahead of the clock here: its times show no lateness."""
+    begun = case.value.transaction_start_timestamp_ms if case.value else -1
+    if case.as_of is None or begun <= case.as_of + TOLERANCE_MS:
+        return []
+    place = case.coordinator_place
+    return [
+        f"The clock of {place}{',' * (',' in place)} is ahead of the clock here by {duration(begun - case.as_of)} or "
+        f"more: the transaction began {when(begun)} by it."
+    ]
 
 
 def _unmarked(case: Case, decision: _Verdict) -> list[str]:

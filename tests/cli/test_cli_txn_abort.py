@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client.actions import lease
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.messages import (
     DescribeProducersRequest,
     ListTransactionsRequest,
@@ -26,6 +27,7 @@ from kafkawire.messages import (
 from tests.cli.ending import abort, lines, marker, sent, without_port_and_ages
 from tests.cli.runner import Run
 from tests.cli.terminal import COMMAND
+from tests.client.answers import OLD
 from tests.client.partition_script import END, START, PartitionBroker
 from tests.golden import check
 
@@ -102,7 +104,7 @@ def test_dry_run_prints_the_request_that_abort_sends(run: Run, partition: Partit
 
 
 def test_dry_run_refuses_what_abort_refuses(run: Run, partition: PartitionBroker) -> None:
-    partition.log.timestamp = 2**53
+    partition.log.timestamp = clock_ms()
     result = abort(run, partition, "--dry-run")
     assert (result.code, result.text) == (1, "")
     assert "not_hanging (young)" in result.err
@@ -131,7 +133,7 @@ def test_all_hanging_is_limited_to_a_partition_and_prints_csv(run: Run, three: P
 @pytest.mark.slow
 def test_all_hanging_leaves_and_reports_what_may_not_be_aborted(run: Run, three: PartitionBroker) -> None:
     """And reported, as by find-hanging."""
-    three.logs[1].timestamp = 2**53
+    three.logs[1].timestamp = clock_ms()
     result = abort(run, three, "--all-hanging", "--yes", one=False)
     assert (result.code, sent(three)) == (0, 2)
     three.on[ListTransactionsRequest] = lambda _: None
@@ -160,7 +162,9 @@ def test_all_hanging_stops_at_a_transaction_that_changed(run: Run, three: Partit
     three.on[WriteTxnMarkersRequest] = and_more
     result = abort(run, three, "--all-hanging", "--yes", one=False)
     assert (result.code, sent(three), len(result.text.splitlines())) == (1, 1, 1)
-    assert "orders-1, offset 40: nothing was sent: changed since it was checked: last_timestamp was 1000" in result.err
+    assert (
+        f"orders-1, offset 40: nothing was sent: changed since it was checked: last_timestamp was {OLD}" in result.err
+    )
 
 
 # A second operator ----------------------------------------------------------------------------------------------------
@@ -243,7 +247,9 @@ def test_a_process_that_was_suspended_before_the_marker_judges_again(
         out, err = process.communicate(timeout=60)
     assert stopped
     assert (process.returncode, out, sent(partition)) == (1, b"", 0)
-    assert b"nothing was sent: changed since it was checked: last_timestamp was 1000, and is 1001 now" in err
+    assert (
+        b"nothing was sent: changed since it was checked: last_timestamp was %d, and is %d now" % (OLD, OLD + 1) in err
+    )
     before, after, refused = lines(log)
     assert (before["phase"], after["phase"], after["result"]["outcome"]) == ("before", "after", "not_sent")
     assert (refused["phase"], refused["result"]["reason"]) == ("refused", "changed")

@@ -16,6 +16,7 @@ import pytest
 
 from kafkawire.cli import main, txn_audit_log
 from kafkawire.cli.txn_audit_log import default_path
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("state_home", "terminal_signals")
 
 
 def test_abort_is_recorded_before_and_after(run: Run, partition: PartitionBroker, state_home: Path) -> None:
-    partition.log.timestamp = 2**53
+    partition.log.timestamp = clock_ms()
     result = abort(run, partition, "--yes", "--force", "requested by the \x1b[31mowner")
     path = state_home / "kafkawire" / "txn-audit.jsonl"
     assert default_path() == path
@@ -95,7 +96,7 @@ def test_force_terminate_is_recorded(run: Run, coordinator: Coordinator, state_h
 
 def test_refused_attempts_are_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
     """Who, when, the options, and why it was refused."""
-    partition.log.timestamp = 2**53
+    partition.log.timestamp = clock_ms()
     result = abort(run, partition, "--yes")
     assert result.code == 1
     path = state_home / "kafkawire" / "txn-audit.jsonl"
@@ -117,7 +118,7 @@ def test_refused_attempts_are_recorded(run: Run, partition: PartitionBroker, sta
 
 
 def test_refused_dry_runs_are_not_recorded(run: Run, partition: PartitionBroker, state_home: Path) -> None:
-    partition.log.timestamp = 2**53
+    partition.log.timestamp = clock_ms()
     assert abort(run, partition, "--dry-run").code == 1
     assert not state_home.exists()
 
@@ -272,7 +273,7 @@ def test_a_failure_that_cannot_be_recorded_names_both(
 def test_a_refusal_that_cannot_be_recorded_stays_the_refusal(
     run: Run, partition: PartitionBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition.log.timestamp = 2**53
+    partition.log.timestamp = clock_ms()
     failing(monkeypatch, 1, full())
     result = abort(run, partition, "--yes", "--audit-log", tmp_path / "audit.jsonl")
     note, error = result.err.splitlines()

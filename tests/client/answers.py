@@ -68,6 +68,10 @@ def requests_at_once(waits: CurrentWaits) -> set[frozenset[str]]:
     return found
 
 
+#: A time of a client's batch that is long ago, and can be that of a write.
+OLD = 1_700_000_000_000
+
+
 def listing(*ids: str) -> ListTransactionsResponse:
     return ListTransactionsResponse(
         transaction_states=tuple(
@@ -98,7 +102,7 @@ def describing(code: int = 0) -> Callable[[DescribeTransactionsRequest], Describ
 
 
 def producers(
-    code: int = 0, start: int = 40, coordinator_epoch: int = -1, timestamp: int = 1000
+    code: int = 0, start: int = 40, coordinator_epoch: int = -1, timestamp: int = OLD
 ) -> Callable[..., DescribeProducersResponse]:
     def answer(request: DescribeProducersRequest) -> DescribeProducersResponse:
         state = ProducerState(

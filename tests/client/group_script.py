@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kafkawire.client.watch.polling import clock_ms as now_ms
+from kafkawire.client.diagnosis.cluster_reading import clock_ms as now_ms
 from kafkawire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

@@ -38,7 +38,7 @@ from kafkawire.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
 )
 from kafkawire.records import Record, build, build_marker
-from tests.client.answers import describing
+from tests.client.answers import OLD, describing
 from tests.client.scripted import ScriptedBroker
 
 STATE = "__transaction_state"
@@ -62,13 +62,13 @@ class Log:
         self.end = END
         self.stable: int | None = None
         self.coordinator_epoch = 5
-        self.timestamp = 1000
+        self.timestamp = OLD
         self.sequence = -1
         self.code = 0
         self.fetch_code = 0
         self.marks = True
         batch = build(
-            (Record(value=b"x", timestamp=1000) for _ in range(END - START)),
+            (Record(value=b"x", timestamp=OLD) for _ in range(END - START)),
             producer_id=_PRODUCER,
             producer_epoch=_EPOCH,
             base_sequence=0,
@@ -76,7 +76,7 @@ class Log:
             base_offset=START,
         )
         self._batches = [(START, batch)]
-        self._times = {START: 1000}
+        self._times = {START: OLD}
 
     def producers(self) -> tuple[ProducerState, ...]:
         mine = ProducerState(
@@ -96,12 +96,12 @@ class Log:
         return self.stable if self.stable is not None else min(opens, default=self.end)
 
     def append_marker(self, marker: Any, name: str = "ABORT") -> None:
-        self.timestamp = 2000
-        self._times[self.end] = 2000
+        self.timestamp = OLD + 1000
+        self._times[self.end] = OLD + 1000
         data = build_marker(
             name,
             offset=self.end,
-            timestamp=2000,
+            timestamp=OLD + 1000,
             producer_id=marker.producer_id,
             producer_epoch=marker.producer_epoch,
             coordinator_epoch=marker.coordinator_epoch,

@@ -27,7 +27,7 @@ from kafkawire.messages import (
 )
 from kafkawire.records import Record, build
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
-from tests.client.answers import admin, run
+from tests.client.answers import OLD, admin, run
 from tests.client.partition_script import END, NAME, SEARCH, START, Coordinator, PartitionBroker
 from tests.client.scripted import RESET
 
@@ -209,7 +209,7 @@ def test_a_lost_connection_is_judged_again(kind: type, how: Any) -> None:
         ({"start": -1}, "it is not open any more"),
         ({"start": 41}, "start_offset was 40, and is 41 now"),
         ({"coordinator_epoch": 6}, "coordinator_epoch was 5, and is 6 now"),
-        ({"timestamp": 2000}, "last_timestamp was 1000, and is 2000 now"),
+        ({"timestamp": OLD + 1}, f"last_timestamp was {OLD}, and is {OLD + 1} now"),
         ({"sequence": 3}, "last_sequence was 1, and is 3 now"),
     ],
 )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kafkawire.client import ClientError
 from kafkawire.client.actions.aborting import Aborted, abort, look_at, plan_abort
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.messages import (
     DescribeProducersRequest,
     DescribeTransactionsRequest,
@@ -24,7 +25,7 @@ from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionD
 from kafkawire.messages.list_transactions_response import TransactionState
 from kafkawire.rows import Finding
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
-from tests.client.answers import admin, describing, run, scenario, script
+from tests.client.answers import OLD, admin, describing, run, scenario, script
 from tests.client.partition_script import END, SEARCH, START, Log, PartitionBroker
 
 NAMED = TransactionSpec(topic="orders", partition=0, start_offset=START)
@@ -126,7 +127,7 @@ def setting(**values: Any) -> Callable[[Log], None]:
         (setting(start=-1), "it is not open any more"),
         (setting(start=41), "changed since it was checked: start_offset was 40, and is 41 now"),
         (setting(coordinator_epoch=6), "changed since it was checked: coordinator_epoch was 5, and is 6 now"),
-        (setting(timestamp=2000), "changed since it was checked: last_timestamp was 1000, and is 2000 now"),
+        (setting(timestamp=OLD + 1), f"changed since it was checked: last_timestamp was {OLD}, and is {OLD + 1} now"),
     ],
 )
 def test_refuses_a_transaction_that_has_changed(between: Callable[[Log], None], text: str) -> None:
@@ -166,7 +167,7 @@ def test_refuses_a_live_transaction(force: bool) -> None:
 def test_a_young_transaction_needs_force() -> None:
     for force in (False, True):
         broker, recorder = PartitionBroker(), Records()
-        broker.log.timestamp = 2**53  # a client's clock that is ahead
+        broker.log.timestamp = clock_ms()
         if force:
             assert attempt(broker, force=True, recorder=recorder).outcome == "aborted"
             assert recorder[0][0].reason == "young"
@@ -179,7 +180,7 @@ def test_a_young_transaction_needs_force() -> None:
 def test_proves_that_a_young_transaction_has_no_owner() -> None:
     """One reading in which no coordinator names it is no evidence: a coordinator may just be moving."""
     broker = PartitionBroker()
-    broker.log.timestamp = 2**53
+    broker.log.timestamp = clock_ms()
     broker.on[ListTransactionsRequest] = script(ListTransactionsResponse(), ongoing)
     with pytest.raises(Refused, match=r"not_hanging \((live|late)\)"):
         attempt(broker, force=True)

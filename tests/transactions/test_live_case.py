@@ -46,8 +46,8 @@ def value(state: str, epoch: int = EPOCH, *, begun: int | None = NOON - HOUR) ->
 
 
 def described_state(state: str, epoch: int = EPOCH, **fields: Any) -> IdState:
-    defaults = {"transactional_id": "pay", "source": SOURCE, "described": True}
-    return IdState(value=value(state, epoch), **{**defaults, **fields})
+    defaults = {"transactional_id": "pay", "source": SOURCE, "described": True, "value": value(state, epoch)}
+    return IdState(**{**defaults, **fields})
 
 
 def test_converts_a_description_to_a_record() -> None:
@@ -181,3 +181,101 @@ def test_a_prepare_in_two_readings_is_stuck() -> None:
     assert any("refuses its ABORT marker (TRANSACTION_COORDINATOR_FENCED)" in one for one in known.evidence)
     above = finding(fresh, lasting_ms=2500, high_watermark=20, last_stable_offset=20)
     assert (above.verdict, above.reason) == ("unknown", "coverage_incomplete")
+
+
+# Time -----------------------------------------------------------------------------------------------------------------
+
+MINUTE = 60_000
+PROVEN = {"absence": Absence(proof="proof"), "read_at": NOON}
+#: Stamps that a client may choose, none of which shows an age.
+STAMPS = (NOON + 2 * HOUR, NOON * 1000, (1 << 63) - 1, -1, 1000)
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_stamp_that_cannot_be_used_leaves_the_age_unknown(stamp: int) -> None:
+    """Such a transaction was "young", and would have been for ever."""
+    found = finding(open_=open_transaction(last_timestamp=stamp), **PROVEN)
+    assert (found.verdict, found.reason, found.age_ms) == ("unknown", "coverage_incomplete", None)
+    (missing,) = (one for one in found.premises if not one.holds)
+    assert missing.name == "time"
+    assert missing.what.startswith("Its client's stamp does not count, ")
+    assert missing.what in found.evidence
+    assert "kafkawire txn watch counts from its first sight" in (missing.needs or "")
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+@pytest.mark.parametrize(("state", "epoch"), [("CompleteCommit", EPOCH), ("Ongoing", EPOCH + 1)])
+def test_two_readings_prove_that_a_transaction_has_ended_without_an_age(stamp: int, state: str, epoch: int) -> None:
+    open_ = open_transaction(last_timestamp=stamp)
+    once = finding(described_state(state, epoch), open_=open_, **PROVEN)
+    assert once.verdict == "unknown"
+    twice = finding(described_state(state, epoch), open_=open_, agreed=True, **PROVEN)
+    assert twice.verdict == "hanging"
+    assert all(one.holds for one in twice.premises)
+    assert any("No age is needed: two readings agree" in sentence for sentence in twice.evidence)
+
+
+def test_two_readings_of_a_plausible_young_stamp_leave_it_young() -> None:
+    young = finding(
+        described_state("CompleteCommit"), open_=open_transaction(last_timestamp=NOON), agreed=True, **PROVEN
+    )
+    assert (young.verdict, young.reason) == ("not_hanging", "young")
+    assert (young.blocked_until, young.waits_for) == (
+        NOON + 20 * MINUTE,
+        "its producer; it is judged again at 2025-06-16 12:20:00 UTC",
+    )
+
+
+@pytest.mark.parametrize(("seen", "verdict"), [(20, "unknown"), (21, "hanging")])
+def test_first_sight_proves_an_age_where_the_stamp_does_not(seen: int, verdict: str) -> None:
+    open_ = open_transaction(last_timestamp=NOON * 1000)
+    found = finding(open_=open_, first_seen=NOON - seen * MINUTE, **PROVEN)
+    assert found.verdict == verdict
+
+
+def test_stamp_that_cannot_be_used_is_reported_for_what_its_coordinator_holds_too() -> None:
+    found = finding(described_state("Ongoing"), open_=open_transaction(last_timestamp=NOON * 1000), **PROVEN)
+    assert found.reason == "late"
+    assert any("which does not count: its client stamps in microseconds." in sentence for sentence in found.evidence)
+
+
+def test_brokers_stamp_behind_the_batch_proves_an_age() -> None:
+    """As `audit --bootstrap-server` reads it from the log."""
+    open_ = open_transaction(last_timestamp=-1, written_by=NOON - 21 * MINUTE)
+    assert finding(open_=open_, **PROVEN).verdict == "hanging"
+
+
+@pytest.mark.parametrize(
+    ("begun", "first_seen", "since", "attention"),
+    [
+        (4, 0, 4, None),
+        (5, 0, 5, None),
+        (6, 0, 6, "blocked"),
+        (-HOUR // MINUTE, 0, 0, None),
+        (-HOUR // MINUTE, 6, 6, "blocked"),
+        (2, 6, 6, "blocked"),
+    ],
+)
+def test_blocked_counts_from_the_coordinators_start_or_first_sight(
+    begun: int, first_seen: int, since: int, attention: str | None
+) -> None:
+    """A client's stamp of three hours ago is not counted; nor a coordinator's time after this machine's clock."""
+    state = described_state("Ongoing", value=value("Ongoing", begun=NOON - begun * MINUTE))
+    found = finding(state, first_seen=NOON - first_seen * MINUTE, **PROVEN)
+    assert (found.blocked_since, found.attention) == (NOON - since * MINUTE, attention)
+
+
+def test_coordinators_clock_that_is_ahead_is_reported_and_makes_nothing_late() -> None:
+    found = finding(described_state("Ongoing", value=value("Ongoing", begun=NOON + HOUR), coordinator=2), **PROVEN)
+    assert found.reason == "live"
+    assert found.evidence[-2] == (
+        "The clock of broker 2, the coordinator, is ahead of the clock here by 1 h or more: the transaction began "
+        "2025-06-16 13:00:00 UTC by it."
+    )
+
+
+def test_given_clock_does_not_count_for_how_long_readers_are_blocked() -> None:
+    found = finding(
+        described_state("Ongoing"), first_seen=NOON, absence=Absence(proof="p"), read_at=NOON, as_of=NOON - HOUR
+    )
+    assert found.attention == "blocked"  # its coordinator began it an hour before this machine's clock

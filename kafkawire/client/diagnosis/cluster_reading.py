@@ -92,6 +92,11 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
         return {producer_id for _, producer_id in self.opens} - set(self.id_states)
 
 
+def clock_ms() -> int:
+    """This machine's clock, epoch milliseconds."""
+    return int(time.time() * 1000)
+
+
 async def read(
     cluster: Cluster,
     partitions: Collection[TopicPartition],
@@ -114,7 +119,7 @@ async def read(
     states = await describe_producers(
         cluster, partitions, cluster.deadline(timeout_s), broker_id=broker_id, progress=progress
     )
-    at = int(time.time() * 1000)
+    at = clock_ms()
     opens = {
         (place, state.producer_id): state
         for place, found in states.values.items()

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
-from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, missing_brokers, read
+from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, clock_ms, missing_brokers, read
 from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
+    agree,
     coordinator_moves,
     is_abandoned,
     is_being_ended,
@@ -35,7 +36,7 @@ from kafkawire.client.rpc.hidden_resources import hidden_topics
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.formatting import some
+from kafkawire.transactions.formatting import some, when
 from kafkawire.transactions.live_case import Absence, IdState, LiveCase
 from kafkawire.transactions.verdicts import UNKNOWN, judge
 
@@ -68,6 +69,7 @@ async def observe(
     search: Search,
     earlier: Mapping[OpenKey, rows.Finding],
     *,
+    since: Mapping[OpenKey, int] | None = None,
     read_log: bool = True,
     logged: Mapping[OpenKey, Open] | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -78,13 +80,14 @@ async def observe(
     Args:
         earlier: the last findings. A transaction that was hanging or stuck, and is so in the first reading now, is not
             confirmed again, nor is absence proven again: no id is assigned to a producer id in use.
+        since: when earlier searches first saw the transactions of `earlier`, epoch milliseconds.
         read_log: whether `__transaction_state`, which can be large, may be read as a proof.
         logged: the open transactions that were found in logs, which show more of them than leaders do.
         pause: sleeps for the given seconds, before suspects are read again.
         progress: as for `find_hanging`.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
-    return await _Finder(cluster, search, progress, earlier, prover, pause, logged or {}).run()
+    return await _Finder(cluster, search, progress, earlier, since or {}, prover, pause, logged or {}).run()
 
 
 @dataclass
@@ -93,6 +96,7 @@ class _Finder:
     _search: Search
     _progress: Callable[[int, int], None] | None
     _earlier: Mapping[OpenKey, rows.Finding]
+    _since: Mapping[OpenKey, int]
     _prover: NoOwnerProver
     _pause: Callable[[float], Awaitable[None]]
     _logged: Mapping[OpenKey, Open]
@@ -102,8 +106,11 @@ class _Finder:
     _gaps: list[UnreadGap] = field(default_factory=list)
     _cluster_id: str | None = None
     _leaders: dict[TopicPartition, int] = field(default_factory=dict)
+    _first_seen: dict[tuple[OpenKey, int], int] = field(default_factory=dict)
 
     async def run(self) -> Observation:
+        if self._search.as_of is not None and self._search.as_of > clock_ms():
+            raise ClientError(f"{when(self._search.as_of)} is after this machine's clock: nothing is that old yet")
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
         reading = await self._read(partitions, first=True)
@@ -243,7 +250,10 @@ class _Finder:
         starts = reading.starts
         cases = {key: self._case(key, reading, starts, id_states, absence, moved.get(key, ())) for key in keys}
         if before is not None:
-            cases = {key: replace(case, lasting_ms=preparing_ms(key, before, reading)) for key, case in cases.items()}
+            cases = {
+                key: replace(case, lasting_ms=preparing_ms(key, before, reading), agreed=agree(key, before, reading))
+                for key, case in cases.items()
+            }
         self._cases |= cases
         return {key: judge(case) for key, case in cases.items()}
 
@@ -272,7 +282,7 @@ class _Finder:
         )
         logged = self._logged.get(key)
         if logged is not None and (logged.start_offset, logged.producer_epoch) == (start, state.producer_epoch):
-            read = "last_offset", "written_after", "first_timestamp", "batches"
+            read = "last_offset", "written_after", "written_by", "first_timestamp", "batches"
             open_ = replace(open_, **{name: getattr(logged, name) for name in read})
         return LiveCase(
             open=open_,
@@ -290,7 +300,16 @@ class _Finder:
             address=self._search.reach,
             options=self._search.options,
             traits=self._traits,
+            blocked_after_ms=self._search.blocked_after_ms,
+            read_at=reading.at,
+            first_seen=self._seen(key, start, reading.at),
         )
+
+    def _seen(self, key: OpenKey, start: int, at: int) -> int:
+        """Since when the transaction has been open as far as this search and those before it know."""
+        old = self._earlier.get(key)
+        since = self._since.get(key, at) if old is not None and old.start_offset == start else at
+        return min(self._first_seen.setdefault((key, start), since), at)
 
     def _confirmed(self, key: OpenKey, finding: rows.Finding) -> rows.Finding | None:
         """The finding, if an earlier search has confirmed it and it is unchanged."""
@@ -399,7 +418,7 @@ class _Finder:
             partitions=described,
             partitions_chosen=chosen,
             transaction_state=tuple(self._prover.read),
-            clock="this machine's clock" if self._search.as_of is None else "as given",
+            clock="this machine's clock" if self._search.as_of is None else "as given: not that of now",
             complete=not gaps,
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
             settings=self._settings,

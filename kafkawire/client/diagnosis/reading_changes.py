@@ -35,6 +35,12 @@ def preparing_ms(key: OpenKey, before: ClusterReading, after: ClusterReading) ->
     return after.at - before.at if then == (producer, id_state) else None
 
 
+def agree(key: OpenKey, before: ClusterReading, after: ClusterReading) -> bool:
+    """Whether two readings found an open transaction, and its id at the coordinator, as the same."""
+    then, now = ((one.opens.get(key), one.id_states.get(key[1])) for one in (before, after))
+    return then == now
+
+
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:
     """Whether an earlier reading gave the same verdict on the same transaction."""
     return before is not None and (finding.verdict, finding.reason, finding.start_offset) == (

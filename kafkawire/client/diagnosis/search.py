@@ -10,6 +10,7 @@ from kafkawire import rows
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
+from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.live_case import LiveCase
 
@@ -35,7 +36,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
             decides between their causes (`broker_traits`).
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
         show_records: number of records of each transaction in its impact.
-        as_of: the clock, epoch milliseconds; None: this machine's.
+        as_of: the clock for ages, epoch milliseconds, not after this machine's; None: this machine's. Since when a
+            transaction blocks readers always counts by this machine's.
+        blocked_after_ms: a transaction that has held the last stable offset for longer needs attention.
         timeout_s: seconds for each call; None as configured.
         address: the bootstrap servers that proposed commands name; `command_config`: their properties file.
     """
@@ -51,6 +54,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     fetch_bytes: int = FETCH_BYTES
     show_records: int = 0
     as_of: int | None = None
+    blocked_after_ms: int = BLOCKED_AFTER_MS
     timeout_s: float | None = None
     address: str = "HOST:PORT"
     command_config: str | None = None

@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from msgspec.structs import replace
 
 from kafkawire.client.admin import Admin
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.diagnosis.search import Observation, Search
 from kafkawire.client.errors import ClientError, ConnectError
@@ -29,11 +30,6 @@ from kafkawire.rows import Change, Poll
 READ_LOG_S = 600.0
 #: The least default timeout of a poll, seconds.
 _LEAST_S = 5.0
-
-
-def clock_ms() -> int:
-    """This machine's clock, epoch milliseconds."""
-    return int(time.time() * 1000)
 
 
 class Watch:
@@ -135,7 +131,10 @@ class Watch:
 
         now = time.monotonic()
         read_log = now - self._log_read >= self._read_log_s
-        found = await observe(self._cluster, self.search, self.state.findings, read_log=read_log, pause=pause)
+        since = {key: seen.since for key, seen in self.state.seen.items()}
+        found = await observe(
+            self._cluster, self.search, self.state.findings, since=since, read_log=read_log, pause=pause
+        )
         if found.read_log:
             self._log_read = now
         return found
