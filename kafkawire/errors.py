@@ -6,6 +6,8 @@ module imports no other module of the package, so that each of them can import i
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class KafkaWireError(Exception):
     """Base class of the package's exceptions. Each can be pickled (Spark workers, multiprocessing) and copied."""
@@ -40,7 +42,12 @@ class DecodeError(_PlacedError):
         found: what is there instead.
         message: name of the message, for example `DescribeProducersResponse`. Empty for a format without a schema.
         version: version of the message; None for a format without versions.
+        partial: the message as far as it was read: fields at and behind the invalid value have their defaults, an array
+            ends with the element that holds it. The whole message where only bytes behind it are invalid. None for a
+            format without a schema.
     """
+
+    partial: Any = None
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from kafkawire.rows import Exchange, arrow
 
 _SCHEMA = arrow.schema([Exchange])
 #: Texts of a row that may contain bytes of the capture.
-_FOREIGN = ("api", "client_id", "problem")
+_FOREIGN = ("api", "client_id", "problem", "note")
 _BODIES = ("request", "response")
 
 #: Validity, offsets of texts, data; None where no element is null, and of numbers.

@@ -36,7 +36,8 @@ _PRODUCE_REQUEST = "ProduceRequest"
 class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
     """A request, as fields of its row.
 
-    `silent`: the broker sends no response (Produce with `acks=0`). `message`: None if no object was made.
+    `silent`: the broker sends no response (Produce with `acks=0`). `note`: what is no problem. `message`: as far as it
+    was read; None if no object was made.
     """
 
     api: str | None
@@ -48,15 +49,17 @@ class DecodedRequest(msgspec.Struct, frozen=True, gc=False):
     body: Any
     silent: bool
     message: Message | None = None
+    note: str | None = None
 
 
 class DecodedResponse(msgspec.Struct, frozen=True, gc=False):
-    """A response, as fields of its row. `message`: None if no object was made."""
+    """A response, as fields of its row. `note`, `message`: as of `DecodedRequest`."""
 
     errors: dict[str, int]
     problem: str | None
     body: Any
     message: Message | None = None
+    note: str | None = None
 
 
 class FrameDecoder:
@@ -78,26 +81,39 @@ class FrameDecoder:
         self.writes_text = native is not None and not options.keep and (options.text or not options.body)
 
     def request(self, frame: bytes) -> DecodedRequest:
-        """Decodes the frame of a request."""
+        """Decodes the frame of a request: whole, up to the fault in it, or its header alone."""
         found = decode_request(frame, copy=False, registry=self._registry)
-        body: Any = found.body  # an edited message has the fields of Kafka's, and is of another class
-        acks = body.acks if body is not None and kafka_name(body) == _PRODUCE_REQUEST else None
-        why = None if isinstance(found, Request) else found.reason
-        return self._with_header(found, why, self._body(found.body, found.version), acks, found.body)
+        message: Any = found.body  # an edited message has the fields of Kafka's, and is of another class
+        if message is not None:
+            acks = message.acks if kafka_name(message) == _PRODUCE_REQUEST else None
+        else:
+            acks = _acks_of_cut(self._message(found.api_key), frame, found.version)
+        why = note = None
+        if not isinstance(found, Request):
+            why = None if found.left_over else found.reason
+            note = _left_over("request", found.left_over)
+            message = message or found.partial
+        return self._with_header(found, why, self._body(message, found.version), acks, message, note)
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
-        """Decodes the frame of a response.
+        """Decodes the frame of a response: whole, or up to the fault in it.
 
         Args:
             frame: without its size prefix.
             api_key, version: those of its request.
         """
         found = decode_response(frame, api_key=api_key, version=version, copy=False, registry=self._registry)
+        message, why, note = found.body, None, None
+        if not isinstance(found, Response):
+            why = None if found.left_over else f"response: {found.reason}"
+            note = _left_over("response", found.left_over)
+            message = message or found.partial
         return DecodedResponse(
-            errors={} if found.body is None else message_json.errors(found.body),
-            problem=None if isinstance(found, Response) else f"response: {found.reason}",
-            body=self._body(found.body, found.version),
-            message=found.body,
+            errors={} if message is None else message_json.errors(message),
+            problem=why,
+            body=self._body(message, found.version),
+            message=message,
+            note=note,
         )
 
     def cut_request(self, head: bytes, why: str) -> DecodedRequest:
@@ -122,8 +138,7 @@ class FrameDecoder:
             frame: without its size prefix.
             api_key, version: of the request.
         """
-        found = decode_response(frame, api_key=api_key, version=version, registry=self._registry)
-        return isinstance(found, Response)
+        return decode_response(frame, api_key=api_key, version=version, registry=self._registry).body is not None
 
     def _body(self, message: Message | None, version: int | None) -> Any:
         """The body as JSON; None without a message, unset without `options.body`."""
@@ -185,6 +200,7 @@ class FrameDecoder:
         body: Any,
         acks: int | None,
         message: Message | None = None,
+        note: str | None = None,
     ) -> DecodedRequest:
         """A request's header fields with its body. `why`: why the body was not decoded wholly."""
         return DecodedRequest(
@@ -197,7 +213,13 @@ class FrameDecoder:
             body=body,
             silent=acks == 0,
             message=message,
+            note=note,
         )
+
+
+def _left_over(what: str, count: int) -> str | None:
+    """The note about bytes behind a message, which Kafka's brokers and clients pass over."""
+    return f"{what}: {count} byte{'s' * (count != 1)} left over behind the message" if count else None
 
 
 def _acks_of_cut(cls: type[Message] | None, head: bytes, version: int | None) -> int | None:

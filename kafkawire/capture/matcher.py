@@ -96,6 +96,7 @@ class Matcher:
             correlation_id=asked.correlation_id,
             client_id=asked.client_id,
             problem=asked.problem,
+            note=asked.note,
             request=asked.body,
         )
         exchange = CapturedExchange(row=row, request=asked.message if self._keeps(asked.api_key) else None)
@@ -201,7 +202,8 @@ class Matcher:
         else:
             found = self._decoder.response(frame.data, pending.expected.api_key, pending.expected.version)
         problem = asked.problem if found.problem is None else joined(asked.problem, found.problem)
-        row = self._response_row(asked, frame, errors=found.errors, response=found.body, problem=problem)
+        note = joined(asked.note, found.note) or None
+        row = self._response_row(asked, frame, errors=found.errors, response=found.body, problem=problem, note=note)
         if self._options.keep:
             exchange = replace(pending.exchange, row=row, response=found.message, response_frame=_whole(frame))
         else:

@@ -290,6 +290,7 @@ class _ExchangeHandler:
         time_ns, packet, request_bytes = (None, None, None) if request is None else request
         response_time_ns, response_packet, response_bytes = (None, None, None) if response is None else response
         problems = [problem]
+        notes = [found.note for found in (asked, answered) if found is not None and not isinstance(found, tuple)]
         api = api_key = version = client_id = None
         body: Any = self._nothing
         answer: Any = self._nothing
@@ -331,6 +332,7 @@ class _ExchangeHandler:
             response_packet=response_packet,
             errors=errors,
             problem=joined(*problems) or None,
+            note=joined(*notes) or None,
             request=body,
             response=answer,
         )

@@ -89,7 +89,9 @@ class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
         raw: the bytes of the frame.
         reason: why it could not be decoded.
         api_key, version, correlation_id, client_id: fields of the header; None where they could not be read.
-        body: the message, where the only error is trailing bytes, which Kafka's brokers accept.
+        body: the message, where the only error is trailing bytes, which Kafka's brokers accept. `left_over`: their
+            number.
+        partial: the message as far as it was read (`DecodeError.partial`); None where nothing of it was.
     """
 
     raw: bytes
@@ -99,6 +101,8 @@ class UndecodedRequest(msgspec.Struct, frozen=True, gc=False):
     correlation_id: int | None = None
     client_id: str | None = None
     body: Message | None = None
+    left_over: int = 0
+    partial: Message | None = None
 
 
 class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
@@ -108,7 +112,8 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
         raw: the bytes of the frame.
         reason: why it could not be decoded.
         correlation_id: from the header; None where it could not be read.
-        body, version: the message and its version, where the only error is trailing bytes.
+        body, version: the message and its version, where the only error is trailing bytes. `left_over`: their number.
+        partial: the message as far as it was read (`DecodeError.partial`); None where nothing of it was.
     """
 
     raw: bytes
@@ -116,6 +121,8 @@ class UndecodedResponse(msgspec.Struct, frozen=True, gc=False):
     correlation_id: int | None = None
     body: Message | None = None
     version: int | None = None
+    left_over: int = 0
+    partial: Message | None = None
 
 
 def decode_request(
@@ -136,7 +143,7 @@ def decode_request(
     if message is None:
         reason = f"no request is known with api key {api_key}"
         return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
-    body = None
+    body, end = None, len(frame)
     try:
         header, offset = RequestHeader.decode_from(frame, request_header_version(message, version))
         body, end = message.decode_from(frame, version, offset=offset, copy=copy)
@@ -144,7 +151,17 @@ def decode_request(
             message.decode(frame, version, offset=offset)  # raises the error for the trailing bytes
         return Request(header, body)
     except (DecodeError, UnsupportedVersionError) as error:
-        return UndecodedRequest(bytes(frame), str(error), api_key, version, correlation_id, _client_id(frame), body)
+        return UndecodedRequest(
+            bytes(frame),
+            str(error),
+            api_key,
+            version,
+            correlation_id,
+            _client_id(frame),
+            body,
+            len(frame) - end,
+            _partial(error, message),
+        )
 
 
 def decode_response(
@@ -168,7 +185,7 @@ def decode_response(
     message = registry.rpc(api_key, "response")
     if message is None:
         return UndecodedResponse(bytes(frame), f"no response is known with api key {api_key}", correlation_id)
-    body = None
+    body, end = None, len(frame)
     try:
         header, offset = ResponseHeader.decode_from(frame, response_header_version(message, version))
         body, end = message.decode_from(frame, version, offset=offset, copy=copy)
@@ -180,7 +197,15 @@ def decode_response(
             with suppress(DecodeError):
                 header, offset = ResponseHeader.decode_from(frame, 0)
                 return Response(header, message.decode(frame, 0, offset=offset, copy=copy), 0)
-        return UndecodedResponse(bytes(frame), str(error), correlation_id, body, None if body is None else version)
+        partial = _partial(error, message)
+        known = None if body is None and partial is None else version
+        return UndecodedResponse(bytes(frame), str(error), correlation_id, body, known, len(frame) - end, partial)
+
+
+def _partial(error: Exception, message: type[Message]) -> Message | None:
+    """What was read of the message; an error in the frame's header has that of the header."""
+    found = getattr(error, "partial", None)
+    return found if isinstance(found, message) else None
 
 
 def encode_request(body: Message, *, version: int, correlation_id: int, client_id: str | None = None) -> bytes:

@@ -24,7 +24,8 @@ class Exchange(Row, frozen=True, kw_only=True):
         request_bytes, response_bytes: sizes of the frames, without their size prefixes of four bytes.
         packet, response_packet: number of the packet with the frame's first byte, from 1.
         errors: number of occurrences of each error code in the response except NONE, by its name.
-        problem: what could not be decoded, and why.
+        problem: what could not be decoded, and why. The bodies then end at the fault: what follows has its defaults.
+        note: what is unusual and no problem: bytes behind a message, which brokers and clients pass over.
         request, response: the bodies in the JSON form of Kafka's `*JsonConverter`, if bodies were requested.
     """
 
@@ -47,6 +48,7 @@ class Exchange(Row, frozen=True, kw_only=True):
     response_packet: int | None = None
     errors: dict[str, int] = msgspec.field(default_factory=dict)
     problem: str | None = None
+    note: str | None = None
     request: Json | UnsetType | None = UNSET
     response: Json | UnsetType | None = UNSET
 

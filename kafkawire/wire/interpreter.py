@@ -11,6 +11,8 @@ from operator import index
 from typing import Any, NoReturn
 from uuid import UUID
 
+import msgspec
+
 from kafkawire.errors import DecodeError, EncodeError
 from kafkawire.wire.layout import (
     ARRAY,
@@ -45,6 +47,18 @@ from kafkawire.wire.write import uvarint
 def allocation_limit(size: int) -> int:
     """Bytes that decoding input of that size may allocate."""
     return ALLOCATION_BASE + ALLOCATION_FACTOR * size
+
+
+def without_views(value: Any) -> Any:
+    """A decoded value whose bytes are no views of the input."""
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, tuple):
+        return tuple(map(without_views, value))
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return type(value)(**{name: without_views(field) for name, field in fields.items()})
+    return value
 
 
 class ValuePath:
@@ -228,10 +242,14 @@ class Decoder:
             self.budget -= n * cost
         steps = self.place.steps
         values = []
-        for number in range(n):
-            steps.append(number)
-            values.append(self.value(item, arg))
-            steps.pop()
+        try:
+            for number in range(n):
+                steps.append(number)
+                values.append(self.value(item, arg))
+                steps.pop()
+        except DecodeError as error:
+            error.partial = tuple(values) if error.partial is None else (*values, error.partial)
+            raise
         return tuple(values)
 
     def cost(self, layout: Layout) -> int:
@@ -245,12 +263,19 @@ class Decoder:
             self._fail(self.position, "a struct within the decoder's allocation limit", "none of it left")
         values: dict[str, Any] = {}
         steps = self.place.steps
-        for op in layout.ops:
-            steps.append(names[op.slot])
-            values[names[op.slot]] = self.value(op.code, op.arg)
-            steps.pop()
-        if layout.flexible:
-            self.tagged(layout, cls, values)
+        depth = len(steps)
+        try:
+            for op in layout.ops:
+                steps.append(names[op.slot])
+                values[names[op.slot]] = self.value(op.code, op.arg)
+                steps.pop()
+            if layout.flexible:
+                self.tagged(layout, cls, values)
+        except DecodeError as error:
+            if error.partial is not None:
+                values[str(steps[depth])] = error.partial
+            error.partial = cls(**values)
+            raise
         return cls(**values)
 
     def tagged(self, layout: Layout, cls: type[Any], values: dict[str, Any]) -> None:

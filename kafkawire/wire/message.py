@@ -299,7 +299,11 @@ class Codec:
         if more:
             found = f"{more} more byte{'s' * (more != 1)}"
             name = self.message.spec.name
-            raise DecodeError(expected="the end of the message", found=found, offset=end, message=name, version=version)
+            error = DecodeError(
+                expected="the end of the message", found=found, offset=end, message=name, version=version
+            )
+            error.partial = message
+            raise error
         return message
 
     def replay_from(self, data: Input, version: int, offset: int, strict: bool, copy: bool) -> tuple[Any, int]:
@@ -308,7 +312,7 @@ class Codec:
         Args:
             data, version, offset, strict, copy: as of `Message.decode`.
         """
-        from kafkawire.wire.interpreter import allocation_limit
+        from kafkawire.wire.interpreter import allocation_limit, without_views
 
         self.check(version)
         data = octets(data)
@@ -318,7 +322,11 @@ class Codec:
         run = partial(self.interpret, version=version, strict=strict, budget=allocation_limit(size - offset))
         if type(data) is bytes and (copy or not self.holds_bytes):
             return run(data, offset=offset)
-        found = owned(lambda buffer, offset: run(buffer, offset=offset), data, offset, copy and self.holds_bytes)
+        try:
+            found = owned(lambda buffer, offset: run(buffer, offset=offset), data, offset, copy and self.holds_bytes)
+        except DecodeError as error:
+            error.partial = without_views(error.partial) if copy else error.partial
+            raise
         assert found is not None
         return found
 

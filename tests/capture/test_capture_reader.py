@@ -59,6 +59,7 @@ def test_yields_an_exchange_with_all_fields() -> None:
         "response_packet": 5,
         "errors": {"UNKNOWN_TOPIC_OR_PARTITION": 2},
         "problem": None,
+        "note": None,
     }
     (with_bodies,) = exchanges(talk, body=True)
     assert with_bodies.request == {"topics": [{"name": "t", "partitionIndexes": [0, 1]}]}

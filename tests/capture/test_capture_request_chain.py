@@ -81,13 +81,14 @@ def test_a_response_whose_body_does_not_decode_answers_its_request() -> None:
     assert row.problem.startswith("response: SaslAuthenticateResponse v1")
 
 
-def test_a_response_with_bytes_left_over_answers_its_request() -> None:
+def test_a_response_with_bytes_left_over_answers_its_request_with_a_note() -> None:
     talk = Conversation(handshake=False)
     talk.request(MetadataRequest(topics=()), version=1, correlation_id=2)
     frame = encode_response(MetadataResponse(), version=1, correlation_id=2) + b"\0"
     talk.send(1, (len(frame) - 4).to_bytes(4, "big") + frame[4:])
     (row,) = read(talk)
     assert row.response_bytes == len(frame) - 4
+    assert (row.problem, row.note) == (None, "response: 1 byte left over behind the message")
 
 
 @pytest.mark.parametrize("name", list(OTHERS))

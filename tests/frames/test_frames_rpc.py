@@ -143,7 +143,10 @@ def test_undecodable_responses_keep_bytes_and_reason(
     assert isinstance(found, UndecodedResponse)
     assert (found.raw, found.correlation_id) == (raw, correlation_id)
     assert reason in found.reason
-    assert (found.body is None, found.version) == (("1 more byte" not in reason), None if found.body is None else 0)
+    assert (found.body is None) == ("1 more byte" not in reason)
+    assert found.left_over == ("1 more byte" in reason)
+    assert found.version == (None if found.partial is None else 0)
+    assert (found.partial is None) == ("DescribeProducersResponse v0" not in reason + found.reason)
 
 
 def test_trailing_bytes_leave_the_body_readable() -> None:

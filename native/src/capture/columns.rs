@@ -106,7 +106,7 @@ const NUMBERS: [&str; 11] = [
     "packet",
     "response_packet",
 ];
-const TEXTS: [&str; 8] = ["time", "client", "broker", "api", "client_id", "problem", "request", "response"];
+const TEXTS: [&str; 9] = ["time", "client", "broker", "api", "client_id", "problem", "note", "request", "response"];
 
 /// A row of `kafkawire.rows.Exchange`, as Python made it; texts are UTF-8, and bodies JSON.
 #[derive(FromPyObject)]
@@ -128,6 +128,7 @@ struct Made {
     packet: Option<i64>,
     response_packet: Option<i64>,
     problem: Option<String>,
+    note: Option<String>,
     request: Option<String>,
     response: Option<String>,
 }
@@ -217,6 +218,7 @@ impl ExchangeColumns {
             api.map(|api| api.name.as_bytes()),
             client_id.map(str::as_bytes),
             problem,
+            None,
             request,
             response,
         ];
@@ -238,8 +240,17 @@ impl ExchangeColumns {
     }
 
     fn push_made(&mut self, row: &Made, errors: &[(String, i64)]) -> PyResult<()> {
-        let texts =
-            [&row.time, &row.client, &row.broker, &row.api, &row.client_id, &row.problem, &row.request, &row.response];
+        let texts = [
+            &row.time,
+            &row.client,
+            &row.broker,
+            &row.api,
+            &row.client_id,
+            &row.problem,
+            &row.note,
+            &row.request,
+            &row.response,
+        ];
         for (column, text) in self.texts.iter_mut().zip(texts) {
             column.push(text.as_deref().map(str::as_bytes))?;
         }

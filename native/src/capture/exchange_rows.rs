@@ -92,7 +92,7 @@ impl Exchange {
                 integer(out, *count);
             }
         }
-        out.extend_from_slice(b"},\"problem\":null");
+        out.extend_from_slice(b"},\"problem\":null,\"note\":null");
         if context.options.body {
             for (name, body) in [(&b",\"request\":"[..], body.as_ref()), (b",\"response\":", answer)] {
                 out.extend_from_slice(name);
