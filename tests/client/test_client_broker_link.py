@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,8 @@ from kafkawire.messages import (
     ListTransactionsRequest,
 )
 from tests.client.answers import FAST, producers, run
-from tests.client.scripted import ScriptedBroker
+from tests.client.certificates import HOST, make_identity
+from tests.client.scripted import ScriptedBroker, served
 
 FIRST, THEN = DescribeProducersRequest(), InitProducerIdRequest()
 
@@ -164,3 +167,38 @@ def test_the_system_gives_up_what_is_not_acknowledged() -> None:
         assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 750
 
     asking(check)
+
+
+@pytest.mark.slow
+def test_over_tls_nothing_stays_in_this_process(tmp_path: Path) -> None:
+    identity = make_identity()
+    pem = tmp_path / "broker.pem"
+    pem.write_text(identity.key + identity.certificate)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    broker = ScriptedBroker()
+    broker.on[DescribeProducersRequest] = producers()
+    broker.on[InitProducerIdRequest] = lambda _: InitProducerIdResponse(producer_id=7)
+    properties = {"security.protocol": "SSL", "ssl.truststore.certificates": identity.certificate}
+
+    async def scenario() -> None:
+        async with served(broker.serve, ssl=context) as port:
+            broker.brokers = {1: port}
+            async with Cluster(Config.of(f"{HOST}:{port}", FAST | properties)) as cluster:
+                await cluster.known_brokers(cluster.deadline())
+                link = await cluster.link(1, cluster.deadline())
+                transport = link._writer.transport
+                written: list[int] = []
+                write = link._writer.write
+
+                def noted(data: bytes) -> None:
+                    write(data)
+                    written.append(transport.get_write_buffer_size())
+
+                link._writer.write = noted  # type: ignore[method-assign]
+                assert (await ask(link)).producer_id == 7
+                assert written == [0, 0]
+            broker.drop()
+
+    run(scenario)
+    assert sent(broker) == 1
