@@ -43,6 +43,7 @@ class TieredSegment(NamedTuple):
     Attributes:
         topic, partition, topic_id: of the partition. `state`: of `RemoteLogSegmentState`, the last one written.
         start, end: its first and its last offset; -1 where only a later event was read.
+        since: when that state was written, by a broker's clock, epoch milliseconds; -1 where it is not known.
     """
 
     topic: str
@@ -51,6 +52,7 @@ class TieredSegment(NamedTuple):
     state: int
     start: int = -1
     end: int = -1
+    since: int = -1
 
 
 class TierEvents(dict[UUID, TieredSegment]):
@@ -106,13 +108,14 @@ def _take(found: dict[UUID, TieredSegment], message: Any) -> None:
     if segment_id is None:
         return
     of, state = segment_id.topic_id_partition, message.remote_log_segment_state
-    before = found.get(segment_id.id)
+    before, since = found.get(segment_id.id), message.event_timestamp_ms
     if hasattr(message, "start_offset"):
         found[segment_id.id] = TieredSegment(
-            of.name, of.partition, of.id, state, message.start_offset, message.end_offset
+            of.name, of.partition, of.id, state, message.start_offset, message.end_offset, since
         )
     else:
-        found[segment_id.id] = (before or TieredSegment(of.name, of.partition, of.id, state))._replace(state=state)
+        known = before or TieredSegment(of.name, of.partition, of.id, state)
+        found[segment_id.id] = known._replace(state=state, since=since)
 
 
 def segment_id(file: LogFile) -> UUID:

@@ -36,7 +36,7 @@ from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver,
 from kafkawire.transactions.answers import Placed, every_breach
 from kafkawire.transactions.audit_result import conclude, damage_order, finding_order, paths_of
 from kafkawire.transactions.checks.replica_agreement import alone, replicas_agree, together
-from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster
+from kafkawire.transactions.cluster_facts import ClusterFacts, Facts, by_cluster, clocks
 from kafkawire.transactions.part_scan import PART_BYTES
 from kafkawire.transactions.replica_files import gaps_of
 from kafkawire.transactions.settings import Settings
@@ -134,7 +134,7 @@ class _AuditJob(NamedTuple):
             answers = self._agreement(found, facts, read, fleet.sizing.tasks, of_replicas, tables)
         if fleet.tiered.tiers:
             with self._job("judge tiers"):
-                answers += for_driver(tables.keep(fleet.tier_answers(whole=whole)))
+                answers += for_driver(tables.keep(fleet.tier_answers(clocks(facts, self.settings), whole=whole)))
         count, opens = sum(one.judged for one in of_replicas), any(one.opens for one in of_replicas)
         if count:
             with self._job("judge transactions"):

@@ -199,12 +199,16 @@ class Fleet(NamedTuple):
         ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
         return by_task(ordered.sortWithinPartitions("sort", "segment", "number", "cell"), merge, SPARK_SCHEMA)
 
-    def tier_answers(self, *, whole: bool = False) -> DataFrame:
-        """The answers on tiers, as rows of `worker_tables.FOUND`. `whole`: with every violation."""
+    def tier_answers(self, clocks: Mapping[str, int | None], *, whole: bool = False) -> DataFrame:
+        """The answers on tiers, as rows of `worker_tables.FOUND`.
+
+        Args:
+            clocks: as of `cluster_facts.clocks`. `whole`: with every violation.
+        """
 
         def judge(replicas: Sequence[Partition]) -> Iterator[pa.RecordBatch]:
             with every_breach(whole):
-                yield from found_rows(tier_answers(replicas, given=True), whole=whole)
+                yield from found_rows(tier_answers(replicas, clocks, given=True), whole=whole)
 
         return of_partitions(*self.tiered, judge, FOUND_SPARK)
 

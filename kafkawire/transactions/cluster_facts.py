@@ -367,6 +367,15 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
     return groups
 
 
+def clocks(facts: Facts, settings: Settings) -> dict[str, int | None]:
+    """The time of the audit of each log directory's cluster, epoch milliseconds; None where it has no clock."""
+    found: dict[str, int | None] = {}
+    for cluster_id, part in by_cluster(facts):
+        clock, _ = ClusterFacts(part, settings, cluster_id).clock
+        found |= dict.fromkeys((one.place.copy for one in part.partitions), clock)
+    return found
+
+
 #: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
 _OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
 _OF_COPIES = ("metadata", "clusters")

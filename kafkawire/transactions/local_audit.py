@@ -16,7 +16,7 @@ from kafkawire.logdir import LogDirectory, Partition, Unreadable
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests, alone, replicas_agree, together
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.cluster_facts import Facts
+from kafkawire.transactions.cluster_facts import Facts, clocks
 from kafkawire.transactions.cluster_metadata import distinct_assignments, read_metadata, topic_policies
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
@@ -58,7 +58,7 @@ def audit(
     agreement = list(replicas_agree(together(digests, clusters)))
     if audited and not agreement:
         agreement = [alone(place_of(audited[0]), audited[0].path)]
-    answers = [*facts.answers, *tier_answers(audited), *agreement]
+    answers = [*facts.answers, *tier_answers(audited, clocks(facts, settings)), *agreement]
     return conclude(replace(facts, answers=answers), settings)
 
 

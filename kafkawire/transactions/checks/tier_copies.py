@@ -22,12 +22,16 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
+from kafkawire.transactions.formatting import when
 from kafkawire.transactions.replica_files import place_of
 
 _NO_METADATA = "no copy of __remote_log_metadata has an event of the partition"
 _NO_OBJECTS = "no objects of the partition were given"
 _PARTIAL = "__remote_log_metadata is damaged, or does not begin at offset 0"
 _MAY_RUN = "the newest copy may have been running"
+#: A copy is late when it began longer ago. A broker copies one segment of a partition at a time, and one that failed is
+#: begun anew after seconds: for a segment of the default size, 1 GiB, an hour is 300 kB/s.
+LATE_COPY_MS = 3_600_000
 _MAY_BE_NEWER = "the newest objects and the metadata may be copies of different moments"
 _DELETED = "without __remote_log_metadata: the segments below may have been deleted"
 _UNREADABLE = "an object cannot be read up to its end"
@@ -37,11 +41,15 @@ _KINDS = ("log", "index", "timeindex", "snapshot", "epochs")
 Segments = Mapping[UUID, TieredSegment]
 
 
-def tier_answers(replicas: Sequence[Partition], *, given: bool = False) -> Iterator[Placed]:
+def tier_answers(
+    replicas: Sequence[Partition], clocks: Mapping[str, int | None] = {}, *, given: bool = False
+) -> Iterator[Placed]:
     """The answers for all partitions with a tier, and for those whose objects were not given; none where no tier was.
 
     Args:
         replicas: as `replica_files.replicas` gives them. `given`: a tier was, of whatever partition.
+        clocks: by log directory the time of the audit, epoch milliseconds. Where it is not known, the newest event of a
+            partition counts.
     """
     if not given and not any(one.copies or one.state == TIERED for one in replicas):
         return
@@ -53,7 +61,10 @@ def tier_answers(replicas: Sequence[Partition], *, given: bool = False) -> Itera
         tallies = []
         if name not in seen and (copies or known):
             seen.add(name)
-            tallies += _objects(copies, known)
+            clock = clocks.get(replica.broker.root)
+            if clock is None:
+                clock = max((one.since for one in known.values()), default=-1)
+            tallies += _objects(copies, known, clock)
         if replica.tiers or replica.state == TIERED:
             tallies.append(_covered(replica, known))
         if known.partial:  # what would be missing may only not have been read
@@ -64,7 +75,7 @@ def tier_answers(replicas: Sequence[Partition], *, given: bool = False) -> Itera
         yield from (Placed(place_of(replica), tally.answer(), replica.path) for tally in tallies)
 
 
-def _objects(copies: Sequence[Partition], known: Segments) -> list[Tally]:
+def _objects(copies: Sequence[Partition], known: Segments, clock: int) -> list[Tally]:
     """The segments of a partition, in objects and in the metadata, of all topics of its name."""
     finished, named, present = Tally(TIER_COPY_FINISHED), Tally(TIER_OBJECT_KNOWN), Tally(TIER_OBJECT_PRESENT)
     found: dict[UUID | None, dict[UUID, list[LogFile]]] = defaultdict(lambda: defaultdict(list))
@@ -75,7 +86,7 @@ def _objects(copies: Sequence[Partition], known: Segments) -> list[Tally]:
     for topic in dict.fromkeys((*(one.topic_id for one in known.values()), *found)):
         events = {id: one for id, one in known.items() if one.topic_id == topic}
         if events:
-            _check_copies(events, found[topic], finished)
+            _check_copies(events, found[topic], finished, clock)
             _check_objects(events, found[topic], present)
         _check_names(events, found[topic], named)
     return [finished, named, present]
@@ -97,16 +108,18 @@ def _check_names(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tall
             tally.held += 1
 
 
-def _check_copies(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tally: Tally) -> None:
+def _check_copies(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tally: Tally, clock: int) -> None:
     *_, newest = events
     for id, one in events.items():
         if one.state != COPY_STARTED:
             tally.held += 1
-        elif id == newest:
+        elif id == newest and (one.since < 0 or clock - one.since <= LATE_COPY_MS):
             tally.lack(_MAY_RUN)
         else:
             files = found.get(id, ())
             what = f"the copy of segment {_text(id)}, offsets {one.start} to {one.end}, was started and never finished"
+            if id == newest:
+                what += f" from {when(one.since)} to {when(clock)}: it is late since {when(one.since + LATE_COPY_MS)}"
             path = files[0].path if files else None
             tally.breach(max(one.start, 0), -1, f"{what}; {'it has objects' if files else 'it has no object'}", path)
 

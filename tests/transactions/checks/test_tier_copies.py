@@ -17,6 +17,8 @@ from kafkawire.transactions.answers import (
     TIER_OBJECT_KNOWN,
     TIER_OBJECT_PRESENT,
 )
+from kafkawire.transactions.checks.tier_copies import LATE_COPY_MS
+from kafkawire.transactions.formatting import when
 from tools.recordings.archive import unpacked
 
 RULES = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
@@ -100,6 +102,25 @@ def test_names_what_objects_and_metadata_do_not_agree_on(
     ((_, at, text),) = violations
     assert at == offset
     assert what in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("later_ms", "late"), [(LATE_COPY_MS, False), (LATE_COPY_MS + 1, True)])
+def test_a_copy_that_began_long_ago_is_late(tmp_path: Path, later_ms: int, late: bool) -> None:
+    """The newest one may be running, but not for hours."""
+    metadata = of_node(tier(tmp_path)).tier_metadata
+    id, event = max(metadata.items(), key=lambda item: (item[1].topic == "orders", item[1].start))
+    rest = {other: one for other, one in metadata.items() if other != id}
+    metadata.clear()
+    metadata |= rest | {id: event._replace(state=tiers.COPY_STARTED)}
+    directory = _with(tmp_path, metadata)
+    found = transactions.audit(directory, transactions.Settings(as_of=event.since + later_ms))
+    (answer,) = (one for one in found.answers if one.check == TIER_COPY_FINISHED)
+    assert (answer.violated, answer.not_checkable) == ((1, 0) if late else (0, 1))
+    texts = [one.what for one in found.violations if one.check == TIER_COPY_FINISHED]
+    assert len(texts) == late
+    since = when(event.since + LATE_COPY_MS)
+    assert all(f"it is late since {since}" in text for text in texts)
 
 
 def _with(tmp_path: Path, metadata: dict[tiers.UUID, tiers.TieredSegment]) -> LogDirectory:
