@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kafkawire._lookup import lookup
-from kafkawire.errors import DecodeError, KafkaWireError, UnsupportedVersionError
+from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.messages import REGISTRY
+from kafkawire.records.control import read_prefixed
 from kafkawire.records.secrets import hides_secrets, redact
 from kafkawire.wire.json_form import to_json
 
@@ -53,16 +55,18 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
         Of a consumer group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON
-        form too, where they can be decoded; otherwise they stay base64 (as Kafka's dump tool shows them).
+        form too, where they can be decoded; otherwise they stay base64 (as Kafka's dump tool shows them), and `problem`
+        says why. A version above the highest is read as the highest, as Java's `ConsumerProtocol` does.
         """
+        problem = self.problem
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
         if data is not None:
             if self.name == "GroupMetadataValue" and self._released and data.get("protocolType") == "consumer":
-                _consumer_protocol(data)
+                problem = "; ".join(_consumer_protocol(data)) or problem
             if self.secret and not show_secrets:
                 redact(self.name, data)
         shown = {"name": self.name, "version": self.version, "data": data}
-        return shown | {"problem": self.problem} if self.problem else shown
+        return shown | {"problem": problem} if problem else shown
 
 
 class MessageFormat(msgspec.Struct, frozen=True, gc=False):
@@ -111,15 +115,17 @@ def int16(data: bytes | None) -> int | None:
     return int.from_bytes(data[:2], "big", signed=True) if data is not None and len(data) >= 2 else None
 
 
-def _consumer_protocol(data: dict[str, Any]) -> None:
+def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
+    """Puts the messages in place of the bytes; yields why some stay bytes."""
     for member in data["members"]:
         for field, name in _CONSUMER_PROTOCOL.items():
             raw = b64decode(member[field] or "")
-            version = int16(raw)
-            if version is None:
-                continue
+            if not raw:
+                continue  # the member has none
+            message = lookup(name)
             try:
-                found, _ = lookup(name).decode_from(raw, version, offset=2)
-            except KafkaWireError:
+                found = read_prefixed(message, raw)
+            except (DecodeError, UnsupportedVersionError) as error:
+                yield f"{field} of member {member['memberId']!r}: {error}"
                 continue
-            member[field] = to_json(found, version)
+            member[field] = to_json(found, min(int16(raw) or 0, message.spec.valid_versions[-1]))

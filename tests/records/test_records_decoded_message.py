@@ -27,6 +27,14 @@ def group(subscription: bytes, assignment: bytes, protocol_type: str = "consumer
     return found
 
 
+def problem_of(subscription: bytes, assignment: bytes = b"") -> str | None:
+    """The problem of a group's metadata with one member."""
+    member = MemberMetadata(member_id="m", subscription=subscription, assignment=assignment)
+    value = GroupMetadataValue(protocol_type="consumer", members=(member,))
+    found: str | None = Decoded("GroupMetadataValue", 3, value).to_json().get("problem")
+    return found
+
+
 def test_the_consumer_protocol_is_read() -> None:
     subscription = ConsumerProtocolSubscription(topics=("orders",)).encode_prefixed(version=1)
     assignment = ConsumerProtocolAssignment().encode_prefixed(version=0)
@@ -44,6 +52,28 @@ def test_what_is_no_consumer_protocol_stays_base64() -> None:
             b64encode(raw).decode(),
             b64encode(subscription[:4]).decode(),
         )
+
+
+def test_what_is_no_consumer_protocol_has_its_reason() -> None:
+    subscription = ConsumerProtocolSubscription(topics=("orders",)).encode_prefixed(version=1)
+    assert problem_of(subscription) is None
+    assert problem_of(b"") is None
+    cut = problem_of(subscription[:-4], b"\0")
+    assert cut is not None
+    assert cut.startswith("subscription of member 'm': ConsumerProtocolSubscription v1, owned_partitions: at byte ")
+    assert "; assignment of member 'm': " in cut
+    assert "expected a version, found -1" in (problem_of(b"\xff\xff" + subscription[2:]) or "")
+
+
+def test_a_version_above_the_highest_is_read_as_the_highest() -> None:
+    """As Java's `ConsumerProtocol` reads a subscription of a newer client."""
+    highest = ConsumerProtocolSubscription.spec.valid_versions[-1]
+    raw = ConsumerProtocolSubscription(topics=("one", "two"), generation_id=5).encode_prefixed(version=highest)
+    raw = b"\0\x09" + raw[2:] + b"of a newer version"
+    shown = group(raw, b"")["subscription"]
+    assert isinstance(shown, dict)
+    assert (shown["topics"], shown["generationId"]) == (["one", "two"], 5)
+    assert problem_of(raw) is None
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0\x63rest"])
