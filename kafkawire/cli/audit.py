@@ -21,6 +21,7 @@ from kafkawire.cli.findings import (
     end,
     explain,
     omitted,
+    print_attention,
     print_for_tools,
     print_line,
     print_missing,
@@ -30,7 +31,15 @@ from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
 from kafkawire.cli.table import TableView, Views
-from kafkawire.cli.txn_options import ConfigOption, ConfirmOption, ShowRecordsOption, TimeoutOption, TopicOption
+from kafkawire.cli.txn_options import (
+    BLOCKED_AFTER,
+    BlockedAfterOption,
+    ConfigOption,
+    ConfirmOption,
+    ShowRecordsOption,
+    TimeoutOption,
+    TopicOption,
+)
 
 if TYPE_CHECKING:
     from kafkawire.offsets import Replica
@@ -198,6 +207,7 @@ def audit(
             help="The brokers' transactional.id.expiration.ms, in minutes; likewise, or else 7 days.",
         ),
     ] = None,
+    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
     save: Annotated[
         str | None,
         typer.Option(metavar="PATH", help="On Spark: write the audit's tables below that folder, a folder each."),
@@ -232,9 +242,9 @@ def audit(
 ) -> None:
     """Find hanging transactions in copied log directories, or on a cluster, and suggest what to do about each.
 
-    The logs are also checked for violations of the transaction protocol. Exit code 3: a transaction hangs or is stuck,
-    or a rule is violated; 4: nothing was found, but not everything could be read or judged; 5: something was found, and
-    not everything could be read or judged.
+    The logs are also checked for violations of the transaction protocol. Exit code 3: a transaction hangs, is stuck or
+    has held back readers for longer than --blocked-after, or a rule is violated; 4: nothing was found, but not
+    everything could be read or judged; 5: something was found, and not everything could be read or judged.
 
     \b
     All brokers' copies, with a page to send around:
@@ -285,6 +295,7 @@ def audit(
         transactional_id_expiration_ms=_milliseconds(transactional_id_expiration),
         transaction_state_partitions=txn_partitions,
         show_records=show_records,
+        blocked_after_ms=blocked_after * MINUTE_MS,
     )
     with nullcontext() if report is None else open_output(report) as page:  # first: hours later is late for "read-only"
         if bootstrap is not None:
@@ -380,6 +391,8 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
     else:
         print_none_found(audit, "No transaction is open.", "No open transaction was found")
     print_line("")
+    if found:
+        print_attention(audit)
     print_line(f"Ages as of {when(audit.as_of)} ({audit.read.clock or 'no clock was found'}).")
     if audit.findings:
         print_missing(audit)

@@ -86,9 +86,12 @@ def by_place(findings: Iterable[rows.Finding]) -> list[rows.Finding]:
 
 
 def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False) -> None:
-    """Prints, below a table, the evidence of findings that need action, and the suggested action."""
+    """Prints, below a table, the evidence of findings that need attention or could not be judged, and the suggested
+    action."""
+    from kafkawire.transactions.completeness import attention
+
     for finding in findings:
-        if finding.verdict != "not_hanging" or finding.reason == "stuck_prepare":
+        if finding.verdict != "not_hanging" or attention(finding) is not None:
             print_line("")
             explain_one(finding, f"cluster {finding.cluster_id or 'unknown'}, " if several_clusters else "")
 
@@ -104,11 +107,46 @@ def explain_one(finding: rows.Finding, where: str = "", *, action: bool = True) 
     from kafkawire.transactions.causes import described
     from kafkawire.transactions.impact_text import sentences, shown_records
 
-    print_line(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}")
+    print_line(f"{where}{place_of(finding)}: {finding.verdict}, {finding.reason}{blocked_since(finding)}")
     for sentence in (*finding.evidence, *described(finding.cause), *sentences(finding), *shown_records(finding)):
+        print_line(f"  - {brief(sentence)}")
+    for sentence in premises(finding):
         print_line(f"  - {brief(sentence)}")
     if action:
         print_line(f"  => {finding.action}")
+
+
+def blocked_since(finding: rows.Finding) -> str:
+    """`, blocked since 2025-06-16 12:05:00 UTC` for what has held back readers for too long; else nothing."""
+    from kafkawire.transactions.formatting import when
+
+    blocked = finding.attention == "blocked" and finding.blocked_since is not None
+    return f", blocked since {when(finding.blocked_since)}" if blocked else ""
+
+
+def premises(finding: rows.Finding) -> Iterator[str]:
+    """Sentences on what a verdict rests on: what is missing and how to get it, and what shows the rest."""
+    if finding.attention == "blocked" and finding.waits_for is not None:
+        yield f"It waits for {finding.waits_for}."
+    for premise in finding.premises:
+        if not premise.holds:
+            yield f"Missing ({premise.name}): {premise.needs}."
+    met = dict.fromkeys(premise.name for premise in finding.premises if premise.holds)
+    if met and all(premise.holds for premise in finding.premises):
+        yield f"Rests on: {', '.join(met)} (--format json has what shows each)."
+
+
+def print_attention(audit: rows.Audit) -> None:
+    """Prints how many findings need attention, and for what; nothing where none does."""
+    from kafkawire.transactions.completeness import outcome
+
+    result = outcome(audit)
+    needs = (
+        (result.hanging, "hanging"), (result.stuck, "stuck"), (result.blocked, "blocked, not hanging (yet)"),
+    )  # fmt: skip
+    found = [f"{number:,} {what}" for number, what in needs if number]
+    if found:
+        print_line(f"Found: {', '.join(found)}.")
 
 
 def place_of(finding: rows.Finding) -> str:

@@ -50,6 +50,18 @@ MaxTimeoutOption = Annotated[
         help="The brokers' transaction.max.timeout.ms, in minutes; default: what they report, or else 15.",
     ),
 ]
+BlockedAfterOption = Annotated[
+    int,
+    typer.Option(
+        "--blocked-after",
+        min=0,
+        callback=check_minutes,
+        metavar="MINUTES",
+        help="How long a transaction may hold back readers, in minutes: longer is found, whatever its verdict.",
+    ),
+]
+#: Its default, in minutes (`transactions.attention.BLOCKED_AFTER_MS`).
+BLOCKED_AFTER = 5
 ConfirmOption = Annotated[
     float,
     typer.Option(

@@ -14,12 +14,13 @@ from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.formatting import count
 
 #: Severities, the most severe first. They are classes of the style sheet, too.
-SEVERITIES = ("hanging", "stuck", "unknown", "watch", "fine")
+SEVERITIES = ("hanging", "stuck", "blocked", "unknown", "watch", "fine")
 
 #: The names of severities beside their numbers.
 SEVERITY_NAMES: Mapping[str, str] = {
     "hanging": "hanging",
     "stuck": "stuck",
+    "blocked": "blocked, not hanging (yet)",
     "unknown": "not certain",
     "watch": "to look at",
     "fine": "as they should be",
@@ -114,6 +115,8 @@ CHECKS: Mapping[str, str] = {
 
 def severity(finding: Finding | Omitted) -> str:
     """The severity of a finding, or of findings that are not listed: one of `SEVERITIES`."""
+    if isinstance(finding, Finding) and finding.attention == "blocked":
+        return "blocked"
     if finding.verdict != "not_hanging":
         return finding.verdict if finding.verdict in SEVERITIES else "unknown"
     if finding.reason == "stuck_prepare":
@@ -133,6 +136,8 @@ def severities_of(audit: Audit) -> Counter[str]:
 def label(finding: Finding) -> str:
     """A short name of a finding: its verdict, or for not_hanging its reason."""
     level = severity(finding)
+    if level == "blocked":
+        return f"blocked, {with_spaces(finding.verdict if finding.verdict == 'unknown' else finding.reason)}"
     if finding.verdict != "not_hanging":
         return with_spaces(finding.verdict)
     return level if level == "stuck" else with_spaces(finding.reason)
@@ -171,6 +176,8 @@ def overall_severity(audit: Audit) -> str:
         return "hanging"
     if "stuck" in severities or other_violations(audit):
         return "stuck"
+    if "blocked" in severities:
+        return "blocked"
     if "unknown" in severities or incomplete(audit):
         return "unknown"
     return "watch" if "watch" in severities else "fine"
@@ -204,10 +211,13 @@ def headline(audit: Audit) -> str:
     missing = ", and not everything could be read" if incomplete(audit) else ""
     if severities["hanging"]:
         return count(severities["hanging"], "hanging transaction") + missing
-    doubt = missing or (f", and {severities['unknown']} could not be judged" if severities["unknown"] else "")
+    unjudged = sum(severity(finding) == "blocked" and finding.verdict == "unknown" for finding in audit.findings)
+    unjudged += severities["unknown"]
+    doubt = missing or (f", and {unjudged} could not be judged" if unjudged else "")
     none = "No hanging transaction found" if doubt else "No hanging transaction"
     breaches = len({violation.check for violation in other_violations(audit)})
-    for number, noun in ((severities["stuck"], "stuck one"), (breaches, "broken rule")):
+    blocked = severities["blocked"]
+    for number, noun in ((severities["stuck"], "stuck one"), (breaches, "broken rule"), (blocked, "blocked one")):
         if number:
             return f"{none}, but {count(number, noun)}{doubt}"
     if severities["unknown"]:

@@ -135,13 +135,17 @@ class Outcome(Row, frozen=True, kw_only=True):
     """The result as the exit code states it: whether something was found, and whether the answer is complete.
 
     Attributes:
-        found: whether a transaction hangs or is stuck, or a rule is broken.
+        found: whether a transaction hangs, is stuck or blocks readers for too long, or a rule is broken.
+        hanging, stuck, blocked: number of findings that need attention for that.
         complete: whether everything was read and judged.
         missing: sentences on what was not read or judged.
     """
 
     kind: str = "outcome"
     found: bool
+    hanging: int = 0
+    stuck: int = 0
+    blocked: int = 0
     complete: bool
     missing: tuple[str, ...] = ()
 

@@ -5,8 +5,10 @@ Headlines, exit codes and the JSON of `audit` and `find-hanging` all go by this.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kafkawire import rows
-from kafkawire.transactions.attention import attention_of
+from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK, attention_of
 from kafkawire.transactions.verdicts import UNKNOWN
 
 
@@ -45,4 +47,12 @@ def not_judged(audit: rows.Audit) -> tuple[str, ...]:
 def outcome(audit: rows.Audit) -> rows.Outcome:
     """What was found, and what keeps the answer from being complete."""
     missing = (*not_read(audit), *not_judged(audit))
-    return rows.Outcome(found=found(audit), complete=not missing, missing=missing)
+    needs = Counter(map(attention, audit.findings))
+    return rows.Outcome(
+        found=found(audit),
+        hanging=needs[HANGING],
+        stuck=needs[STUCK],
+        blocked=needs[BLOCKED],
+        complete=not missing,
+        missing=missing,
+    )

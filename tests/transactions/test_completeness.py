@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kafkawire.rows import Audit, Coverage, DamageRow, Finding, Omitted, Outcome, Violation
 from kafkawire.transactions.completeness import outcome
@@ -41,4 +42,15 @@ def finding(verdict: str, reason: str) -> Finding:
     ],
 )  # fmt: skip
 def test_outcome_follows_from_findings_and_gaps(audit: Audit, found: bool, missing: tuple[str, ...]) -> None:
-    assert outcome(audit) == Outcome(found=found, complete=not missing, missing=missing)
+    result = outcome(audit)
+    assert replace(result, hanging=0, stuck=0, blocked=0) == Outcome(found=found, complete=not missing, missing=missing)
+
+
+def test_outcome_counts_what_needs_attention() -> None:
+    blocked = replace(finding("not_hanging", "live"), attention="blocked")
+    doubtful = replace(finding("unknown", "coverage_incomplete"), attention="blocked")
+    hanging, stuck = finding("hanging", "epoch_bumped"), finding("not_hanging", "stuck_prepare")
+    result = outcome(Audit(read=CLEAR, findings=(blocked, doubtful, hanging, stuck)))
+    assert (result.found, result.hanging, result.stuck, result.blocked) == (True, 1, 1, 2)
+    alone = outcome(Audit(read=CLEAR, findings=(blocked,)))
+    assert (alone.found, alone.complete) == (True, True)
