@@ -146,7 +146,9 @@ def test_json_prints_one_object(run: Run, logs: LogDirectory) -> None:
         "omitted",
         "outcome",
     ]
-    assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
+    assert audit["outcome"] == {
+        "kind": "outcome", "found": True, "hanging": 1, "stuck": 0, "blocked": 0, "complete": True, "missing": [],
+    }  # fmt: skip
     assert audit["as_of"] == NOON
     (finding,) = audit["findings"]
     assert list(finding) == list(rows.field_names(rows.Finding))
@@ -161,7 +163,10 @@ def test_jsonl_lines_have_a_kind(run: Run, logs: LogDirectory) -> None:
         "read", "finding", "damage", *["answer"] * len(lines[0]["checks"]), "outcome",
     ]  # fmt: skip
     missing = lines[-1]["missing"]
-    assert lines[-1] == {"kind": "outcome", "found": False, "complete": False, "missing": missing}
+    assert lines[-1] == {
+        "kind": "outcome", "found": False, "hanging": 0, "stuck": 0, "blocked": 0, "complete": False,
+        "missing": missing,
+    }  # fmt: skip
     assert missing[0].startswith(f"{path}: at byte ")
     assert missing[1:] == ["orders-0, offset 2: could not be judged"]
     assert lines[0]["checks"] == list(CHECKS)
@@ -186,7 +191,9 @@ def test_table_is_followed_by_the_suggested_action(run: Run, logs: LogDirectory)
         "orders", "0", "7", "3", "2", "2025-06-16T09:00:00.000Z", "3", "h", "pay", "CompleteCommit", "yes",
         "hanging", "transaction_ended",
     ]  # fmt: skip
-    assert rest.startswith("Ages as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in ")
+    assert rest.startswith(
+        "Found: 1 hanging.\nAges as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in "
+    )
     checked = rest.splitlines()[1]
     assert (
         checked == "Checked: 25 rules of transactions. Violated: transaction_unknown_to_coordinator (1, listed above)."

@@ -233,7 +233,9 @@ def test_find_hanging_exits_with_0_when_none_hangs(txn: Any) -> None:
     assert (result.code, result.text.splitlines()[0]) == (0, "No transaction hangs.")
     result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--all", "--format", "jsonl")
     read, finding, outcome = map(json.loads, result.text.splitlines())
-    assert outcome == {"kind": "outcome", "found": False, "complete": True, "missing": []}
+    assert outcome == {
+        "kind": "outcome", "found": False, "hanging": 0, "stuck": 0, "blocked": 0, "complete": True, "missing": [],
+    }  # fmt: skip
     assert (read["kind"], read["partitions"]) == ("read", 1)
     assert (finding["kind"], finding["reason"]) == ("finding", "live")
 

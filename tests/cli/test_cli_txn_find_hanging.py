@@ -151,14 +151,19 @@ def test_exits_with_3_for_findings_in_complete_data(find: Find) -> None:
         result = find(broker, "--topic", "orders", "--format", "json")
     assert result.code == 3
     audit = json.loads(result.text)
-    assert audit["outcome"] == {"kind": "outcome", "found": True, "complete": True, "missing": []}
+    assert audit["outcome"] == {
+        "kind": "outcome", "found": True, "hanging": 1, "stuck": 0, "blocked": 0, "complete": True, "missing": [],
+    }  # fmt: skip
     assert (audit["unread"], audit["read"]["partitions_chosen"]) == ([], 4)
 
 
 def test_exits_with_5_for_findings_in_incomplete_data(find: Find) -> None:
     missing = f"orders-1, orders-3 were not read: {DENIED}"
     unread = [{"kind": "unread", "topic": "orders", "partition": p, "broker_id": 1, "reason": DENIED} for p in (1, 3)]
-    outcome = {"kind": "outcome", "found": True, "complete": False, "missing": [missing]}
+    outcome = {
+        "kind": "outcome", "found": True, "hanging": 1, "stuck": 0, "blocked": 0, "complete": False,
+        "missing": [missing],
+    }  # fmt: skip
     with in_thread(Guarded(4, 1, 3)) as broker:
 
         def asked(format: str) -> str:
