@@ -313,7 +313,8 @@ async def _why_stuck(cluster: Cluster, found: TransactionDescription, search: Se
 
 
 async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
-    """Reads until the transaction is closed in its partitions: the id's state, and what is still missing."""
+    """Reads until the transaction is closed in its partitions and at its coordinator, which writes that down after the
+    partitions' markers: the id's state, and what is still missing."""
     state: str | None = None
 
     async def look() -> tuple[str, bool]:
@@ -324,7 +325,9 @@ async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: flo
         except (ClientError, Refused) as error:
             state = None
             return f"the outcome could not be read ({error})", False
-        return f"still open in {', '.join(map(str, holding))}" if holding else "", True
+        if holding:
+            return f"still open in {', '.join(map(str, holding))}", True
+        return f"its coordinator has it as {state}" if state in DECIDED else "", True
 
     problem = await until_verified(cluster, timeout_s, look)
     return state, problem
