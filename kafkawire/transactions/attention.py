@@ -27,6 +27,6 @@ def attention_of(finding: Finding, as_of: int | None, blocked_after_ms: int = BL
     if finding.reason == "stuck_prepare":
         return STUCK
     since = finding.blocked_since
-    if finding.blocked and since is not None and as_of is not None and as_of - since > blocked_after_ms:
+    if finding.blocked is not False and since is not None and as_of is not None and as_of - since > blocked_after_ms:
         return BLOCKED
     return None

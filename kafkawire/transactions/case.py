@@ -240,6 +240,17 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         begun = begun_ms(value)
         return begun if begun >= 0 else None
 
+    @property
+    def may_block(self) -> bool:
+        """Whether it may hold the last stable offset back, for all that is known."""
+        return self.blocked
+
+    @property
+    def of_attention(self) -> Premise | None:
+        """A premise that does not hold: that it has not held the last stable offset for too long; None where times of
+        brokers show that it has, or that it has not."""
+        return None
+
     # What follows from it ---------------------------------------------------------------------------------------------
 
     @property

@@ -9,6 +9,7 @@ from collections import Counter
 
 from kafkawire import rows
 from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK, attention_of
+from kafkawire.transactions.case import DEADLINE
 from kafkawire.transactions.verdicts import UNKNOWN
 
 
@@ -34,11 +35,17 @@ def not_read(audit: rows.Audit) -> tuple[str, ...]:
 
 
 def not_judged(audit: rows.Audit) -> tuple[str, ...]:
-    """Transactions without a verdict, as sentences."""
+    """Transactions without a verdict, and those that may have held a last stable offset for too long, as sentences."""
     unknown = [
         f"{one.topic}-{one.partition}, offset {one.start_offset}: could not be judged"
         for one in audit.findings
         if one.verdict == UNKNOWN
+    ]
+    unknown += [
+        f"{one.topic}-{one.partition}, offset {one.start_offset}: {premise.what}"
+        for one in audit.findings
+        for premise in one.premises
+        if one.verdict != UNKNOWN and premise.name == DEADLINE and not premise.holds
     ]
     omitted = sum(more.count for more in audit.omitted if more.verdict == UNKNOWN)
     return (*unknown, f"{omitted:,} more transactions could not be judged") if omitted else tuple(unknown)

@@ -9,13 +9,13 @@ import msgspec
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
-from kafkawire.transactions.case import EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
+from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
 from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
 from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
-from kafkawire.transactions.formatting import count, numbers, when
+from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
 
 #: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more.
@@ -373,9 +373,38 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def seen_until(self) -> int | None:
-        if self.given or self.as_of is None or self.covered_until is None:
+        """Until when the partition was read; and while its coordinator held it Ongoing, there was no marker."""
+        value = self.value
+        if self.given or self.as_of is None:
             return self.as_of
-        return min(self.as_of, self.covered_until)
+        times = [self.partition.broker_time]
+        if self.moment is not None and self._place.holds:
+            times.append(self.covered_until)
+        if value is not None and self.standing == CURRENT and self.listed:
+            ongoing = state_name(value.transaction_status) == "Ongoing"
+            times.append(self.coordinator_until if ongoing else value.transaction_last_update_timestamp_ms)
+        known = [time for time in times if time is not None]
+        return min(self.as_of, max(known)) if known else None
+
+    @property
+    def may_block(self) -> bool:
+        """While a broker runs, its checkpoint of high watermarks is older than its logs."""
+        return self.blocked or (self.moment is None and self.open.start_offset == self.first_start)
+
+    @property
+    def of_attention(self) -> Premise | None:
+        """Open since its coordinator's record, or since its client's stamp: that one is no proof, but a doubt."""
+        since = super().held_since
+        if since is None:
+            since = None if self.age_ms is None else self.open.last_timestamp
+        if not self.may_block or self.as_of is None or since is None or self.as_of - since <= self.blocked_after_ms:
+            return None
+        lasted = duration(self.as_of - since)
+        what = (
+            f"Whether it has held the last stable offset since {when(since)}, {lasted}, is not known: what was read "
+            f"shows it open until {when(self.seen_until)}."
+        )
+        return unmet(DEADLINE, what, f"copy {self.open.place} and {TRANSACTION_STATE} again", self.open.place.copy)
 
     @property
     def coordinator_until(self) -> int | None:

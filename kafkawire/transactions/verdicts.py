@@ -58,7 +58,7 @@ def judge(case: Case) -> Finding:
     finding = Finding(
         verdict=decision.verdict,
         reason=decision.reason,
-        blocked=case.blocked,
+        blocked=case.blocked or (None if case.may_block else False),
         topic=open_.place.topic,
         partition=open_.place.partition,
         producer_id=open_.producer_id,
@@ -83,11 +83,13 @@ def judge(case: Case) -> Finding:
         cause=cause_of(case, decision.reason),
         impact=open_.impact,
         premises=tuple(decision.premises),
-        blocked_since=case.held_since if case.blocked else None,
-        blocked_until=decision.until if case.blocked else None,
+        blocked_since=case.held_since if case.may_block else None,
+        blocked_until=decision.until if case.may_block else None,
         waits_for=decision.waits_for,
     )
-    return replace(finding, attention=attention_of(finding, case.seen_until, case.blocked_after_ms))
+    attention = attention_of(finding, case.seen_until, case.blocked_after_ms)
+    doubt = case.of_attention if attention is None and finding.verdict != UNKNOWN else None
+    return replace(finding, attention=attention, premises=(*finding.premises, *([] if doubt is None else [doubt])))
 
 
 def _known(timestamp: int | None) -> int | None:
