@@ -19,7 +19,7 @@ from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
 
 #: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more.
-SKEW_MS = 1_000
+SKEW_MS = 600_000
 
 
 class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -437,6 +437,10 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             end = "on" if gap.end is None else f"to {gap.end - 1}"
             what = f"Offsets from {gap.start} {end} could not be read: a marker may be among them."
             found.append(unmet(SOUNDNESS, what, f"give another replica of {self.open.place}"))
+        end = self.partition.log_end
+        if high is not None and end < high:
+            what = f"The log ends at offset {end}, and its high watermark is {high}: a marker may be in between."
+            found.append(unmet(REACH, what, f"copy {self.open.place} again, to its end", self.open.place.copy))
         if high is not None and start >= high:
             what = f"Its data is not below the high watermark {high}: a follower may still truncate it."
             found.append(unmet(PLACE, what, f"copy {self.open.place} from its leader"))

@@ -13,6 +13,7 @@ from kafkawire.records import Record
 from kafkawire.rows import Audit, Finding, Premise
 from kafkawire.transactions import Settings
 from kafkawire.transactions.completeness import outcome
+from kafkawire.transactions.copied_case import SKEW_MS
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 PID = 1000
@@ -57,7 +58,7 @@ def a_late_batch(directory: LogDirectory) -> None:
     orders.data(PID, at=NOON - 3 * DAY)
     orders.marker("COMMIT", PID, at=NOON)
     orders.data(PID, at=NOON - 3 * DAY)
-    directory.id("pay", "CompleteCommit", PID, 0, begun=NOON - MINUTE, at=NOON + 1, version=0)
+    directory.id("pay", "CompleteCommit", PID, 0, begun=NOON - HOUR, at=NOON + 1, version=0)
 
 
 def test_a_coordinators_log_that_was_copied_before_the_data_proves_nothing(running: LogDirectory) -> None:
@@ -73,14 +74,14 @@ def test_a_coordinators_log_that_was_copied_before_the_data_proves_nothing(runni
     assert premise.what in only(found).evidence
 
 
-@pytest.mark.parametrize(("after", "verdict"), [(0, "unknown"), (2000, "hanging")])
+@pytest.mark.parametrize(("after", "verdict"), [(0, "unknown"), (SKEW_MS, "unknown"), (SKEW_MS + 1, "hanging")])
 def test_a_later_stamp_in_the_partition_and_a_later_record_prove_it(
     running: LogDirectory, after: int, verdict: str
 ) -> None:
     """By the stamp behind it the data was in the log, and the coordinator's partition has a record of later."""
     a_late_batch(running)
     running.partition(*P).marker("COMMIT", 77, at=NOON + MINUTE)
-    running.id("pay", "CompleteCommit", PID, 0, begun=NOON - MINUTE, at=NOON + 1, version=0)
+    running.id("pay", "CompleteCommit", PID, 0, begun=NOON - HOUR, at=NOON + 1, version=0)
     running.partition("__transaction_state", 0).plain(at=NOON + MINUTE + after)
     assert only(audit(running)).verdict == verdict
 
@@ -120,8 +121,19 @@ def test_a_higher_epoch_of_the_id_needs_no_clock(running: LogDirectory) -> None:
     orders.data(PID, 0, at=NOON - DAY)
     running.id("pay", "CompleteCommit", PID, 1, at=NOON)
     assert only(audit(running)).verdict == "unknown"
-    orders.marker("COMMIT", 77, at=NOON + MINUTE)
+    orders.marker("COMMIT", 77, at=NOON + HOUR)
     assert only(audit(running)).verdict == "hanging"
+
+
+def test_a_log_that_ends_below_its_high_watermark_may_lack_the_marker(running: LogDirectory) -> None:
+    """The checkpoint was copied later than the log."""
+    orders = running.partition(*P)
+    orders.data(PID, 0, at=NOON - DAY)
+    running.id("pay", "CompleteCommit", PID, 1, at=NOON)
+    orders.marker("COMMIT", 77, at=NOON + HOUR)
+    running.high_watermark(*P, orders.end + 1)
+    found = only(audit(running))
+    assert (found.verdict, [premise.name for premise in missing(found)]) == ("unknown", ["reach"])
 
 
 def test_a_cleanly_stopped_directory_is_one_moment(running: LogDirectory) -> None:
@@ -143,9 +155,9 @@ def test_directories_that_were_stopped_at_different_times_are_not_one_moment(tmp
     assert only(found).verdict == "unknown"
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(1, "unknown"), (2, "hanging")])
+@pytest.mark.parametrize(("minutes", "verdict"), [(10, "unknown"), (11, "hanging")])
 def test_a_broker_that_was_stopped_after_that_of_the_data_has_what_came_after_it(
-    tmp_path: Path, seconds: int, verdict: str
+    tmp_path: Path, minutes: int, verdict: str
 ) -> None:
     """The metadata log of a broker goes on until it is stopped."""
     one = LogDirectory(tmp_path / "one", ids=0)
@@ -153,7 +165,7 @@ def test_a_broker_that_was_stopped_after_that_of_the_data_has_what_came_after_it
     control(one, (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)))
     other = LogDirectory(tmp_path / "other")
     everywhere(other, NOON - DAY)
-    control(other, (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)), at=NOON + 1000 * seconds)
+    control(other, (2, TopicRecord(name="orders", topic_id=TOPIC).encode(version=0)), at=NOON + MINUTE * minutes)
     one.write()
     other.write()
     (other.root / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=test\n")

@@ -183,7 +183,7 @@ def test_an_abort_is_no_evidence_while_the_copies_are_of_different_moments(tmp_p
     partition.partition("payments").marker("COMMIT", 5, at=NOON + MINUTE)  # of another file, which was copied later
     (finding,) = run(ids, partition).findings
     assert finding.verdict == "unknown"
-    partition.partition("orders").marker("COMMIT", 5, at=NOON + MINUTE)
+    partition.partition("orders").marker("COMMIT", 5, at=NOON + HOUR)
     (finding,) = run(ids, partition).findings
     assert (finding.verdict, finding.reason) == ("hanging", "transaction_ended")
 

@@ -26,7 +26,7 @@ def audit(directory: LogDirectory, **settings: int) -> Audit:
 
 def old_data(d: LogDirectory, epoch: int = 0, at: int = OLD) -> None:
     d.partition(*P).data(PID, epoch, at=at)
-    d.high_watermark(*P, 100)
+    d.high_watermark(*P, d.partition(*P).end)
     # Other traffic: the coordinator's log has records after the data.
     d.id("other", "CompleteCommit", 1, 5, at=NOON)
 
