@@ -437,9 +437,9 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             end = "on" if gap.end is None else f"to {gap.end - 1}"
             what = f"Offsets from {gap.start} {end} could not be read: a marker may be among them."
             found.append(unmet(SOUNDNESS, what, f"give another replica of {self.open.place}"))
-        end = self.partition.log_end
-        if high is not None and end < high:
-            what = f"The log ends at offset {end}, and its high watermark is {high}: a marker may be in between."
+        log_end = self.partition.log_end
+        if high is not None and log_end < high:
+            what = f"The log ends at offset {log_end}, and its high watermark is {high}: a marker may be in between."
             found.append(unmet(REACH, what, f"copy {self.open.place} again, to its end", self.open.place.copy))
         if high is not None and start >= high:
             what = f"Its data is not below the high watermark {high}: a follower may still truncate it."
