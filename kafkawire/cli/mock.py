@@ -41,6 +41,9 @@ def mock(
     max_log_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Of each partition; older batches are dropped.")
     ] = 64 << 20,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, metavar="BYTES", help="Of all partitions, producers and groups; more is refused.")
+    ] = 1 << 30,
 ) -> None:
     """Run a Kafka broker for tests: one node, in memory, without security. Nothing is kept on disk.
 
@@ -61,6 +64,7 @@ def mock(
             transaction_version=transaction_version,
             verify_transactions=not no_verification,
             max_log_bytes=max_log_bytes,
+            max_bytes=max_bytes,
             host=host,
             port=port,
         )

@@ -58,6 +58,8 @@ class MockBroker:
         auto_create_partitions: of topics that Metadata requests create; 0: they create none.
         registry: the messages that it reads. Requests of your own get a handler by `on`.
         max_log_bytes: of a partition; the oldest batches are dropped beyond it.
+        max_bytes: of all partitions, producers, transactional ids and groups together, about; what would exceed them
+            is refused with POLICY_VIOLATION.
         max_request_bytes: a connection with a larger request is closed; no batch is larger, decompressed either.
         max_connections: further connections are closed.
         host, port: where it listens: loopback by default; port 0 takes a free one.
@@ -78,6 +80,7 @@ class MockBroker:
         auto_create_partitions: int = 1,
         registry: Registry = REGISTRY,
         max_log_bytes: int = 64 << 20,
+        max_bytes: int = 1 << 30,
         max_request_bytes: int = 16 << 20,
         max_connections: int = 1000,
         host: str = "127.0.0.1",
@@ -90,7 +93,10 @@ class MockBroker:
             raise ValueError(f"transaction_version={transaction_version}: there are 0, 1 and 2")
         self._transaction_version = transaction_version
         self._topics = Topics(
-            auto_create=auto_create_partitions, max_log_bytes=max_log_bytes, max_batch_bytes=max_request_bytes
+            auto_create=auto_create_partitions,
+            max_log_bytes=max_log_bytes,
+            max_batch_bytes=max_request_bytes,
+            max_bytes=max_bytes,
         )
         self._transactions = Transactions(
             self._topics, transaction_version=transaction_version, verify=verify_transactions

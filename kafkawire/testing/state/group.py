@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafkawire.kafka_errors import CODES
+from kafkawire.testing.state.memory import ENTRY, GROUP
 
 ILLEGAL_GENERATION = CODES["ILLEGAL_GENERATION"]
 INCONSISTENT_GROUP_PROTOCOL = CODES["INCONSISTENT_GROUP_PROTOCOL"]
@@ -25,6 +26,11 @@ class Committed(NamedTuple):
     offset: int
     leader_epoch: int
     metadata: str | None
+
+
+def size_of(committed: Committed) -> int:
+    """Bytes that a committed offset takes in memory."""
+    return ENTRY + len(committed.metadata or "")
 
 
 Offsets = dict[tuple[str, int], Committed]
@@ -73,6 +79,21 @@ class Group:
         self.deadline_ms = 0
         self.offsets: Offsets = {}
         self.pending: dict[int, Offsets] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory."""
+        members = self.members | self.roster
+        protocols = (protocol for member in members.values() for protocol in member.protocols.items())
+        offsets = (one for kept in (self.offsets, *self.pending.values()) for one in kept.values())
+        return (
+            GROUP
+            + sum(ENTRY + len(member_id) for member_id in (*self.announced, *members))
+            + ENTRY * len(self.pending)
+            + sum(ENTRY + len(name) + len(data) for name, data in protocols)
+            + sum(len(member.assignment) for member in members.values())
+            + sum(map(size_of, offsets))
+        )
 
     # Members ----------------------------------------------------------------------------------------------------------
 

@@ -48,7 +48,9 @@ from kafkawire.testing.state.group import (
     Group,
     Member,
     Offsets,
+    size_of,
 )
+from kafkawire.testing.state.memory import ENTRY, GROUP
 from kafkawire.testing.state.topics import Topic, Topics
 from kafkawire.testing.state.transactions import Transactions
 
@@ -93,11 +95,15 @@ class GroupRequests:
         if group is None:
             if not create:
                 return UNKNOWN_MEMBER_ID
-            if len(self.groups) >= MAX_ENTRIES:
+            if len(self.groups) >= MAX_ENTRIES or not self._topics.memory.has_room(GROUP + len(name)):
                 return POLICY_VIOLATION
             group = self.groups[name] = Group()
         group.expire(call.now_ms)
         return group
+
+    def _account(self, name: str) -> None:
+        """After the members or offsets of a group have changed."""
+        self._topics.memory.keep(("group", name), self.groups[name].size + len(name))
 
     # Membership -------------------------------------------------------------------------------------------------------
 
@@ -140,13 +146,15 @@ class GroupRequests:
         group = self._group(request.group_id, call, create=True)
         if isinstance(group, int):
             return _refused(group, member_id)
-        if len(group.members) + len(group.announced) >= _MAX_MEMBERS:
+        size = ENTRY + sum(ENTRY + len(each.name) + len(each.metadata) for each in request.protocols)
+        if len(group.members) + len(group.announced) >= _MAX_MEMBERS or not self._topics.memory.has_room(size):
             return _refused(POLICY_VIOLATION, member_id)
         if not member_id:
             self._members += 1
             member_id = f"{instance_id or call.client_id or 'member'}-{self._members}"
             if call.version >= 4 and instance_id is None:
                 group.announced[member_id] = call.now_ms + session_ms
+                self._account(request.group_id)
                 return _refused(MEMBER_ID_REQUIRED, member_id)
             for old in [old for old in group.members.values() if old.instance_id == instance_id is not None]:
                 del group.members[old.member_id]
@@ -157,6 +165,7 @@ class GroupRequests:
         protocols = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
         rebalance_ms = session_ms if request.rebalance_timeout_ms < 0 else request.rebalance_timeout_ms
         error = group.join(member, request.protocol_type, protocols, session_ms, min(rebalance_ms, _MAX_SESSION_MS))
+        self._account(request.group_id)
         return _refused(error, member_id) if error else (group, member)
 
     def sync_group(self, call: Call) -> SyncGroupResponse | Wait:
@@ -165,7 +174,10 @@ class GroupRequests:
         if group is not None and not error:
             member = group.members[request.member_id]
             if group.state == COMPLETING and request.member_id == group.leader:
+                if not self._topics.memory.has_room(sum(len(entry.assignment) for entry in request.assignments)):
+                    return SyncGroupResponse(error_code=POLICY_VIOLATION)
                 group.assign({entry.member_id: bytes(entry.assignment) for entry in request.assignments})
+                self._account(request.group_id)
             if group.state == COMPLETING:
                 return Wait(call.now_ms + member.session_ms)
             if group.state == STABLE:
@@ -238,7 +250,8 @@ class GroupRequests:
             topic = self._topics.topic(asked.name, asked.topic_id)
             parts = (
                 OffsetCommitResponsePartition(
-                    partition_index=part.partition_index, error_code=error or self._commit(offsets, topic, part)
+                    partition_index=part.partition_index,
+                    error_code=error or self._commit(request.group_id, offsets, topic, part),
                 )
                 for part in asked.partitions
             )
@@ -262,14 +275,15 @@ class GroupRequests:
             topic = self._topics.topic(asked.name)
             parts = (
                 TxnOffsetCommitResponsePartition(
-                    partition_index=part.partition_index, error_code=error or self._commit(offsets, topic, part)
+                    partition_index=part.partition_index,
+                    error_code=error or self._commit(request.group_id, offsets, topic, part),
                 )
                 for part in asked.partitions
             )
             topics.append(TxnOffsetCommitResponseTopic(name=asked.name, partitions=tuple(parts)))
         return TxnOffsetCommitResponse(topics=tuple(topics))
 
-    def _commit(self, offsets: Offsets, topic: Topic | int, part: Any) -> int:
+    def _commit(self, group: str, offsets: Offsets, topic: Topic | int, part: Any) -> int:
         log = self._topics.log(topic, part.partition_index)
         if isinstance(log, int):
             return log
@@ -278,12 +292,19 @@ class GroupRequests:
         if len(metadata or "") > _MAX_METADATA:
             return OFFSET_METADATA_TOO_LARGE
         place = topic.name, part.partition_index
-        offsets[place] = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
+        committed, before = Committed(part.committed_offset, part.committed_leader_epoch, metadata), offsets.get(place)
+        more = size_of(committed) - (0 if before is None else size_of(before))
+        if more > 0 and not self._topics.memory.has_room(more):
+            return POLICY_VIOLATION
+        offsets[place] = committed
+        self._topics.memory.add(("group", group), more)
         return 0
 
     def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        for group in self.groups.values():
-            group.end_transaction(producer_id, committed=committed)
+        for name, group in self.groups.items():
+            if producer_id in group.pending:
+                group.end_transaction(producer_id, committed=committed)
+                self._account(name)
 
     def offset_fetch(self, call: Call) -> OffsetFetchResponse:
         request: OffsetFetchRequest = call.body

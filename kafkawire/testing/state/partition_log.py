@@ -6,6 +6,7 @@ soon as it is appended: the high watermark is the end of the log.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from itertools import islice
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from kafkawire.kafka_errors import CODES
 from kafkawire.messages import AbortedTxn
 from kafkawire.records.header import MAGIC
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION
+from kafkawire.testing.state.memory import ABORTED, BATCH, PARTITION, PRODUCER, Memory
 from kafkawire.transactions.producer_append import Append, append_of
 from kafkawire.transactions.producer_state import Producer
 from kafkawire.transactions.replay import Replay
@@ -57,13 +59,14 @@ class PartitionLog:
     Args:
         max_bytes: the oldest batches are dropped when the log has more bytes.
         max_batch_bytes: largest accepted batch, compressed and decompressed.
+        memory: of the broker; a batch for which it has no room is refused. None: of this log alone.
 
     Attributes:
         batches: in order of offset. `start`, `end`: first offset, and the offset after the last.
         replay: the state of the producers. `aborted`: aborted transactions, in order of their markers.
     """
 
-    def __init__(self, max_bytes: int, max_batch_bytes: int) -> None:
+    def __init__(self, max_bytes: int, max_batch_bytes: int, memory: Memory | None = None) -> None:
         self.batches: list[Stored] = []
         self.start = self.end = 0
         self.replay = Replay()
@@ -71,6 +74,8 @@ class PartitionLog:
         self._bytes = 0
         self._max_bytes = max_bytes
         self._max_batch_bytes = max_batch_bytes
+        self._memory = memory or Memory(sys.maxsize)
+        self._account()
 
     @property
     def last_stable_offset(self) -> int:
@@ -110,6 +115,8 @@ class PartitionLog:
                 return AppendedBatches(0, duplicate.last_offset - duplicate.offset_delta)
             if error := _sequence_error(known, append):
                 return AppendedBatches(error)
+        if not self._memory.has_room(batch.size + BATCH + (append is not None) * PRODUCER):
+            return AppendedBatches(POLICY_VIOLATION)
         base_offset = self.end
         last_offset = base_offset + batch.last_offset_delta
         if append is not None:
@@ -129,6 +136,8 @@ class PartitionLog:
         known = self.replay.producers.get(producer_id)
         if known is None and len(self.replay.producers) >= MAX_ENTRIES:
             return POLICY_VIOLATION
+        if producer_id not in self.replay.ongoing and not self._memory.has_room(PRODUCER + BATCH):
+            return POLICY_VIOLATION  # an open transaction always ends
         if known is not None and epoch < known.epoch:
             return INVALID_PRODUCER_EPOCH
         if known is not None and coordinator_epoch < known.coordinator_epoch:
@@ -161,6 +170,11 @@ class PartitionLog:
             del self.batches[:dropped]
             self.start = self.batches[0].base_offset
             self.aborted = [entry for entry in self.aborted if entry.last_offset >= self.start]
+        self._account()
+
+    def _account(self) -> None:
+        kept = len(self.batches) * BATCH + len(self.replay.producers) * PRODUCER + len(self.aborted) * ABORTED
+        self._memory.keep(self, PARTITION + self._bytes + kept)
 
     # Reads ------------------------------------------------------------------------------------------------------------
 

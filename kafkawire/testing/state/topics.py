@@ -4,6 +4,7 @@ DescribeConfigs, DescribeAcls."""
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from uuid import UUID
 
@@ -30,7 +31,8 @@ from kafkawire.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafkawire.testing.state.call import MAX_ENTRIES, Call, Handlers
+from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers
+from kafkawire.testing.state.memory import PARTITION, Memory
 from kafkawire.testing.state.partition_log import LEADER_EPOCH, PartitionLog
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 
@@ -70,9 +72,13 @@ class Topics:
     Args:
         auto_create: partitions of a topic that a Metadata request creates; 0: it creates none.
         max_log_bytes, max_batch_bytes: of each partition, see `PartitionLog`.
+        max_bytes: of all that the broker keeps.
     """
 
-    def __init__(self, *, auto_create: int, max_log_bytes: int, max_batch_bytes: int) -> None:
+    def __init__(
+        self, *, auto_create: int, max_log_bytes: int, max_batch_bytes: int, max_bytes: int = sys.maxsize
+    ) -> None:
+        self.memory = Memory(max_bytes)
         self.by_name: dict[str, Topic] = {}
         self._by_id: dict[UUID, Topic] = {}
         self._auto_create = auto_create
@@ -91,7 +97,7 @@ class Topics:
             return error
         number = len(self._by_id) + 1
         topic_id = UUID(int=number << 64 | number)
-        topic = Topic(name, topic_id, (PartitionLog(*self._sizes) for _ in range(partitions)))
+        topic = Topic(name, topic_id, (PartitionLog(*self._sizes, self.memory) for _ in range(partitions)))
         self.by_name[name] = self._by_id[topic_id] = topic
         return 0
 
@@ -101,7 +107,9 @@ class Topics:
         if name in self.by_name:
             return TOPIC_ALREADY_EXISTS
         used = sum(len(topic.partitions) for topic in self.by_name.values())
-        return 0 if 0 < partitions <= MAX_ENTRIES - used else INVALID_PARTITIONS
+        if not 0 < partitions <= MAX_ENTRIES - used:
+            return INVALID_PARTITIONS
+        return 0 if self.memory.has_room(partitions * PARTITION) else POLICY_VIOLATION
 
     def topic(self, name: str, topic_id: UUID = _NO_ID) -> Topic | int:
         """A topic by its id, or by its name where no id is given; an error code for an unknown one."""

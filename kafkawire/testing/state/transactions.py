@@ -43,6 +43,7 @@ from kafkawire.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
 )
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers, by_topic
+from kafkawire.testing.state.memory import ENTRY
 from kafkawire.testing.state.partition_log import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
 from kafkawire.testing.state.topics import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, Topics
 from kafkawire.transactions import coordinator_machine as machine
@@ -120,10 +121,18 @@ class Transactions:
 
     def _take(self, call: Call, name: str, step: Transition) -> int:
         """Keeps the next state of an id, with its markers. Returns the error code for the client."""
-        self.ids[name] = self._completed(step.after, call.now_ms)
+        before, memory = self.ids.get(name), self._topics.memory
+        more = _size(name, step.after) - (0 if before is None else _size(name, before))
+        if more > 0 and not memory.has_room(more):
+            return POLICY_VIOLATION
+        self._keep(name, self._completed(step.after, call.now_ms))
         if step.error == machine.PRODUCER_FENCED and call.version < _FENCED_SINCE.get(type(call.body), 0):
             return INVALID_PRODUCER_EPOCH
         return step.error
+
+    def _keep(self, name: str, state: TransactionMetadata) -> None:
+        self.ids[name] = state
+        self._topics.memory.keep(("transactional id", name), _size(name, state))
 
     def _completed(self, state: TransactionMetadata, now_ms: int) -> TransactionMetadata:
         if state.state not in PREPARED:
@@ -163,7 +172,7 @@ class Transactions:
                 fenced = machine.fence(
                     state, now=now_ms, version=self._version, new_producer_id=self._new_producer_id()
                 )
-                self.ids[name] = self._completed(fenced, now_ms)
+                self._keep(name, self._completed(fenced, now_ms))
 
     def _added(
         self, call: Call, name: str, producer_id: int, epoch: int, places: Collection[tuple[str, int]], raises: bool
@@ -404,3 +413,8 @@ class Transactions:
 def _offsets_place(group_id: str) -> tuple[str, int]:
     """The partition that a group's offsets belong to."""
     return OFFSETS_TOPIC, partition_of_id(group_id, _OFFSETS_PARTITIONS)
+
+
+def _size(name: str, state: TransactionMetadata) -> int:
+    """Bytes that an id takes in memory."""
+    return ENTRY + len(name) + sum(ENTRY + len(topic) for topic, _ in state.partitions)

@@ -1,0 +1,134 @@
+"""All that a mock broker keeps is bounded in total, and what would exceed that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafkawire import records
+from kafkawire.kafka_errors import CODES
+from kafkawire.messages import (
+    AddPartitionsToTxnRequest,
+    InitProducerIdRequest,
+    JoinGroupRequest,
+    OffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
+from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
+from kafkawire.messages.join_group_request import JoinGroupRequestProtocol
+from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafkawire.messages.write_txn_markers_request import WritableTxnMarker, WritableTxnMarkerTopic
+from kafkawire.records import Batch, Record
+from kafkawire.testing import MockBroker
+from kafkawire.testing.state.call import Call
+from kafkawire.testing.state.group_requests import GroupRequests
+from kafkawire.testing.state.topics import Topics
+from kafkawire.testing.state.transactions import Transactions
+
+POLICY_VIOLATION = CODES["POLICY_VIOLATION"]
+MOST = 200_000
+
+
+class Broker:
+    """Handlers that share one limit."""
+
+    def __init__(self) -> None:
+        self.topics = Topics(auto_create=0, max_log_bytes=1 << 40, max_batch_bytes=1 << 20, max_bytes=MOST)
+        assert self.topics.create("orders", 20) == 0
+        self.transactions = Transactions(self.topics, transaction_version=0, verify=False)
+        self.groups = GroupRequests(self.topics, self.transactions)
+        self.handlers = self.transactions.handlers | self.groups.handlers
+
+    def ask(self, body: Any, version: int) -> Any:
+        return self.handlers[type(body)][0](Call(body, version, now_ms=1000))
+
+
+def append(broker: Broker, number: int) -> int:
+    """One batch of a producer of its own."""
+    data = records.build([Record(value=bytes(1000))], producer_id=number, producer_epoch=0, base_sequence=0)
+    (batch,) = records.read(data)
+    assert isinstance(batch, Batch)
+    log = broker.topics.by_name["orders"].partitions[number % 20]
+    return log.append(batch, 1000).error
+
+
+def mark(broker: Broker, number: int) -> int:
+    marker = WritableTxnMarker(
+        producer_id=number, topics=(WritableTxnMarkerTopic(name="orders", partition_indexes=(3,)),)
+    )
+    answer = broker.ask(WriteTxnMarkersRequest(markers=(marker,)), 1)
+    return int(answer.markers[0].topics[0].partitions[0].error_code)
+
+
+def create(broker: Broker, number: int) -> int:
+    return broker.topics.create(f"topic-{number}", 5)
+
+
+def begin(broker: Broker, number: int) -> int:
+    answer = broker.ask(InitProducerIdRequest(transactional_id=f"id-{number}", transaction_timeout_ms=1000), 1)
+    return int(answer.error_code)
+
+
+def join(broker: Broker, number: int) -> int:
+    protocol = JoinGroupRequestProtocol(name="range", metadata=bytes(5000))
+    request = JoinGroupRequest(
+        group_id=f"group-{number}", session_timeout_ms=1000, protocol_type="consumer", protocols=(protocol,)
+    )
+    answer = broker.ask(request, 3)
+    return int(getattr(answer, "error_code", 0))
+
+
+def commit(broker: Broker, number: int) -> int:
+    part = OffsetCommitRequestPartition(partition_index=number % 20, committed_offset=1, committed_metadata="x" * 4000)
+    request = OffsetCommitRequest(
+        group_id=f"group-{number}", topics=(OffsetCommitRequestTopic(name="orders", partitions=(part,)),)
+    )
+    return int(broker.ask(request, 8).topics[0].partitions[0].error_code)
+
+
+@pytest.mark.parametrize("step", [append, mark, create, begin, join, commit])
+def test_what_would_exceed_the_total_is_refused(step: Callable[[Broker, int], int]) -> None:
+    broker = Broker()
+    answers = [step(broker, number) for number in range(1000)]
+    allowed = answers.count(0)
+    assert 5 < allowed < 1000
+    assert answers == [0] * allowed + [POLICY_VIOLATION] * (1000 - allowed)
+    assert MOST * 0.9 < broker.topics.memory.used <= MOST
+    for other in (append, mark, join, commit):
+        assert other(broker, 2000) == POLICY_VIOLATION
+
+
+def test_an_open_transaction_ends_although_nothing_else_is_kept() -> None:
+    broker = Broker()
+    answer = broker.ask(InitProducerIdRequest(transactional_id="a", transaction_timeout_ms=1000), 1)
+    topics = (AddPartitionsToTxnTopic(name="orders", partitions=(0,)),)
+    added = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="a",
+        v3_and_below_producer_id=answer.producer_id,
+        v3_and_below_producer_epoch=answer.producer_epoch,
+        v3_and_below_topics=topics,
+    )
+    broker.ask(added, 3)
+    data = records.build(
+        [Record(value=b"x")],
+        producer_id=answer.producer_id,
+        producer_epoch=answer.producer_epoch,
+        base_sequence=0,
+        transactional=True,
+    )
+    (batch,) = records.read(data)
+    assert isinstance(batch, Batch)
+    log = broker.topics.by_name["orders"].partitions[0]
+    assert log.append(batch, 1000).error == 0
+    while append(broker, number := broker.topics.memory.used) == 0:
+        assert number <= MOST
+    broker.transactions.expire(10_000)
+    assert not log.replay.ongoing
+
+
+def test_the_total_of_a_broker_is_an_argument() -> None:
+    with pytest.raises(ValueError, match="POLICY_VIOLATION"):
+        MockBroker({"orders": 3}, max_bytes=1000)
+    assert MockBroker({"orders": 3}, max_bytes=10_000)
