@@ -194,7 +194,7 @@ def test_table_is_followed_by_the_suggested_action(run: Run, logs: LogDirectory)
     assert rest.startswith(
         "Found: 1 hanging.\nAges as of 2025-06-16 12:00:00 UTC (newest time that a broker wrote, in "
     )
-    checked = rest.splitlines()[1]
+    checked = rest.splitlines()[2]
     assert (
         checked == "Checked: 25 rules of transactions. Violated: transaction_unknown_to_coordinator (1, listed above)."
     )
