@@ -80,7 +80,7 @@ def _batches(partition: logdir.Partition) -> Iterator[Batch]:
 
 
 def _fill(log: PartitionLog, partition: logdir.Partition) -> None:
-    entries, _ = read_snapshot(partition, partition.local_start_offset or 0)
+    entries, _ = read_snapshot(partition)
     log.replay = Replay(entries)
     for batch in _batches(partition):
         data = bytes(batch.data)
