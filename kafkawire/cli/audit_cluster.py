@@ -51,6 +51,7 @@ def audit_cluster(
             fetch_bytes=min(FETCH_BYTES, load[0]),
             show_records=settings.show_records,
             as_of=settings.as_of,
+            blocked_after_ms=settings.blocked_after_ms,
             address=bootstrap,
             command_config=command_config,
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import typer
 from msgspec import structs
@@ -85,13 +85,18 @@ def by_place(findings: Iterable[rows.Finding]) -> list[rows.Finding]:
     return sorted(findings, key=lambda one: (one.cluster_id or "", one.topic, one.partition, one.start_offset or 0))
 
 
-def explain(findings: Iterable[rows.Finding], *, several_clusters: bool = False) -> None:
-    """Prints, below a table, the evidence of findings that need attention or could not be judged, and the suggested
-    action."""
+def explain(
+    findings: Iterable[rows.Finding],
+    *,
+    several_clusters: bool = False,
+    also: Callable[[rows.Finding], bool] = lambda finding: False,
+) -> None:
+    """Prints, below a table, the evidence of findings that need action, and the suggested action; `also`: of which
+    others."""
     from kafkawire.transactions.completeness import attention
 
     for finding in findings:
-        if finding.verdict != "not_hanging" or attention(finding) is not None:
+        if finding.verdict != "not_hanging" or attention(finding) is not None or also(finding):
             print_line("")
             explain_one(finding, f"cluster {finding.cluster_id or 'unknown'}, " if several_clusters else "")
 
@@ -137,8 +142,11 @@ def premises(finding: rows.Finding) -> Iterator[str]:
 
 
 def print_attention(audit: rows.Audit) -> None:
-    """Prints how many findings need attention, and for what; nothing where none does."""
-    from kafkawire.transactions.completeness import outcome
+    """Prints how many findings need attention, and for what; of what blocks readers and does not hang where, since when,
+    whose it is, and who must act. Nothing where none does."""
+    from kafkawire.transactions.attention import BLOCKED
+    from kafkawire.transactions.completeness import attention, outcome
+    from kafkawire.transactions.formatting import when
 
     result = outcome(audit)
     needs = (
@@ -147,6 +155,14 @@ def print_attention(audit: rows.Audit) -> None:
     found = [f"{number:,} {what}" for number, what in needs if number]
     if found:
         print_line(f"Found: {', '.join(found)}.")
+    blocked = [one for one in by_place(audit.findings) if attention(one) == BLOCKED]
+    for one in blocked[:_MOST]:
+        who = "no transactional id" if one.transactional_id is None else f"transactional id {one.transactional_id!r}"
+        state = f", {one.coordinator_state}" if one.coordinator_state else ""
+        waits = f"; waits for {one.waits_for}" if one.waits_for else ""
+        print_line(f"  - {place_of(one)}: since {when(one.blocked_since)}, {who}{state}{waits}")
+    if len(blocked) > _MOST:
+        print_line(f"  - and {len(blocked) - _MOST:,} more: --format json has all of them")
 
 
 def place_of(finding: rows.Finding) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,7 @@ from kafkawire.cli.findings import (
     counted_partitions,
     end,
     explain,
+    print_attention,
     print_for_tools,
     print_line,
     print_missing,
@@ -27,6 +29,8 @@ from kafkawire.cli.findings import (
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import TableView
 from kafkawire.cli.txn_options import (
+    BLOCKED_AFTER,
+    BlockedAfterOption,
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
@@ -66,6 +70,10 @@ class Hanging(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"):
     reason: str
     held_offsets: int | None
     held_bytes: int | None
+    attention: str
+    blocked_since: int | None
+    blocked_until: int | None
+    waits_for: str
 
 
 VIEW = TableView(
@@ -79,6 +87,10 @@ VIEW = TableView(
         "TransactionState",
         "HeldOffsets",
         "HeldBytes",
+        "Attention",
+        "BlockedSince",
+        "BlockedUntil",
+        "WaitsFor",
     ),
 )
 
@@ -102,6 +114,7 @@ def find_hanging(
     ] = None,
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
+    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
     all_: Annotated[
         bool, typer.Option("--all", help="Also print transactions that are live, or too young to be judged.")
     ] = False,
@@ -115,8 +128,8 @@ def find_hanging(
 ) -> None:
     """Find hanging transactions on a cluster, prove that they hang, and suggest what to do about each.
 
-    Exit code 3: a transaction hangs or is stuck; 4: none was found, but not everything could be read or judged; 5: one
-    was found, and not everything could be read or judged.
+    Exit code 3: a transaction hangs, is stuck, or has blocked readers for longer than --blocked-after; 4: none was
+    found, but not everything could be read or judged; 5: one was found, and not everything could be read or judged.
 
     To state what a hanging or stuck transaction holds back, the offsets of groups, the sizes and settings of its
     partition, and at most --fetch-bytes of its log are read.
@@ -137,6 +150,7 @@ def find_hanging(
         command_config,
         max_transaction_timeout,
         confirm_after,
+        blocked_after,
         topics=tuple(topic) if topic else None,
         partitions=tuple(partition) if partition else None,
         broker_id=broker_id,
@@ -155,29 +169,44 @@ def find_hanging(
     blocked = with_admin(bootstrap, command_config, timeout, ask, counting)
     found = blocked.audit
     warn_of_limit(found.read.settings)
-    kept = tuple(one for one in found.findings if all_ or one.reason not in _HARMLESS or blocked.waits_behind(one))
+    kept = tuple(
+        one
+        for one in found.findings
+        if all_ or one.attention is not None or one.reason not in _HARMLESS or blocked.waits_behind(one)
+    )
     shown = replace(found, findings=kept)
     chosen = chosen_format(format)
     if chosen is Format.table:
-        print_table(shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut)
+        print_table(
+            shown, len(found.findings) - len(shown.findings), wide=wide, no_cut=no_cut, also=blocked.waits_behind
+        )
     else:
         print_for_tools(shown, chosen)
     end(found)
 
 
-def print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = False) -> None:
+def print_table(
+    audit: rows.Audit,
+    harmless: int,
+    *,
+    wide: bool,
+    no_cut: bool = False,
+    also: Callable[[rows.Finding], bool] = lambda finding: False,
+) -> None:
     """Prints findings as a table, then their evidence.
 
     Args:
         audit: the findings to print, and what was read.
         harmless: the number of open transactions that are not printed.
         wide, no_cut: as the options.
+        also: which findings are explained beside those that need action.
     """
     from kafkawire.cli.formatting import counted
     from kafkawire.transactions.formatting import when
 
     found = by_place(audit.findings)
     if found:
+        print_attention(audit)
         output.print_rows(
             map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide, no_cut=no_cut
         )
@@ -191,7 +220,7 @@ def print_table(audit: rows.Audit, harmless: int, *, wide: bool, no_cut: bool = 
         print_line(audit.read.scope)
     if found:
         print_missing(audit)
-    explain(found)
+    explain(found, also=also)
 
 
 def _line(finding: rows.Finding) -> Hanging:
@@ -212,4 +241,8 @@ def _line(finding: rows.Finding) -> Hanging:
         reason=finding.reason,
         held_offsets=None if held is None else held.end_offset - held.start_offset,
         held_bytes=None if held is None else held.bytes,
+        attention=finding.attention or "",
+        blocked_since=finding.blocked_since,
+        blocked_until=finding.blocked_until,
+        waits_for=finding.waits_for or "",
     )

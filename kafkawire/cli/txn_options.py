@@ -186,7 +186,12 @@ def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
 
 
 def make_search(
-    bootstrap: str, command_config: str | None, max_transaction_timeout: int | None, confirm_after: float, **where: Any
+    bootstrap: str,
+    command_config: str | None,
+    max_transaction_timeout: int | None,
+    confirm_after: float,
+    blocked_after: int = BLOCKED_AFTER,
+    **where: Any,
 ) -> Search:
     """The search of these options; `where`: its other attributes.
 
@@ -195,6 +200,7 @@ def make_search(
         command_config: a file of client properties, or None.
         max_transaction_timeout: the brokers' limit in minutes; None: their setting.
         confirm_after: seconds between the two readings.
+        blocked_after: minutes for which a last stable offset may be held.
     """
     from kafkawire.client import Search
 
@@ -204,6 +210,7 @@ def make_search(
         session_s=max(Search().session_s, confirm_after),
         address=bootstrap,
         command_config=command_config,
+        blocked_after_ms=blocked_after * MINUTE_MS,
         **where,
     )
 

@@ -16,6 +16,8 @@ from kafkawire.cli.metrics_server import MetricsEndpoint, serving
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_output, open_output
 from kafkawire.cli.txn_options import (
+    BLOCKED_AFTER,
+    BlockedAfterOption,
     BootstrapOption,
     ConfigOption,
     ConfirmOption,
@@ -47,6 +49,7 @@ def watch(
     ] = None,
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
+    blocked_after: BlockedAfterOption = BLOCKED_AFTER,
     interval: Annotated[
         float,
         typer.Option(min=1, max=86_400, metavar="SECONDS", help="From one poll to the next."),
@@ -71,10 +74,11 @@ def watch(
 ) -> None:
     """Watch for hanging transactions: what changes is printed as jsonl, and --listen serves metrics for Prometheus.
 
-    A line reports a transaction that appeared, changed its verdict or is gone, a partition or broker that can no longer
-    be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143); SIGHUP reads --command-config
-    and --web-config again where there is no terminal. With --once: exit code 3 where a transaction hangs or is stuck, 4
-    where not everything could be read or judged, 5 where both hold, 1 where nothing could be read.
+    A line reports a transaction that appeared, changed its verdict or is gone, a partition or broker that can no
+    longer be read or can be again, or a poll that failed. Ends on Ctrl-C (130) or SIGTERM (143); SIGHUP reads
+    --command-config and --web-config again where there is no terminal. With --once: exit code 3 where a transaction
+    hangs, is stuck or has blocked readers for longer than --blocked-after, 4 where not everything could be read or
+    judged, 5 where both hold, 1 where nothing could be read.
 
     A poll requests the producers of each broker's partitions (500 in a request) and, while transactions are open, their
     offsets and the transactions that the broker coordinates. What a hanging or stuck transaction holds back is
@@ -101,6 +105,7 @@ def watch(
         command_config,
         max_transaction_timeout,
         confirm_after,
+        blocked_after,
         topics=tuple(topic) if topic else None,
         broker_id=broker_id,
         impact=True,

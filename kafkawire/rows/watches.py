@@ -14,7 +14,8 @@ class Change(Row, frozen=True, kw_only=True):
     Attributes:
         time: time of the later poll, epoch milliseconds.
         poll: number of the later poll.
-        change: `appeared`, `changed` (verdict or reason) or `gone` for a finding; `lost` or `regained` for coverage.
+        change: `appeared`, `changed` (verdict, reason, or blocked for too long) or `gone` for a finding; `lost` or
+            `regained` for coverage.
         subject: the transaction, or what could not be read.
         before: the previous verdict and reason of the finding.
         text: the reason of the change, as a sentence.

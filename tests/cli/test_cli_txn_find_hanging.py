@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from kafkawire.client import Admin, Search, TopicPartition
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
+from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.messages import (
     DescribeAclsRequest,
     DescribeAclsResponse,
@@ -18,6 +22,7 @@ from kafkawire.messages import (
     DescribeProducersResponse,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse
+from kafkawire.transactions.formatting import when
 from tests.cli.runner import Result, Run
 from tests.client.group_script import GROUP, GroupBroker, assigned, classic
 from tests.client.partition_script import NAME, Coordinator, PartitionBroker, in_thread
@@ -199,6 +204,65 @@ def test_watch_once_has_the_same_exit_codes(find: Find) -> None:
     ]
 
 
+# Blocked --------------------------------------------------------------------------------------------------------------
+
+MINUTE_MS, BEGAN_MINUTES = 60_000, 6
+
+
+@pytest.fixture
+def busy() -> Coordinator:
+    """An id whose transaction is live, and began six minutes ago by its coordinator."""
+    broker = Coordinator()
+    broker.timeout_ms = 50 * MINUTE_MS
+    broker.log.timestamp = clock_ms()
+    broker.began_ms = clock_ms() - BEGAN_MINUTES * MINUTE_MS
+    return broker
+
+
+def test_live_transaction_that_blocks_readers_for_too_long_is_found(find: Find, busy: Coordinator) -> None:
+    """It was left out without --all: "No transaction hangs.", exit code 0."""
+    with in_thread(busy):
+        result = find(busy, "--topic", "orders", "--format", "table", "--wide")
+        lines = map(json.loads, find(busy, "--topic", "orders", "--format", "jsonl").text.splitlines())
+        (row,) = (line for line in lines if line["kind"] == "finding")
+    began, ends = when(busy.began_ms), when(busy.began_ms + 50 * MINUTE_MS)
+    assert result.code == 3
+    assert "No transaction hangs" not in result.text
+    assert result.text.startswith(
+        "Found: 1 blocked, not hanging (yet).\n"
+        f"  - orders-0, offset 40: since {began}, transactional id '{NAME}', Ongoing; waits for the producer of "
+        f"'{NAME}'; live until {ends}\n"
+    )
+    assert "orders-0, offset 40: not_hanging, live\n" in result.text
+    assert (row["verdict"], row["reason"], row["attention"]) == ("not_hanging", "live", "blocked")
+    assert (row["blocked_since"], row["blocked_until"]) == (busy.began_ms, busy.began_ms + 50 * MINUTE_MS)
+
+
+def test_running_transaction_that_blocks_readers_for_a_moment_is_clear(find: Find, busy: Coordinator) -> None:
+    with in_thread(busy):
+        result = find(busy, "--topic", "orders", "--format", "table", "--blocked-after", 10)
+    assert (result.code, result.text.split("\n")[0]) == (0, "No transaction hangs.")
+
+
+def test_repeated_searches_count_from_the_first_sight() -> None:
+    """No coordinator knows when it began, and its client's stamp is of now."""
+    broker = PartitionBroker()
+    broker.log.timestamp = clock_ms()
+
+    async def attention(since: int) -> str | None:
+        async with broker.running(), Admin.connect(broker.address) as client:
+            search = Search(topics=("orders",), confirm_after_s=0.01)
+            (first,) = (await observe(client.cluster, search, {})).audit.findings
+            assert first.attention is None
+            key = TopicPartition("orders", 0), first.producer_id
+            later = await observe(client.cluster, search, {key: first}, since={key: clock_ms() - since * MINUTE_MS})
+            return later.audit.findings[0].attention
+
+    assert asyncio.run(attention(4)) is None
+    broker.brokers.clear()
+    assert asyncio.run(attention(6)) == "blocked"
+
+
 # Groups ---------------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +277,20 @@ def test_reports_the_partitions_of_a_group_without_commits(find: Find) -> None:
         "\nOf group 'shipments' (classic, Stable, 1 member) these partitions were looked at: 2 that its members are "
         "assigned; 0 with committed offsets; __consumer_offsets-1, where its offsets are kept.\n"
     ) in result.text
+
+
+def test_transaction_with_offsets_of_the_group_is_printed_with_what_it_holds(find: Find) -> None:
+    """Live or young for now, and the answer to the question."""
+    broker = GroupBroker()
+    broker.logs[0].start = -1
+    broker.described = {"classic": classic(assigned(0, 1))}
+    broker.unstable, broker.pending = {0, 1}, (0, 1)
+    with in_thread(broker):
+        result = find(broker, "--group", GROUP, "--format", "table")
+    assert result.code == 0
+    assert "No transaction hangs" not in result.text
+    assert "\n__consumer_offsets-1, offset 0: not_hanging, young\n" in result.text
+    assert "fetching them fails for orders-0, orders-1 (UNSTABLE_OFFSET_COMMIT)" in result.text
 
 
 def test_group_without_members_is_no_all_clear(find: Find) -> None:

@@ -218,6 +218,7 @@ class Coordinator(PartitionBroker):
 
     Attributes:
         states: the id's, one after the other; the last stays. `code`: of DescribeTransactions.
+        timeout_ms, began_ms: of the transaction.
         refusal: error code of InitProducerId. `ends`: whether InitProducerId ends the partition's transaction.
     """
 
@@ -227,6 +228,7 @@ class Coordinator(PartitionBroker):
         self.code = 0
         self.refusal = 0
         self.timeout_ms = 1000
+        self.began_ms = 5
         self.ends = True
         self.on |= {
             DescribeTransactionsRequest: self.describe,
@@ -249,7 +251,7 @@ class Coordinator(PartitionBroker):
             producer_id=7,
             producer_epoch=3,
             transaction_timeout_ms=self.timeout_ms,
-            transaction_start_time_ms=5 if open_ else -1,
+            transaction_start_time_ms=self.began_ms if open_ else -1,
             topics=(TopicData(topic="orders", partitions=(0,)),) if open_ else (),
         )
         return DescribeTransactionsResponse(transaction_states=(described,))

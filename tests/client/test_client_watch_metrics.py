@@ -239,6 +239,14 @@ def test_hanging_transactions_have_series_by_partition() -> None:
     assert found["kafkawire_hanging_left_out_partitions"] == {(): 0}
 
 
+def test_what_blocks_readers_for_too_long_has_series_of_its_own() -> None:
+    blocked = old(30, reason="live", place=TopicPartition("payments", 3), attention="blocked")
+    found = samples(state_of(observation(old(30), blocked, old(30, reason="live", producer_id=9))))
+    assert found["kafkawire_blocked"] == {("payments", "3"): 1}
+    assert found["kafkawire_blocked_left_out_partitions"] == {(): 0}
+    assert found[HANGING] == {("orders", "0"): 1}
+
+
 def test_series_of_what_hangs_are_bounded_and_counted() -> None:
     places = [TopicPartition("t", number) for number in range(MOST_PARTITIONS + 20)]
     found = [old(1 + number, place=place) for number, place in enumerate(places)]

@@ -40,6 +40,14 @@ CASES: dict[str, tuple[list[Any], list[Reported]]] = {
         [observation(finding()), observation(finding(reason=LIVE))],
         [("changed", "hanging transaction_ended")],
     ),
+    "a live one that blocks readers for too long": (
+        [observation(finding(reason=LIVE)), observation(finding(reason=LIVE, attention="blocked"))],
+        [("appeared", "not_hanging live")],
+    ),
+    "one that blocks readers and hangs then": (
+        [observation(finding(reason=LIVE, attention="blocked")), observation(finding())],
+        [("changed", "not_hanging live, blocked")],
+    ),
     "one in doubt": (
         [observation(finding()), observation(finding(reason=UNKNOWN))],
         [("changed", "hanging transaction_ended")],

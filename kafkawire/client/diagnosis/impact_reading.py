@@ -57,7 +57,11 @@ async def read_impacts(
         earlier: the last findings: of a transaction with an impact there nothing is read again.
     """
     wanted = [
-        one for one in findings if search.impact and one.reason not in _HARMLESS and _before(one, earlier) is None
+        one
+        for one in findings
+        if search.impact
+        and (one.attention is not None or one.reason not in _HARMLESS)
+        and _before(one, earlier) is None
     ]
     deadline = cluster.deadline(search.timeout_s)
     facts = await _facts(cluster, findings, wanted, search, brokers, deadline) if wanted else {}

@@ -7,7 +7,7 @@ important first, and counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kafkawire.client.errors import ConfigError
@@ -15,8 +15,10 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
 from kafkawire.printable import printable
 from kafkawire.rows import Finding, Impact
+from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK
 from kafkawire.transactions.case import GRACE_MS
-from kafkawire.transactions.verdicts import HANGING, REASONS
+from kafkawire.transactions.completeness import attention as needs_attention
+from kafkawire.transactions.verdicts import REASONS
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -138,11 +140,16 @@ def gauges(state: WatchState) -> Iterator[Gauge]:
         verdict = seen.finding.verdict, seen.finding.reason
         verdicts[verdict] = verdicts.get(verdict, 0.0) + 1
     yield "kafkawire_open_transactions", "Open transactions by verdict.", ("verdict", "reason"), verdicts
-    hanging, left_out_hanging = _hanging(state, MOST_PARTITIONS)
+    hanging, left_out_hanging = _needing(state, (STUCK, HANGING), MOST_PARTITIONS)
     text = "Transactions that hang or are stuck, of a partition."
     yield "kafkawire_hanging", text, ("topic", "partition"), hanging
     text = "Partitions with transactions that hang or are stuck, without a series in kafkawire_hanging."
     yield "kafkawire_hanging_left_out_partitions", text, (), {(): left_out_hanging}
+    blocked, left_out_blocked = _needing(state, (BLOCKED,), MOST_PARTITIONS)
+    text = "Transactions that do not hang and have held the last stable offset of a partition for too long."
+    yield "kafkawire_blocked", text, ("topic", "partition"), blocked
+    text = "Partitions with transactions that have held their last stable offset for too long, without a series."
+    yield "kafkawire_blocked_left_out_partitions", text, (), {(): left_out_blocked}
     yield "kafkawire_left_out_partitions", "Partitions with open transactions, without series.", (), {(): left_out}
     yield "kafkawire_partitions", "Partitions that were read.", (), {(): float(state.described)}
     yield (
@@ -285,12 +292,12 @@ def _chosen(state: WatchState, most: int) -> tuple[list[WatchedTransaction], flo
     return [seen for seen in state.seen.values() if _place(seen) in chosen], float(len(ranks) - len(chosen))
 
 
-def _hanging(state: WatchState, most: int) -> tuple[dict[Labels, float], float]:
-    """The number of hanging or stuck transactions of each partition, for the partitions with the longest open ones; and
-    the number of further partitions."""
+def _needing(state: WatchState, attention: Collection[str], most: int) -> tuple[dict[Labels, float], float]:
+    """The number of transactions of each partition that need attention for one of some reasons, for the partitions with
+    the longest open ones; and the number of further partitions."""
     chosen: dict[TopicPartition, list[WatchedTransaction]] = {}
     for seen in state.seen.values():
-        if seen.finding.verdict == HANGING or seen.finding.reason == "stuck_prepare":
+        if needs_attention(seen.finding) in attention:
             chosen.setdefault(_place(seen), []).append(seen)
     nameable = [place for place in chosen if len(place.topic) <= _LONGEST_NAME]
     places = sorted(nameable, key=lambda place: (-max(one.duration_ms for one in chosen[place]), place))[:most]

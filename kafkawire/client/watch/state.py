@@ -15,6 +15,7 @@ from kafkawire.client.diagnosis.cluster_reading import OpenKey
 from kafkawire.client.diagnosis.search import Observation
 from kafkawire.client.results import TopicPartition
 from kafkawire.rows import Change, Finding, Poll
+from kafkawire.transactions.attention import BLOCKED
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.verdicts import HELD, UNKNOWN
 
@@ -113,7 +114,7 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
 
 def noteworthy(finding: Finding) -> bool:
     """Whether its start and its end are reported."""
-    return finding.reason not in HARMLESS
+    return finding.reason not in HARMLESS or finding.attention is not None
 
 
 def advance(
@@ -198,12 +199,12 @@ def _of_findings(
                 seen = key[0] in observation.described
                 yield _change(attempt, GONE, old, text=None if seen else _NOT_VISIBLE)
             old = None
-        if new is None or (old is not None and _verdict(old) == _verdict(new)):
+        if new is None or (old is not None and _state(old) == _state(new)):
             continue
         if old is not None and reported(old):
-            yield _change(attempt, CHANGED, new, before=_verdict(old))
+            yield _change(attempt, CHANGED, new, before=_state(old))
         elif reported(new):
-            yield _change(attempt, APPEARED, new, before=_verdict(old) if old is not None else None)
+            yield _change(attempt, APPEARED, new, before=_state(old) if old is not None else None)
 
 
 _NOT_VISIBLE = "Its partition is not visible any more: deleted, or hidden from the principal."
@@ -221,6 +222,11 @@ def _of_coverage(before: WatchState, after: WatchState, attempt: PollAttempt) ->
 
 def _verdict(finding: Finding) -> str:
     return f"{finding.verdict} {finding.reason}"
+
+
+def _state(finding: Finding) -> str:
+    """The verdict, and whether it has blocked readers for too long."""
+    return _verdict(finding) + (f", {BLOCKED}" if finding.attention == BLOCKED else "")
 
 
 def _change(
