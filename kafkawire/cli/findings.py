@@ -142,8 +142,8 @@ def premises(finding: rows.Finding) -> Iterator[str]:
 
 
 def print_attention(audit: rows.Audit) -> None:
-    """Prints how many findings need attention, and for what; of what blocks readers and does not hang where, since when,
-    whose it is, and who must act. Nothing where none does."""
+    """Prints how many findings need attention, and for what; nothing where none does. Of what blocks readers and does
+    not hang: where, since when, whose it is, and who must act."""
     from kafkawire.transactions.attention import BLOCKED
     from kafkawire.transactions.completeness import attention, outcome
     from kafkawire.transactions.formatting import when

@@ -202,11 +202,14 @@ def print_table(
         also: which findings are explained beside those that need action.
     """
     from kafkawire.cli.formatting import counted
+    from kafkawire.transactions.attention import BLOCKED
     from kafkawire.transactions.formatting import when
 
     found = by_place(audit.findings)
     if found:
-        print_attention(audit)
+        if any(one.attention == BLOCKED for one in found):
+            print_attention(audit)
+            print_line("")
         output.print_rows(
             map(_line, found), [Hanging], format=Format.table, views={Hanging: VIEW}, wide=wide, no_cut=no_cut
         )

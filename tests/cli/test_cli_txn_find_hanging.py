@@ -233,7 +233,7 @@ def test_live_transaction_that_blocks_readers_for_too_long_is_found(find: Find, 
         f"  - orders-0, offset 40: since {began}, transactional id '{NAME}', Ongoing; waits for the producer of "
         f"'{NAME}'; live until {ends}\n"
     )
-    assert "orders-0, offset 40: not_hanging, live\n" in result.text
+    assert "orders-0, offset 40: not_hanging, live" in result.text
     assert (row["verdict"], row["reason"], row["attention"]) == ("not_hanging", "live", "blocked")
     assert (row["blocked_since"], row["blocked_until"]) == (busy.began_ms, busy.began_ms + 50 * MINUTE_MS)
 
