@@ -93,7 +93,8 @@ class FrameDecoder:
             why = None if found.left_over else found.reason
             note = _left_over("request", found.left_over)
             message = message or found.partial
-        return self._with_header(found, why, self._body(message, found.version), acks, message, note)
+        body, fault = self._body(message, found.version)
+        return self._with_header(found, why or fault, body, acks, message, note)
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         """Decodes the frame of a response: whole, or up to the fault in it.
@@ -105,13 +106,15 @@ class FrameDecoder:
         found = decode_response(frame, api_key=api_key, version=version, copy=False, registry=self._registry)
         message, why, note = found.body, None, None
         if not isinstance(found, Response):
-            why = None if found.left_over else f"response: {found.reason}"
+            why = None if found.left_over else found.reason
             note = _left_over("response", found.left_over)
             message = message or found.partial
+        body, fault = self._body(message, found.version)
+        why = why or fault
         return DecodedResponse(
             errors={} if message is None else message_json.errors(message),
-            problem=why,
-            body=self._body(message, found.version),
+            problem=None if why is None else f"response: {why}",
+            body=body,
             message=message,
             note=note,
         )
@@ -140,17 +143,22 @@ class FrameDecoder:
         """
         return decode_response(frame, api_key=api_key, version=version, registry=self._registry).body is not None
 
-    def _body(self, message: Message | None, version: int | None) -> Any:
-        """The body as JSON; None without a message, unset without `options.body`."""
+    def _body(self, message: Message | None, version: int | None) -> tuple[Any, str | None]:
+        """The body as JSON, and what of its records cannot be read. None without a message, unset without
+        `options.body`."""
         if not self.options.body or message is None or version is None:
-            return self._no_body
-        return message_json.body_json(
+            return self._no_body, None
+        faults: list[str] = []
+        body = message_json.body_json(
             message,
             version,
             show_secrets=self.options.show_secrets,
             decode_records=self.options.records,
             payloads=self.options.payloads,
+            faults=faults,
         )
+        more = f" (and {len(faults) - 1} more like it)" if len(faults) > 1 else ""
+        return body, faults[0] + more if faults else None
 
     def request_writer(self, api_key: int) -> tuple[str, Any] | None:
         """The api's name and the writer of its requests; None where rows need `request`."""

@@ -87,7 +87,13 @@ def has_records_fields(cls: type[Message]) -> bool:
 
 
 def body_json(
-    message: Message, version: int, *, show_secrets: bool = False, decode_records: bool = False, payloads: bool = True
+    message: Message,
+    version: int,
+    *,
+    show_secrets: bool = False,
+    decode_records: bool = False,
+    payloads: bool = True,
+    faults: list[str] | None = None,
 ) -> rows.Json:
     """The message as `to_json` gives it, with its secrets replaced by `[redacted]`.
 
@@ -99,6 +105,7 @@ def body_json(
         show_secrets: leave secrets as they are.
         decode_records: record batches as lists of batch rows, each with its `records`, instead of base64.
         payloads: False replaces record batches by null.
+        faults: gets a sentence for each place of decoded record batches that cannot be read.
     """
     body = to_json(message, version, unknown_tags=True)
     spec = message.spec
@@ -123,8 +130,20 @@ def body_json(
                 hidden = not show_secrets and name in _OF_METADATA and (not known or _is_metadata(name, top))
                 for place in _objects(top, parents):
                     if place.get(field) is not None:
-                        place[field] = _shown_records(place[field], decode_records, payloads, hidden=hidden)
+                        shown = _shown_records(place[field], decode_records, payloads, hidden=hidden)
+                        place[field] = shown
+                        if faults is not None and isinstance(shown, list):
+                            faults += _faults(shown, may_end=spec.kind == "response")
     return body
+
+
+def _faults(batches: list[rows.Json], *, may_end: bool) -> Iterator[str]:
+    """What of decoded batches cannot be read. `may_end`: brokers cut the last batch of a response at their limit."""
+    for batch in batches:
+        for row in (batch, *batch.get("records", ())):
+            if row["kind"] != "damage" or (may_end and row["reason"] == "truncated" and row is batches[-1]):
+                continue
+            yield f"records: at byte {row['position']}: {row['reason']}: {row['detail']}"
 
 
 def _redacted(value: Any) -> Any:
@@ -167,7 +186,7 @@ def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
         hidden: they are of `__cluster_metadata`; values with secrets are `[redacted]`.
     """
     shown = []
-    for item in records.read(data):
+    for item in records.read(data, check_offsets=False):
         if isinstance(item, records.Damage):
             shown.append(_without_file(rows.DamageRow.of(item)))
             continue

@@ -44,7 +44,7 @@ class NamedEntities(msgspec.Struct):
         return self
 
     def _add_batches(self, data: Any) -> None:
-        for item in records.read(data, check_crc=False):
+        for item in records.read(data, check_crc=False, check_offsets=False):
             if isinstance(item, records.Batch):
                 self.producer_ids.add(item.producer_id)
 

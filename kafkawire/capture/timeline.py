@@ -108,7 +108,7 @@ def _produce(request: Any, response: Any, topics: TopicNames) -> str:
 
 
 def _batches(data: Any) -> str:
-    found = [b for b in records.read(data or b"", check_crc=False) if isinstance(b, records.Batch)]
+    found = [b for b in records.read(data or b"", check_crc=False, check_offsets=False) if isinstance(b, records.Batch)]
     count = sum(batch.record_count for batch in found)
     first = found[0] if found else None
     text = f"{count} record{'s' * (count != 1)}"

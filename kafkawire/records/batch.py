@@ -133,6 +133,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         if self.magic < MAGIC:
             yield from legacy.read_messages(self.data, position=self.position, limit=self.max_batch_bytes)
             return
+        if not self.record_count:
+            return  # whatever follows the header: `DefaultRecordBatch.iterator`
         payload: Buffer = self.data[HEADER.size :]
         origin = self.position + HEADER.size
         if self.attributes & CODEC_MASK:
@@ -204,7 +206,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
             inside = legacy.contents(self.data, position=self.position, limit=self.max_batch_bytes)
         except RecordError:
             return self
-        if not 0 <= inside.first <= inside.last:
+        if inside.first > inside.last or inside.first < 0 <= self.base_offset:
             return self
         delta = inside.last - inside.first
         return replace(self, base_offset=inside.first, last_offset_delta=delta, record_count=inside.count)

@@ -51,15 +51,18 @@ class BatchWalk:
     of the bytes that were walked over.
 
     Args:
-        check_crc, max_batch_bytes: as of `read`.
+        check_crc, max_batch_bytes, check_offsets: as of `read`.
         start: where the walk begins.
     """
 
-    def __init__(self, source: Source, check_crc: bool, max_batch_bytes: int, start: int) -> None:
+    def __init__(
+        self, source: Source, check_crc: bool, max_batch_bytes: int, start: int, check_offsets: bool = True
+    ) -> None:
         self.size = source.size
         self.at = source.at
         self._watched = WatchedSource(source)
         self.check_crc = check_crc
+        self.check_offsets = check_offsets
         self.max_batch_bytes = max_batch_bytes
         self.longest = max_batch_bytes + LOG_OVERHEAD
         self.start = start
@@ -91,16 +94,19 @@ class BatchWalk:
             detail = f"the checksum is {batch.crc:#010x}, that of the bytes {computed:#010x}"
             return BatchFault("crc_mismatch", detail, position + size)
         if magic == MAGIC:
-            if batch.record_count >= 0 and batch.last_offset_delta >= 0 and 0 <= batch.base_offset <= HIGHEST_OFFSET:
+            if batch.record_count >= 0 and batch.last_offset_delta >= 0 and self._may_have(batch.base_offset):
                 return batch
             detail = (
                 f"base offset {batch.base_offset}, last offset delta {batch.last_offset_delta}, "
                 f"{batch.record_count} records"
             )
             return BatchFault("bad_header", detail, position + size)
-        if not 0 <= batch.base_offset <= HIGHEST_OFFSET:
+        if not self._may_have(batch.base_offset):
             return BatchFault("bad_header", f"offset {batch.base_offset}", position + size)
         return batch.measured() if self.check_crc else batch
+
+    def _may_have(self, offset: int) -> bool:
+        return not self.check_offsets or 0 <= offset <= HIGHEST_OFFSET
 
     def _fault(self, position: int, head: memoryview) -> BatchFault:
         """Why a header's first bytes are none."""

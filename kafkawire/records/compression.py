@@ -8,11 +8,12 @@ raw and xerial's (`SnappyOutputStream` of snappy-java, which Kafka's Java writes
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 
 import cramjam
 
-from kafkawire.records import lz4_header
+from kafkawire.records import lz4_frame
 from kafkawire.wire.values import Buffer
 
 #: Bits 0-2 of a batch's attributes (Kafka's `CompressionType`).
@@ -29,6 +30,10 @@ _INT32 = struct.Struct(">i")
 _LZ4_BLOCK = 64 << 10
 _LZ4_UNCOMPRESSED = 1 << 31
 _UINT32_LE = struct.Struct("<I")
+#: Magic number and method of a gzip member. A shorter rest is none: Java does not look for one there.
+_GZIP_MAGIC, _SHORTEST_MEMBER = b"\x1f\x8b\x08", 19
+#: Bytes that a member is given at a time: what is behind it is copied each time, and there may be many short members.
+_FIRST_WINDOW, _MOST_WINDOW = 1 << 10, 1 << 16
 #: No snappy element, of which each takes at least a byte, yields more bytes.
 _SNAPPY_MOST = 64
 
@@ -51,9 +56,10 @@ CODEC_NAMES = tuple(map(codec_name, range(8)))
 
 
 def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES, *, any_header_checksum: bool = False) -> Buffer:
-    """The bytes that `data` holds, at most `limit` of them.
+    """The bytes that `data` holds, at most `limit` of them, as Kafka's Java reads them.
 
-    Members, frames and streams that are joined are read one after the other.
+    Members of gzip, frames of zstd and streams of snappy that are joined are read one after the other; of lz4 the first
+    frame is. What follows them is not looked at in gzip and lz4.
 
     Args:
         any_header_checksum: do not believe the checksum of lz4 frame headers: Kafka computed it wrongly for magic 0.
@@ -68,9 +74,16 @@ def decompress(codec: str, data: Buffer, limit: int = MAX_BATCH_BYTES, *, any_he
         return _decompress_snappy(data, limit)
     if codec not in CODECS:
         raise CompressionError(f"no known codec: {codec}")
-    if any_header_checksum and codec == "lz4":
-        data = lz4_header.mended(data)
-    return _grow(getattr(cramjam, codec).decompress_into, data, limit)
+    if codec == "gzip":
+        return _decompress_gzip(data, limit)
+    if codec == "lz4":
+        try:
+            return memoryview(lz4_frame.decompress(data, limit, any_header_checksum=any_header_checksum))
+        except lz4_frame.FrameTooLargeError as error:
+            raise TooLargeError(str(error)) from None
+        except lz4_frame.FrameError as error:
+            raise CompressionError(str(error)) from None
+    return _grow(cramjam.zstd.decompress_into, data, limit)
 
 
 def compress(codec: str, data: bytes, *, broken_header_checksum: bool = False) -> bytes:
@@ -88,11 +101,33 @@ def compress(codec: str, data: bytes, *, broken_header_checksum: bool = False) -
         packed = (bytes(cramjam.snappy.compress_raw(block)) for block in blocks)
         return _XERIAL_HEADER.pack(_XERIAL_MAGIC, 1, 1) + b"".join(_INT32.pack(len(p)) + p for p in packed)
     if codec == "lz4":
-        frame = lz4_header.FRAME + b"".join(_lz4_blocks(data)) + bytes(4)
-        return lz4_header.broken(frame) if broken_header_checksum else frame
+        frame = lz4_frame.FRAME + b"".join(_lz4_blocks(data)) + bytes(4)
+        return lz4_frame.broken(frame) if broken_header_checksum else frame
     if codec == "zstd":
         return bytes(cramjam.zstd.compress(data))
     raise ValueError(f"no known codec: {codec}; known are {', '.join(CODECS)}")
+
+
+def _decompress_gzip(data: Buffer, limit: int) -> Buffer:
+    """Member after member (`java.util.zip.GZIPInputStream`): bytes behind one that are no member's header end them."""
+    out = bytearray()
+    at = 0
+    while True:
+        member, window = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16), _FIRST_WINDOW
+        while not member.eof:
+            chunk = data[at : at + window]
+            if not chunk:
+                raise CompressionError("a gzip member that is cut off")
+            try:
+                out += member.decompress(chunk, limit + 1 - len(out))
+            except zlib.error as error:
+                raise CompressionError(str(error)) from None
+            if len(out) > limit:
+                raise TooLargeError(f"more than {limit} bytes")
+            at += len(chunk) - len(member.unused_data)
+            window = min(2 * window, _MOST_WINDOW)
+        if len(data) - at < _SHORTEST_MEMBER or bytes(data[at : at + 3]) != _GZIP_MAGIC:
+            return memoryview(out)
 
 
 def _grow(decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, limit: int) -> Buffer:

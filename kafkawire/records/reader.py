@@ -23,6 +23,7 @@ def read(
     start: int = 0,
     end: int | None = None,
     check_crc: bool = True,
+    check_offsets: bool = True,
     max_batch_bytes: int = MAX_BATCH_BYTES,
 ) -> Iterator[Batch | Damage]:
     """The batches in `data`, and the damage between them, in order of position.
@@ -32,10 +33,11 @@ def read(
         end: only what begins before it; a batch may end behind it.
         check_crc: compare every batch's checksum. Without it, a batch is believed by its length, nothing but headers is
             looked at, and wrappers of magic 0 and 1 are not `measured`.
+        check_offsets: a batch needs an offset that a log may have. Producers may send any: the broker assigns them.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
     """
     source = source_of(data)
-    walk = BatchWalk(source, check_crc, max_batch_bytes, start)
+    walk = BatchWalk(source, check_crc, max_batch_bytes, start, check_offsets)
     stop = source.size if end is None else min(end, source.size)
     position: int | None = start
     while position is not None and position < stop:

@@ -45,6 +45,7 @@ from kafkawire.wire.write import uvarint
 from tests.capture.wiretap import (
     Conversation,
     exchanges,
+    produce,
 )
 
 
@@ -251,3 +252,26 @@ def test_records_of_other_topics_are_shown() -> None:
     body = body_json(response, 12)
     assert body["responses"][0]["partitions"][0]["records"] == base64.b64encode(metadata_records()).decode()
     assert not frame_may_contain_secrets(1, "response", response.encode(12))
+
+
+def test_record_batches_that_cannot_be_read_are_a_problem_of_the_exchange() -> None:
+    whole = records.build([records.Record(value=b"v")])
+    broken = whole[:-1] + bytes((whole[-1] ^ 1,))
+    talk = Conversation().request(produce(0, broken * 2), version=9, correlation_id=1)
+    (found,) = exchanges(talk, body=True, records=True)
+    assert found.problem is not None
+    assert found.problem.startswith("request: records: at byte 0: crc_mismatch: ")
+    assert "more like it" not in found.problem  # behind the first, no checksum proves a batch
+    (plain,) = exchanges(talk, body=True)
+    assert plain.problem is None
+
+
+def test_a_batch_that_a_fetch_response_cuts_is_no_problem() -> None:
+    whole = records.build([records.Record(value=b"v")])
+    for data, problem in ((whole + whole[:-5], False), (whole[:-5], False), (b"\0" * 40 + whole, True)):
+        partition = PartitionData(partition_index=0, records=data)
+        response = FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(partition,)),))
+        talk = Conversation().request(FetchRequest(), version=11, correlation_id=1)
+        talk.response(response, version=11, correlation_id=1)
+        (found,) = exchanges(talk, body=True, records=True)
+        assert (found.problem is not None) == problem

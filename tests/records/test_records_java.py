@@ -19,7 +19,7 @@ from kafkawire.messages import (
     leader_change_message,
     voters_record,
 )
-from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_header, read
+from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_frame, read
 from kafkawire.records.compression import CompressionError, compress, decompress
 from kafkawire.testing.strategies import batches
 from tests.records.java_batches import (
@@ -180,7 +180,7 @@ def test_the_wrong_header_checksum_of_magic_0(java: Oracle) -> None:
     old = bytes.fromhex(java.one(op="compress", codec="lz4", magic=0, bytes=TEXT.hex())["bytes"])
     new = bytes.fromhex(java.one(op="compress", codec="lz4", magic=2, bytes=TEXT.hex())["bytes"])
     assert [i for i in range(len(new)) if old[i] != new[i]] == [6]
-    assert (lz4_header.broken(new), lz4_header.mended(old)) == (old, new)
+    assert lz4_frame.broken(new) == old
     assert bytes(decompress("lz4", old, any_header_checksum=True)) == TEXT
     with pytest.raises(CompressionError):
         decompress("lz4", old)
@@ -194,18 +194,31 @@ def test_joined_streams_are_read_on(java: Oracle, codec: str) -> None:
     assert java.one(op="decompress", codec=codec, bytes=packed.hex()) == {"bytes": (TEXT + b"more").hex()}
 
 
-def test_where_we_are_not_as_java(java: Oracle) -> None:
-    """Java stops at the end of an lz4 frame or a gzip member, whatever follows, and leaves odd bytes behind a snappy
-    chunk: what is there would be lost without a word, so it is read, or an error. And Java has no linked lz4 blocks,
-    which other clients may write."""
-    frames = compress("lz4", TEXT) + compress("lz4", b"more")
-    assert bytes(decompress("lz4", frames)) == TEXT + b"more"
-    assert java.one(op="decompress", codec="lz4", bytes=frames.hex()) == {"bytes": TEXT.hex()}
-    for codec, rest in (("lz4", b"odd bytes"), ("gzip", b"odd bytes"), ("snappy", b"odd")):
-        packed = compress(codec, TEXT) + rest
-        assert java.one(op="decompress", codec=codec, bytes=packed.hex()) == {"bytes": TEXT.hex()}
-        with pytest.raises(CompressionError):
-            decompress(codec, packed)
+@pytest.mark.parametrize(
+    ("codec", "packed"),
+    [
+        ("lz4", compress("lz4", TEXT) + compress("lz4", b"more")),
+        ("lz4", compress("lz4", TEXT) + b"odd bytes"),
+        ("gzip", compress("gzip", TEXT) + b"odd bytes"),
+        ("gzip", compress("gzip", TEXT) + bytes(100)),
+    ],
+    ids=["two frames of lz4", "bytes behind lz4", "bytes behind gzip", "zeros behind gzip"],
+)
+def test_what_follows_the_end_of_a_codec_is_passed_over(java: Oracle, codec: str, packed: bytes) -> None:
+    assert java.one(op="decompress", codec=codec, bytes=packed.hex()) == {"bytes": TEXT.hex()}
+    assert bytes(decompress(codec, packed)) == TEXT
+
+
+def test_blocks_of_lz4_that_depend_on_each_other_are_refused(java: Oracle) -> None:
     linked = bytes(cramjam.lz4.compress(TEXT))
-    assert bytes(decompress("lz4", linked)) == TEXT
     assert "Dependent block" in java.one(op="decompress", codec="lz4", bytes=linked.hex())["text"]
+    with pytest.raises(CompressionError, match="depend on each other"):
+        decompress("lz4", linked)
+
+
+def test_odd_bytes_behind_snappy_are_an_error_that_java_does_not_have(java: Oracle) -> None:
+    """They may be a chunk that was cut off: what is there would be lost without a word."""
+    packed = compress("snappy", TEXT) + b"odd"
+    assert java.one(op="decompress", codec="snappy", bytes=packed.hex()) == {"bytes": TEXT.hex()}
+    with pytest.raises(CompressionError):
+        decompress("snappy", packed)

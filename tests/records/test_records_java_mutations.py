@@ -20,9 +20,8 @@ MUTATIONS = 3000
 #: Why we refuse what Java reads.
 REFUSED = {
     "bad_header": "offsets below 0, or so high or so far apart that they overflow",
-    "records and no more, found": "a header that counts no records: Java does not look whether there are any",
     "expected a whole message, found": "Java drops the rest of a wrapper after a message that is cut off",
-    "compressed with": "bytes behind the last record, or behind the codec's end, which Java does not look at",
+    "compressed with": "bytes behind the last chunk of snappy, which Java does not look at",
     "expected a message of magic 0 or 1": "Java takes any magic in a wrapper for 1",
 }
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkawire.records import Batch, Damage, Memory, find_batch, read
+from kafkawire.records import Batch, Damage, Memory, Record, build, find_batch, read
 from kafkawire.records.header import LOG_OVERHEAD
 from tests.records.record_bytes import FIRST, SECOND, SIZE, THIRD
 
@@ -92,3 +92,15 @@ def test_find_batch_over_windows() -> None:
     assert find_batch(data, 0, 3_000_000) is None
     for before in range((1 << 20) - 100, (1 << 20) + 20, 7):
         assert find_batch(bytes(before) + FIRST) == before
+
+
+@pytest.mark.parametrize(("magic", "codec"), [(0, "none"), (0, "gzip"), (1, "none"), (2, "none"), (2, "gzip")])
+def test_offsets_are_checked_where_only_a_log_needs_them(magic: int, codec: str) -> None:
+    """kafkajs sends the offset -1; a broker assigns the offsets."""
+    data = bytearray(build([Record(value=b"v")], magic=magic, codec=codec))
+    data[:8] = b"\xff" * 8
+    (fault,) = read(bytes(data))
+    assert isinstance(fault, Damage)
+    (batch,) = read(bytes(data), check_offsets=False)
+    assert isinstance(batch, Batch)
+    assert [record.value for record in batch.records] == [b"v"]

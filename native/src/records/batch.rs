@@ -5,7 +5,8 @@ use super::header::{Header, SIZE};
 use super::record::{count_fits, span, Record, Span};
 use crate::cursor::{Read, Refused};
 
-/// The bytes of a batch's records, decompressed where they are compressed.
+/// The bytes of a batch's records, decompressed where they are compressed; none where it counts no record, whatever
+/// follows its header (`DefaultRecordBatch.iterator`).
 pub fn payload<'a>(
     batch: &'a [u8],
     header: &Header,
@@ -14,6 +15,7 @@ pub fn payload<'a>(
 ) -> Read<&'a [u8]> {
     let packed = batch.get(SIZE..).ok_or(Refused)?;
     match header.codec() {
+        _ if header.count == 0 => Ok(&[]),
         0 => Ok(packed),
         codec => decompressor.decompress(codec, packed, limit),
     }

@@ -1,8 +1,6 @@
 //! Decompressing a batch's records, capped. What is not exactly one well-formed stream of the usual kind, or holds more
 //! than the limit, is refused: `kafkawire.records.compression` then decides, and its error states what is wrong.
 
-use std::io::Read as _;
-
 use super::lz4_frame;
 use crate::cursor::{Read, Refused};
 
@@ -41,7 +39,7 @@ impl Decompressor {
         let size = match codec {
             GZIP => self.gzip(data, limit),
             SNAPPY => self.snappy(data, limit),
-            LZ4 => self.lz4(data, limit),
+            LZ4 => lz4_frame::frame(data)?.decompress(limit, &mut self.out),
             ZSTD => self.zstd(data, limit),
             _ => Err(Refused),
         }?;
@@ -119,33 +117,6 @@ impl Decompressor {
                 Err(_) => return Err(Refused),
             }
         }
-    }
-
-    fn lz4(&mut self, data: &[u8], limit: usize) -> Read<usize> {
-        if let Some((most, blocks)) = lz4_frame::blocks(data) {
-            return lz4_frame::decompress(blocks, most, limit, &mut self.out);
-        }
-        self.first_room(data, limit);
-        let mut decoder = lz4::Decoder::new(data).map_err(|_| Refused)?;
-        let mut size = 0;
-        loop {
-            if size == self.out.len() {
-                // Full; but perhaps that was all.
-                let mut one = [0];
-                if decoder.read(&mut one).map_err(|_| Refused)? == 0 {
-                    break;
-                }
-                self.more_room(limit)?;
-                self.out[size] = one[0];
-                size += 1;
-            }
-            match decoder.read(&mut self.out[size..]).map_err(|_| Refused)? {
-                0 => break,
-                read => size += read,
-            }
-        }
-        let (rest, whole) = decoder.finish();
-        (whole.is_ok() && rest.is_empty() && size <= limit).then_some(size).ok_or(Refused)
     }
 
     fn snappy(&mut self, data: &[u8], limit: usize) -> Read<usize> {
