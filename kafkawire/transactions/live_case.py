@@ -75,6 +75,8 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
             is then 0.
         id_state: of the id that the producer id belongs to; None where no coordinator named one.
         moved: sentences on what was different from one reading to the next.
+        leader_epoch: of the partition, where all brokers name this leader in it; None where that was not checked.
+        disputed: a sentence on brokers that name different leaders; None where they do not, or that was not checked.
         read_at: this machine's clock when the partition was read, epoch milliseconds; None where no clock is used.
         first_seen: since when this machine has seen it open, by the same clock; None where it was not seen before.
         agreed: whether an earlier reading found the partition and the coordinator as they are.
@@ -87,6 +89,8 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     id_state: IdState | None = None
     absence: Absence = Absence()
     moved: tuple[str, ...] = ()
+    leader_epoch: int | None = None
+    disputed: str | None = None
     read_at: int | None = None
     first_seen: int | None = None
     agreed: bool = False
@@ -171,7 +175,10 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         if high is not None and self.open.start_offset >= high:
             what = f"Its data is not below the high watermark {high}: it may still be truncated."
             return (unmet(PLACE, what, self.certainty, leader),)
-        return (met(PLACE, "The leader of the partition answered.", leader),)
+        if self.disputed is not None:
+            return (unmet(PLACE, self.disputed, self.certainty, leader),)
+        named = "" if self.leader_epoch is None else f"; all brokers name it, in leader epoch {self.leader_epoch}"
+        return (met(PLACE, f"The leader of the partition answered{named}.", leader),)
 
     # Time: this machine's clock, and a client's stamp where it can be the time of a write -----------------------------
 

@@ -279,3 +279,20 @@ def test_given_clock_does_not_count_for_how_long_readers_are_blocked() -> None:
         described_state("Ongoing"), first_seen=NOON, absence=Absence(proof="p"), read_at=NOON, as_of=NOON - HOUR
     )
     assert found.attention == "blocked"  # its coordinator began it an hour before this machine's clock
+
+
+# Place ----------------------------------------------------------------------------------------------------------------
+
+
+def test_leader_that_all_brokers_name_is_a_premise_of_what_hangs() -> None:
+    found = finding(leader_epoch=4, **PROVEN)
+    assert found.verdict == "hanging"
+    (place,) = (one for one in found.premises if one.name == "place")
+    assert (place.holds, place.source) == (True, "broker 1")
+    assert place.what == "The leader of the partition answered; all brokers name it, in leader epoch 4."
+
+
+def test_leader_that_brokers_dispute_leaves_the_place_unproven() -> None:
+    found = finding(disputed="Its leader changed.", **PROVEN)
+    assert (found.verdict, [one.name for one in found.premises if not one.holds]) == ("unknown", ["place"])
+    assert "Its leader changed." in found.evidence

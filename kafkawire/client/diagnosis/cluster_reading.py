@@ -63,6 +63,8 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
             leaders, with a sentence; empty where that was not checked.
         gone: brokers that had listed their ids, and did not answer any more at the end of the reading, and why: as long
             as a broker's session lasts, metadata names one that is dead, and its successors do not list its ids.
+        agreed: the leader epoch of each partition with open transactions for which all brokers name one leader; empty
+            where that was not checked.
     """
 
     at: int
@@ -76,6 +78,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     unloaded: dict[int, ClientError] | None = None
     disputed: dict[TopicPartition, str] = {}
     gone: dict[int, ClientError] = {}
+    agreed: dict[TopicPartition, int] = {}
 
     @property
     def starts(self) -> dict[TopicPartition, int]:
@@ -161,6 +164,7 @@ async def read(
         unloaded=missing,
         disputed=disputed(seen, judged),
         gone=gone,
+        agreed=agreed(seen, {place for place, _ in opens}),
     )
 
 
@@ -248,6 +252,16 @@ async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | No
 
     brokers = await cluster.known_brokers(deadline)
     return await every(cluster, brokers, ask, deadline)
+
+
+def agreed(seen: list[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The leader epochs of the partitions for which all of `seen` name one leader."""
+    found = {}
+    for place in places:
+        leads = {(info.leader, info.leader_epoch) for one in seen if (info := one.partitions.get(place)) is not None}
+        if len(leads) == 1 and (lead := next(iter(leads)))[0] is not None:
+            found[place] = lead[1]
+    return found
 
 
 def disputed(seen: Iterable[Metadata], places: Iterable[TopicPartition]) -> dict[TopicPartition, str]:

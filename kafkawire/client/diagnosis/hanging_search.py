@@ -249,6 +249,10 @@ class _Finder:
             id_states.update(found)
         starts = reading.starts
         cases = {key: self._case(key, reading, starts, id_states, absence, moved.get(key, ())) for key in keys}
+        cases = {
+            key: replace(case, disputed=reading.disputed.get(key[0])) if key in moved else case
+            for key, case in cases.items()
+        }
         if before is not None:
             cases = {
                 key: replace(case, lasting_ms=preparing_ms(key, before, reading), agreed=agree(key, before, reading))
@@ -301,6 +305,7 @@ class _Finder:
             options=self._search.options,
             traits=self._traits,
             blocked_after_ms=self._search.blocked_after_ms,
+            leader_epoch=reading.agreed.get(place),
             read_at=reading.at,
             first_seen=self._seen(key, start, reading.at),
         )
@@ -361,7 +366,7 @@ class _Finder:
                 if old is None or old.transaction_start_offset != reading.opens[key].transaction_start_offset:
                     again[key] = ("A new transaction of the producer began between two readings.",)
                 if key[0] in reading.disputed:
-                    again[key] = (*again.get(key, ()), reading.disputed[key[0]])
+                    again.setdefault(key, ())
             now = await self._judge(
                 reading, open_, again if last else {}, thorough=True, before=None if changed else before
             )
