@@ -48,14 +48,14 @@ def lost_tail(partition: Partition, segments: list[Segment]) -> LostTail:
     ]
     newest = partition.snapshots[-1] if partition.snapshots else None
     beyond = newest is not None and (newest.offset or 0) > end
-    shown = next(_shown(partition, files[-1], segments[-1]), None)
-    if segments[-1].zeros_at is not None and shown is not None:
+    # Only zeros can be in place of records: without them no index is read, and a log that is fetched has none.
+    shown = None if segments[-1].zeros_at is None else next(_shown(partition, files[-1], segments[-1]), None)
+    if shown is not None:
         damage.append(_zeros(files[-1], segments[-1], shown))
     elif beyond and newest is not None:
         what = f"the log ends at offset {end}, and this is a snapshot of offset {newest.offset}"
         damage.append(rows.DamageRow.of(Damage(0, "missing", what), **newest.place))
-    at_end = beyond or (segments[-1].zeros_at is not None and shown is not None)
-    return LostTail(tuple(damage), at_end, tuple(read_snapshot(partition)[0]) if beyond else ())
+    return LostTail(tuple(damage), beyond or shown is not None, tuple(read_snapshot(partition)[0]) if beyond else ())
 
 
 def _zeros(file: LogFile, segment: Segment, shown: str) -> rows.DamageRow:

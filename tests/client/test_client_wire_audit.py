@@ -217,7 +217,7 @@ HEADER = f'{{"format":3,"cluster":"kafkawire-mock","since":0,"kafkawire":"{kafka
 @pytest.mark.parametrize("same_leaders", [True, False])
 def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same_leaders: bool) -> None:
     """Where partitions have new leaders, which may have truncated their logs, all is read again."""
-    path, disks = recorded("hanging-transactions")
+    path = RECORDED["hanging-transactions"]()
     journal = tmp_path / "journal"
     in_no_time(monkeypatch)
     pieces = []
@@ -238,10 +238,10 @@ def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.M
     sizes: list[int] = []
     wire = over_the_wire(broker, LATER, load=load, journal=str(journal), progress=sizes.append)
     alone: list[int] = []
-    over_the_wire(serving(path), LATER, load=load, progress=alone.append)
+    whole = over_the_wire(serving(path), LATER, load=load, progress=alone.append)
     assert len(sizes) == len(alone) - 20 * same_leaders > 0
-    assert findings(wire) == findings(disks)
-    assert answers(wire) == answers(disks)
+    assert findings(wire) == findings(whole)
+    assert answers(wire) == answers(whole)
     assert not journal.exists()
 
 
@@ -389,9 +389,10 @@ def test_an_unexpected_error_costs_the_partition_that_it_is_raised_in(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     """The answers on the others are given, and the error is named with the partition."""
-    path, disks = recorded("hanging-transactions")
+    path = RECORDED["hanging-transactions"]()
     in_no_time(monkeypatch)
-    bad = Place("", *sorted((one.topic, one.partition) for one in disks.findings)[0])
+    sound = over_the_wire(serving(path), LATER)
+    bad = Place("", *sorted((one.topic, one.partition) for one in sound.findings)[0])
     original, raised = getattr(ReplicaMerge, method), []
 
     def raising(self: ReplicaMerge, *args: Any) -> Any:
@@ -409,5 +410,5 @@ def test_an_unexpected_error_costs_the_partition_that_it_is_raised_in(
     assert any(bad.topic in gap and "unexpected IndexError: out of range" in gap for gap in found.read.gaps), (
         found.read.gaps
     )
-    others = {one for one in findings(disks) if (bad.topic, bad.partition) != (one[3], one[4])}
+    others = {one for one in findings(sound) if (bad.topic, bad.partition) != (one[3], one[4])}
     assert others <= findings(found)
