@@ -378,7 +378,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         if self.given or self.as_of is None:
             return self.as_of
         times = [self.partition.broker_time]
-        if self.moment is not None and self._place.holds:
+        if self.moment is not None and all(premise.holds for premise in self.of_partition):
             times.append(self.covered_until)
         if value is not None and self.standing == CURRENT and self.listed:
             ongoing = state_name(value.transaction_status) == "Ongoing"
@@ -393,10 +393,11 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_attention(self) -> Premise | None:
-        """Open since its coordinator's record, or since its client's stamp: that one is no proof, but a doubt."""
+        """Open since its coordinator's record, or since its client's stamp, or since the marker before it at most: these
+        are no proof, but a doubt."""
         since = super().held_since
         if since is None:
-            since = None if self.age_ms is None else self.open.last_timestamp
+            since = self.open.written_after if self.age_ms is None else self.open.last_timestamp
         if not self.may_block or self.as_of is None or since is None or self.as_of - since <= self.blocked_after_ms:
             return None
         lasted = duration(self.as_of - since)
