@@ -393,8 +393,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_attention(self) -> Premise | None:
-        """Open since its coordinator's record, or since its client's stamp, or since the marker before it at most: these
-        are no proof, but a doubt."""
+        """Open since its coordinator's record, its client's stamp, or at most since the marker before its last batch:
+        no proof, but a doubt."""
         since = super().held_since
         if since is None:
             since = self.open.written_after if self.age_ms is None else self.open.last_timestamp
