@@ -61,8 +61,6 @@ class Copy(NamedTuple):
 ALL = [Copy(cluster, name) for cluster in CLUSTERS for name in COPIES]
 STOPPED = [copy for copy in ALL if copy.stopped]
 
-#: Of the transactions that hang, the one whose stamps are ahead of all clocks: it is young by what brokers wrote.
-AHEAD = ("hangs", 4)
 #: Compaction takes records away between a copy and the end.
 COMPACTED = "compacted"
 

@@ -194,8 +194,10 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
 
     @property
     def stamp_problem(self) -> str | None:
-        """Why the client's stamp of its last batch is not used, the end of a sentence; None where it is plausible."""
-        return implausible(self.open.last_timestamp, self.as_of)
+        """Why the client's stamp of its last batch is not used, the end of a sentence; None where it is plausible. A
+        broker's time on or behind the batch is a clock, too: the batch was in the log by then."""
+        by, as_of = self.open.written_by, self.as_of
+        return implausible(self.open.last_timestamp, as_of if as_of is None or by is None else min(as_of, by))
 
     @property
     def of_time(self) -> Premise:
@@ -272,10 +274,9 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     def age_ms(self) -> int | None:
         """Age as Kafka's tools count it, from the last batch, which a client has stamped; None where that stamp is not
         plausible."""
-        last = self.open.last_timestamp
-        if self.as_of is None or implausible(last, self.as_of) is not None:
+        if self.as_of is None or self.stamp_problem is not None:
             return None
-        return self.as_of - last
+        return self.as_of - self.open.last_timestamp
 
     @property
     def blocked(self) -> bool:

@@ -10,7 +10,6 @@ from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
-from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
 from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
@@ -314,8 +313,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     @property
     def _written(self) -> int:
         """The same, not before any other time that may count: the later the copy must be."""
-        last = self.open.last_timestamp
-        client = -1 if implausible(last, self.as_of) is not None else last
+        client = self.open.last_timestamp if self.stamp_problem is None else -1
         return max(-1 if self.written_by is None else self.written_by, self.open.written_after or -1, client)
 
     @property

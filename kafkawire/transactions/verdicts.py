@@ -18,7 +18,7 @@ from kafkawire.rows import Finding, Premise
 from kafkawire.transactions.attention import attention_of
 from kafkawire.transactions.case import DEADLINE, GRACE_MS, REACH, SOUNDNESS, Case, met, unmet
 from kafkawire.transactions.causes import cause_of
-from kafkawire.transactions.client_stamps import TOLERANCE_MS, implausible
+from kafkawire.transactions.client_stamps import TOLERANCE_MS
 from kafkawire.transactions.coordinator_log import AHEAD, BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import NEVER, begun_ms, state_name, timed_out
 from kafkawire.transactions.formatting import count, duration, when
@@ -286,7 +286,7 @@ def _clocks(case: Case) -> list[str]:
     """Where broker-side evidence disagrees with the clock of the client that stamped the batches."""
     open_ = case.open
     ahead = _ahead(case)
-    problem = implausible(open_.last_timestamp, case.as_of)
+    problem = case.stamp_problem
     if problem is not None and open_.last_timestamp >= 0:
         return [*ahead, f"Its last batch has the time {when(open_.last_timestamp)}, which does not count: {problem}."]
     if case.as_of is not None and open_.last_timestamp > case.as_of:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.runner import Run
-from tests.recorded_clusters import AHEAD, ALL, STOPPED, Copy, Place
+from tests.recorded_clusters import ALL, STOPPED, Copy, Place
 
 pytestmark = pytest.mark.slow
 
@@ -36,12 +36,8 @@ def found(answer: dict[str, Any], verdict: str) -> dict[Place, str]:
 @pytest.mark.parametrize("copy", ALL, ids=str)
 def test_what_hangs_is_found_and_nothing_else_hangs(run: Run, copy: Copy) -> None:
     code, answer = audit(run, copy)
-    made = copy.left_open("hanging")
-    old = {place: reason for place, reason in made.items() if place[:2] != AHEAD}
-    hanging = found(answer, "hanging")
-    assert code in (3, 5)
-    assert {place: reason for place, reason in hanging.items() if place[:2] != AHEAD} == old
-    assert hanging.items() <= made.items()
+    assert code in ((3,) if copy.stopped else (3, 5))
+    assert found(answer, "hanging") == copy.left_open("hanging")
     assert copy.left_open("not_hanging").items() <= found(answer, "not_hanging").items()
 
 
@@ -71,7 +67,6 @@ def test_no_rule_is_broken_but_by_what_hangs(run: Run, copy: Copy) -> None:
         assert where in made
 
 
-@pytest.mark.xfail(reason="a client's stamp ahead of the clock counts as the time of the data")
 @pytest.mark.parametrize("copy", STOPPED, ids=str)
 def test_the_answer_after_a_clean_stop_is_complete(run: Run, copy: Copy) -> None:
     _, answer = audit(run, copy)
@@ -80,10 +75,9 @@ def test_the_answer_after_a_clean_stop_is_complete(run: Run, copy: Copy) -> None
     assert not found(answer, "unknown")
 
 
-@pytest.mark.xfail(reason="a client's stamp ahead of the clock counts as the time of the data")
 @pytest.mark.parametrize("copy", STOPPED, ids=str)
-def test_an_hour_later_all_that_hangs_does_and_what_ran_is_late(run: Run, copy: Copy) -> None:
-    code, answer = audit(run, copy, copy.truth["asked_at"] + HOUR_MS)
+def test_two_hours_later_all_that_hangs_does_and_what_ran_is_late(run: Run, copy: Copy) -> None:
+    code, answer = audit(run, copy, copy.truth["asked_at"] + 2 * HOUR_MS)
     assert code == 3
     assert found(answer, "hanging") == copy.left_open("hanging")
     assert found(answer, "not_hanging") == dict.fromkeys(copy.left_open("not_hanging"), "late")

@@ -15,10 +15,17 @@ from tests.recorded_clusters import ALL, COMPACTED, Copy
 pytestmark = pytest.mark.slow
 
 
-def dump(run: Run, path: Path, *options: str) -> list[dict[str, Any]]:
+#: What a copy shows whose files are of different moments: a log without the last offsets that a checkpoint names, or
+#: that are in its index.
+APART = {"unknown_outcome", "index_mismatch"}
+
+
+def dump(run: Run, copy: Copy, path: Path, *options: str) -> list[dict[str, Any]]:
     done = run("dump", path, *options)
     rows = [json.loads(line) for line in done.out.splitlines()]
-    assert done.code == 0, (done.err, [row for row in rows if row["kind"] == "damage"])
+    damage = {row["reason"] for row in rows if row["kind"] == "damage"}
+    assert damage <= (APART if copy.name in ("forward", "backward") else set()), done.err
+    assert done.code == (4 if damage else 0)
     return rows
 
 
@@ -40,7 +47,7 @@ def offsets_of(rows: list[dict[str, Any]]) -> dict[tuple[str, int], list[int]]:
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_rows_of_an_isolation_level_are_what_a_consumer_gets(run: Run, copy: Copy, level: str) -> None:
     for node in disks(copy):
-        found = offsets_of(dump(run, node, "--print-data-log", "--isolation-level", level))
+        found = offsets_of(dump(run, copy, node, "--print-data-log", "--isolation-level", level))
         for place, consumed in copy.consumed(level).items():
             got = found[place]
             if copy.stopped:
@@ -53,18 +60,30 @@ def test_rows_of_an_isolation_level_are_what_a_consumer_gets(run: Run, copy: Cop
 
 @pytest.mark.parametrize("copy", ALL, ids=str)
 def test_every_kind_of_row_is_read_without_damage(run: Run, copy: Copy) -> None:
-    batches = [row for row in dump(run, copy.path) if row["kind"] == "batch"]
-    records = [row for row in dump(run, copy.path, "--print-data-log") if row["kind"] == "record"]
+    batches = [row for row in dump(run, copy, copy.path) if row["kind"] == "batch"]
+    records = [row for row in dump(run, copy, copy.path, "--print-data-log") if row["kind"] == "record"]
     assert sum(row["records"] for row in batches) == len(records)
-    partitions = dump(run, copy.path, "--stats")
+    partitions = dump(run, copy, copy.path, "--stats")
     in_logs = [row for row in records if row["file"].endswith(".log")]
     assert sum(row["records"] for row in partitions) == len(in_logs)
     assert all(row["decoded"] for row in records if row["topic"] in ("__transaction_state", "__cluster_metadata"))
 
 
-@pytest.mark.parametrize("copy", [copy for copy in ALL if copy.name != "killed"], ids=str)
+@pytest.mark.parametrize("copy", ALL, ids=str)
 def test_indexes_agree_with_their_logs(run: Run, copy: Copy) -> None:
-    for option in ("--index-sanity-check", "--verify-index-only"):
-        checks = dump(run, copy.path, option)
-        assert checks
-        assert all(row["passed"] for row in checks)
+    checks = [row for row in dump(run, copy, copy.path, "--verify-index-only") if row["kind"] == "check"]
+    assert checks
+    assert all(row["passed"] for row in checks) or copy.name == "backward"
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+def test_indexes_are_sound_but_for_zeros_that_a_broker_preallocates(run: Run, copy: Copy) -> None:
+    """A clean stop cuts them off, but not those of the metadata log."""
+    done = run("dump", copy.path, "--index-sanity-check")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    refused = [row for row in rows if row["kind"] == "check" and not row["passed"]]
+    assert done.code == (4 if refused else 0)
+    for row in refused:
+        assert row["file"].endswith(".timeindex")
+        assert Path(row["file"]).read_bytes().endswith(bytes(12))
+        assert row["topic"] == "__cluster_metadata" or not copy.stopped

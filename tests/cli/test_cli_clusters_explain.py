@@ -17,7 +17,9 @@ PARTITIONS = (("orders", 0), ("hangs", 1), ("compacted", 0))
 
 def explain(run: Run, copy: Copy, topic: str, partition: int) -> list[dict[str, Any]]:
     done = run("explain", copy.path, "--topic", topic, "--partition", partition, "--max-ranges", 0)
-    assert done.code == 0, done.err
+    # A checkpoint that was copied after the log names offsets that the log has not.
+    apart = copy.name in ("forward", "backward") and "is not here" in done.err
+    assert done.code == (4 if apart else 0), done.err
     return [json.loads(line) for line in done.out.splitlines()]
 
 
@@ -38,7 +40,9 @@ def test_every_offset_has_a_status_and_replicas_end_where_the_brokers_say(
     for file, span in replicas.items():
         totals = [row for row in rows if row["kind"] == "total" and row["file"] == file]
         assert sum(row["offsets"] for row in totals) == span["end_offset"]
-        assert not [row for row in totals if row["status"] in ("unreadable", "truncated")]
+        lost = [row for row in totals if row["status"] in ("unreadable", "truncated")]
+        assert all(row["first_offset"] >= span["log_end_offset"] for row in lost)
+        assert not lost or copy.name in ("forward", "backward")
         for name in ("last_stable_offset", "high_watermark", "log_start_offset"):
             assert span[name] == answer[name] if copy.stopped else span[name] <= answer[name]
 

@@ -450,6 +450,16 @@ def test_reports_a_clients_clock_that_is_ahead(tmp_path: Path) -> None:
     assert why in finding.evidence
 
 
+def test_a_stamp_does_not_count_that_is_after_a_brokers_time_behind_it(tmp_path: Path) -> None:
+    """A client's clock was ahead when it wrote; by now its stamp is in the past, and younger than the limit."""
+    directory = LogDirectory(tmp_path / "logs")
+    old_data(directory, at=NOON - MINUTE)
+    directory.partition(*P).marker("COMMIT", 77, at=OLD)
+    (finding,) = audit(directory).findings
+    assert (finding.verdict, finding.reason, finding.age_ms) == ("hanging", "no_transactional_id", None)
+    assert any("its client's clock is ahead by 2 h 59 min" in sentence for sentence in finding.evidence)
+
+
 def test_hostile_names_are_quoted_in_commands(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path / "logs")
     directory.partition("a;reboot $(x)").data(PID, at=OLD)

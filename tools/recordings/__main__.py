@@ -31,7 +31,7 @@ from .errors import RecordingError
 from .log_directory_recipes import RECIPES
 
 #: Bytes of all files of one archive.
-MAX_BYTES = 1_500_000
+MAX_BYTES = 4_000_000
 
 #: Name of an archive -> what makes its files in a folder, with Kafka's jars from a cache.
 ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {

@@ -65,13 +65,17 @@ def unpacked(name: str) -> Path:
         name: the archive's name without its suffix, such as "kafka-2.8.2".
     """
     archive = ARCHIVES / (name + SUFFIX)
-    folder = _UNPACKED / hashlib.sha256(archive.read_bytes()).hexdigest()[:16] / name
-    return kept(folder, partial(unpack, archive))
+    return kept(_folder_of(archive) / name, partial(unpack, archive))
+
+
+def _folder_of(archive: Path) -> Path:
+    return _UNPACKED / hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
 
 
 def replace(name: str, folder: Path) -> Path:
     """Makes the committed archive `name` anew from `folder`; returns the archive's path."""
     archive = ARCHIVES / (name + SUFFIX)
+    if archive.exists():
+        shutil.rmtree(_folder_of(archive), ignore_errors=True)
     pack(folder, archive)
-    shutil.rmtree(_UNPACKED, ignore_errors=True)
     return archive

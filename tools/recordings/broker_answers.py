@@ -193,7 +193,7 @@ def _offsets(wire: RawCluster, topic: str, partition: int, leader: int) -> Leade
             isolation_level=isolation_level,
             topics=(ListOffsetsTopic(name=topic, partitions=(asked,)),),
         )
-        answer = wire.connection(leader).ask(request, 7, ListOffsetsResponse).topics[0].partitions[0]
+        answer = wire.connection(leader).ask(request, 6, ListOffsetsResponse).topics[0].partitions[0]
         if answer.error_code:
             raise RecordingError(f"ListOffsets of {topic}-{partition} answers error {answer.error_code}")
         return answer.offset

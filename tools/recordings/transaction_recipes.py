@@ -78,6 +78,8 @@ class TransactionScene:
     unfinished: set[int] = field(default_factory=set)
     # Clients whose transactions stay open: they must not be collected before the brokers have stopped.
     left_open: list[Service] = field(default_factory=list)
+    #: Whether brokers list transactions: from 3.0 on.
+    transactions: bool = True
 
     def add_case(
         self, story: str, verdict: str, reason: str, place: tuple[str, int], producer: RawProducer, start: int
@@ -172,7 +174,7 @@ class TransactionScene:
         service.begin()
         service.send(topic, partition, range(950, 953), timestamp=self.hours_ago(hours))
         self.left_open.append(service)
-        producer_id = self._id_of(transactional_id)
+        producer_id = self._open_in(topic, partition)
         story = "an ongoing transaction of a real client with old timestamps"
         self.cases.append(RecipeCase(story, "not_hanging", "live", topic, partition, producer_id))
 
@@ -197,14 +199,16 @@ class TransactionScene:
         def ended(truth: broker_answers.Truth) -> bool:
             return not truth.producer(topic, partition, producer.producer_id).open
 
-        if not ended(broker_answers.ask_until(self.wire, [topic], ended)):
+        if not ended(broker_answers.ask_until(self.wire, [topic], ended, transactions=self.transactions)):
             raise RecordingError(f"the marker of producer id {producer.producer_id} does not arrive")
 
-    def _id_of(self, transactional_id: str) -> int:
-        for transaction in broker_answers.ask(self.wire, ()).transactions:
-            if transaction.transactional_id == transactional_id:
-                return transaction.producer_id
-        raise RecordingError(f"no coordinator knows {transactional_id}")
+    def _open_in(self, topic: str, partition: int) -> int:
+        """The producer id of the newest open transaction in a partition."""
+        states = broker_answers.ask(self.wire, [topic], transactions=self.transactions).producers
+        opened = [state for state in states if state.open and state.partition == partition]
+        if not opened:
+            raise RecordingError(f"nothing is open in {topic}-{partition}")
+        return max(opened, key=lambda state: state.current_txn_start_offset).producer_id
 
 
 @dataclass(frozen=True)

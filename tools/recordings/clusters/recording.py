@@ -18,6 +18,8 @@ from .workload import BROKERS, Traffic, Workload
 
 #: Brokers write their checkpoints every five seconds.
 _CHECKPOINT_S = 6.0
+#: Three nodes on two cores.
+_STOP_S = 90.0
 #: A killed broker cannot register again while ZooKeeper has its session.
 _ZOOKEEPER_SESSION_S = 10.0
 
@@ -46,6 +48,8 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
         if configuration.disks > 1:
             begin_to_move(running)
         time.sleep(_CHECKPOINT_S)
+        # Later than brokers' clocks may differ: it proves that no marker of what hangs is to come.
+        workload.behind_hangs("behind-hangs-2")
         traffic.round()
         for name, backwards in (("forward", False), ("backward", True)):
             copy_all(running, folder / name, backwards=backwards, step=traffic.step)
@@ -72,7 +76,7 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
 
 
 def _stop(configuration: Configuration, running: RunningCluster) -> None:
-    stopped = running.stop()
+    stopped = running.stop(timeout=_STOP_S)
     brokers = [disk for node in running.nodes for disk in node.log_dirs]
     if not stopped or not all((disk / ".kafka_cleanshutdown").exists() for disk in brokers):
         raise RecordingError(f"{configuration.archive}: a broker was not shut down cleanly")

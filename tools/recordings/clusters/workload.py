@@ -62,7 +62,7 @@ class Workload:
 
     def __init__(self, configuration: Configuration, running: RunningCluster, oracle: Oracle, wire: RawCluster) -> None:
         self.oracle = oracle
-        self.scene = TransactionScene(running, wire)
+        self.scene = TransactionScene(running, wire, transactions=not configuration.zookeeper)
         self.bootstrap = running.bootstrap
         self._produce = _PRODUCE_OLD if configuration.zookeeper else _PRODUCE_UNVERIFIED
         self._disks = running.nodes[0].log_dirs
@@ -122,15 +122,18 @@ class Workload:
                 raise RecordingError("records of no transaction are not written")
 
     def _hangs(self) -> None:
-        """A partition for each way to hang, with committed transactions behind what hangs: markers prove its age."""
+        """A partition for each way to hang."""
         self.scene.late_batch("hangs", 0, "late-batch", hours=3, version=self._produce)
         self.scene.never_added("hangs", 1, "never-added", hours=3)
         self.scene.without_id("hangs", 2, hours=3)
         self.scene.bumped("hangs", 3, "bumped", hours=3)
         self.scene.never_added("hangs", 4, "ahead", hours=-0.8)  # a producer's clock that is ahead of all others
-        after = self._service("after-hangs")
+        self.behind_hangs("behind-hangs-1")
+
+    def behind_hangs(self, transactional_id: str) -> None:
+        """A committed transaction behind all that hangs, whose markers have the broker's time."""
         writes = {("hangs", partition): range(3) for partition in range(TOPICS["hangs"])}
-        after.transaction(writes, timestamp=self.scene.hours_ago(1))
+        self._service(transactional_id).transaction(writes, timestamp=self.scene.hours_ago(1))
 
     def _live(self) -> None:
         """A client that runs to the end in one transaction, whose records are hours old."""
