@@ -36,8 +36,16 @@ def found(answer: dict[str, Any], verdict: str) -> dict[Place, str]:
 @pytest.mark.parametrize("copy", ALL, ids=str)
 def test_what_hangs_is_found_and_nothing_else_hangs(run: Run, copy: Copy) -> None:
     code, answer = audit(run, copy)
-    assert code in ((3,) if copy.stopped else (3, 5))
-    assert found(answer, "hanging") == copy.left_open("hanging")
+    assert code in ((3,) if copy.stopped else (3, 4, 5))
+    made, hanging = copy.left_open("hanging"), found(answer, "hanging")
+    assert hanging.items() <= made.items()
+    if copy.stopped:
+        assert hanging == made
+    for finding in answer["findings"]:
+        if place_of(finding) in made.keys() - hanging.keys():
+            # Running copies reach less far behind it than brokers' clocks may differ.
+            missing = {one["name"] for one in finding["premises"] if not one["holds"]}
+            assert (finding["verdict"], missing) == ("unknown", {"reach"})
     assert copy.left_open("not_hanging").items() <= found(answer, "not_hanging").items()
 
 
