@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kafkawire.errors import RecordError
 from kafkawire.logdir.located_file import LocatedFile, known_size
 from kafkawire.logdir.selection import Selection
-from kafkawire.records import Batch, read
+from kafkawire.records import Batch, Damage, read
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,31 +89,41 @@ def offset_of_time(segments: Iterable[L], timestamp: int) -> int | None:
 
 
 def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
-    """The entries of an `.index` or `.timeindex`, without the zeros at its end; None where it cannot be read, became
-    shorter while it was read, is empty or does not ascend, and where NumPy is not installed."""
+    """The entries of an `.index` or `.timeindex` as a hint: None where there are none (`index_entries`), where it cannot
+    be read, and where NumPy is not installed."""
     try:
-        import numpy as np
-    except ImportError:
+        found = index_entries(file)
+    except (ImportError, OSError):
         return None
+    return None if isinstance(found, Damage) or not len(found) else found
+
+
+def index_entries(file: LocatedFile) -> np.ndarray[Any, Any] | Damage:
+    """The entries of an `.index` or `.timeindex`, without the zeros at its end; or the damage, where it became shorter
+    while it was read or does not ascend.
+
+    Raises:
+        OSError: it cannot be read. ImportError: NumPy is not installed.
+    """
+    import numpy as np
 
     from kafkawire.logdir.entry_layouts import OFFSET_ENTRY, TIME_ENTRY, dtype_of
 
     kind = dtype_of({"index": OFFSET_ENTRY, "timeindex": TIME_ENTRY}[file.kind])
-    try:
-        with file.source(0) as source:
-            size = min(source.size, _INDEX_BYTES)
-            data = source.at(0, size)
-    except OSError:
-        return None
+    with file.source(0) as source:
+        size = min(source.size, _INDEX_BYTES)
+        data = source.at(0, size)
     if len(data) < size:
-        return None
+        return Damage.of_shortened(0, len(data), size)
     found = np.frombuffer(data[: len(data) - len(data) % kind.itemsize], kind)
     used = np.flatnonzero(found != np.zeros(1, kind))
-    if not len(used):
-        return None
-    found = found[: used[-1] + 1]
-    sorted_by = found["relative_offset"].astype("i8"), found[(kind.names or ())[0]].astype("i8")
-    return found if all(bool((np.diff(column) >= 0).all()) for column in sorted_by) else None
+    found = found[: used[-1] + 1 if len(used) else 0]
+    for column in (found["relative_offset"], found[(kind.names or ())[0]]):
+        falls = np.flatnonzero(np.diff(column.astype("i8")) < 0)
+        if len(falls):
+            at = (int(falls[0]) + 1) * kind.itemsize
+            return Damage(at, "not_ascending", "an entry is below the one before")
+    return found
 
 
 def leads(file: LocatedFile, position: int, offset: int) -> bool:

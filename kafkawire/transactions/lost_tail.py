@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile, Partition
-from kafkawire.logdir.seek import entries_of
+from kafkawire.logdir.seek import index_entries
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.facts import Segment
@@ -46,16 +46,21 @@ def lost_tail(partition: Partition, segments: list[Segment]) -> LostTail:
         for file, segment, following in zip(files, segments, ends, strict=False)
         if segment.zeros_at is not None and segment.end_offset < following
     ]
+    last = segments[-1]
     newest = partition.snapshots[-1] if partition.snapshots else None
     beyond = newest is not None and (newest.offset or 0) > end
-    # Only zeros can be in place of records: without them no index is read, and a log that is fetched has none.
-    shown = None if segments[-1].zeros_at is None else next(_shown(partition, files[-1], segments[-1]), None)
+    shown = None
+    if last.zeros_at is not None:  # only zeros can be in place of records
+        evidence = list(_evidence(partition, last))
+        shown = next((one for one in evidence if isinstance(one, str)), None)
+        damage += [one for one in evidence if not isinstance(one, str)]
     if shown is not None:
-        damage.append(_zeros(files[-1], segments[-1], shown))
+        damage.append(_zeros(files[-1], last, shown))
     elif beyond and newest is not None:
         what = f"the log ends at offset {end}, and this is a snapshot of offset {newest.offset}"
         damage.append(rows.DamageRow.of(Damage(0, "missing", what), **newest.place))
-    return LostTail(tuple(damage), beyond or shown is not None, tuple(read_snapshot(partition)[0]) if beyond else ())
+    at_end = beyond or shown is not None
+    return LostTail(tuple(damage), at_end, tuple(read_snapshot(partition)[0]) if beyond else ())
 
 
 def _zeros(file: LogFile, segment: Segment, shown: str) -> rows.DamageRow:
@@ -63,16 +68,22 @@ def _zeros(file: LogFile, segment: Segment, shown: str) -> rows.DamageRow:
     return rows.DamageRow.of(Damage(segment.zeros_at or 0, "zeros", detail), **file.place)
 
 
-def _shown(partition: Partition, file: LogFile, last: Segment) -> Iterator[str]:
-    """What shows that the last segment had more records, as sentences."""
+def _evidence(partition: Partition, last: Segment) -> Iterator[str | rows.DamageRow]:
+    """What shows that the last segment had more records, as sentences; and the indexes that cannot be asked. A log that
+    was fetched has none."""
     end, newest = last.end_offset, max((one.offset or 0 for one in partition.snapshots), default=0)
     if newest > end:
         yield f"there is a snapshot of offset {newest}"
     high_watermark = partition.high_watermark
     if high_watermark is not None and high_watermark > end:
         yield f"the high watermark is {high_watermark}"
-    for kind in ("index", "timeindex"):
-        entries = entries_of(file.beside(kind))
-        if entries is not None and last.base_offset + int(entries["relative_offset"][-1]) >= end:
-            offset = last.base_offset + int(entries["relative_offset"][-1])
-            yield f"its .{kind} has an entry of offset {offset}"
+    for index in (*partition.used("index"), *partition.used("timeindex")):
+        if index.offset == last.base_offset:
+            try:
+                entries = index_entries(index)
+            except OSError as error:
+                entries = Damage.unreadable(error)
+            if isinstance(entries, Damage):
+                yield rows.DamageRow.of(entries, **index.place)
+            elif len(entries) and (offset := last.base_offset + int(entries["relative_offset"][-1])) >= end:
+                yield f"its .{index.kind} has an entry of offset {offset}"

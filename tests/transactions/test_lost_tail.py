@@ -90,6 +90,32 @@ def test_a_preallocated_segment_is_sound(tmp_path: Path) -> None:
     assert [one.start_offset for one in found.opens] == [2]
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_an_index_that_cannot_be_asked_for_a_zeroed_tail_is_damage(tmp_path: Path, kind: str) -> None:
+    """It may have the entry that shows the loss."""
+    orders(tmp_path).write()
+    zero_the_transaction(tmp_path)
+    index = segment(tmp_path).with_suffix(f".{kind}")
+    form = ">qiqi" if kind == "timeindex" else ">iiii"
+    entries = (1, 9, 1, 1) if kind == "timeindex" else (9, 1, 1, 1)
+    index.write_bytes(struct.pack(form, *entries))
+    found = found_in(tmp_path)
+    assert damage_of(found)[0][::2] == (index.name, "not_ascending")
+    index.unlink()
+    index.write_bytes(b"")
+    (partition,) = logdir.open(tmp_path / "orders-0").partitions
+    index.unlink()
+    index.mkdir()
+    found = replica_facts(AuditedReplica(partition))
+    assert (damage_of(found)[0][::2], found.partition.damaged) == ((index.name, "unreadable"), True)
+
+
+def test_an_index_that_cannot_be_read_is_of_no_matter_where_the_log_has_no_zeros(tmp_path: Path) -> None:
+    orders(tmp_path).write()
+    segment(tmp_path).with_suffix(".index").write_bytes(struct.pack(">iiii", 5, 0, 2, 9))
+    assert damage_of(found_in(tmp_path)) == []
+
+
 def test_zeros_in_front_of_a_later_segment_are_damage_unless_that_continues(tmp_path: Path) -> None:
     logs = orders(tmp_path)
     log = logs.partition("orders")
