@@ -89,8 +89,8 @@ def offset_of_time(segments: Iterable[L], timestamp: int) -> int | None:
 
 
 def entries_of(file: LocatedFile) -> np.ndarray[Any, Any] | None:
-    """The entries of an `.index` or `.timeindex` as a hint: None where there are none (`index_entries`), where it cannot
-    be read, and where NumPy is not installed."""
+    """The entries of an `.index` or `.timeindex` as a hint: None where there are none, where it cannot be read or is
+    damaged, and where NumPy is not installed."""
     try:
         found = index_entries(file)
     except (ImportError, OSError):
