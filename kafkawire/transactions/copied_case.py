@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -43,6 +46,20 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def missing(self) -> list[int]:
         return sorted(set(range(self.partitions)) - set(self.read))
 
+    @cached_property
+    def newest_times(self) -> list[int]:
+        return sorted(self.newest.values())
+
+    @cached_property
+    def until_times(self) -> list[int]:
+        return sorted(self.until.values())
+
+    @cached_property
+    def short(self) -> dict[tuple[str, int | None, int | None], ShortLog]:
+        """What is known of partitions that were not read past data: a log directory, and the places among
+        `newest_times` and `until_times` that the time of the data has."""
+        return {}
+
     @property
     def complete(self) -> bool:
         """Whether an id that was found nowhere does not exist."""
@@ -61,6 +78,20 @@ class PartitionLeader(msgspec.Struct, frozen=True):
     epoch: int
     read: bool
     source: str
+
+
+class ShortLog(NamedTuple):
+    """Partitions of `__transaction_state` that may not have been read far enough.
+
+    Attributes:
+        partitions, names: how many, and their numbers as text. `newest`: the earliest of their newest times.
+        led: the leaders of those whose leader was not read.
+    """
+
+    partitions: int
+    names: str
+    led: tuple[PartitionLeader, ...]
+    newest: int | None
 
 
 class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
@@ -241,24 +272,19 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     def _coordinator_reach(self) -> list[Premise]:
         """That what the coordinator's log does not have was not to come: ids register before they write."""
         owner = self.owner
-        numbers_ = list(self.log.read) if owner is None else [owner.newest.place.partition]
-        proofs = {number: self._read_past(number) for number in numbers_}
-        short = [number for number, proof in proofs.items() if proof is None]
-        name = TRANSACTION_STATE if owner is None else f"{TRANSACTION_STATE}-{numbers_[0]}"
-        if not short:
-            first = next(iter(proofs.values()), None)
-            what = f"{name} was read past the data{'' if first is None else ': ' + first[:1].lower() + first[1:]}"
+        name = TRANSACTION_STATE if owner is None else f"{TRANSACTION_STATE}-{owner.newest.place.partition}"
+        short = self._short
+        if not short.partitions:
+            first = owner.newest.place.partition if owner is not None else next(iter(self.log.read), None)
+            proof = None if first is None else self._read_past(first)
+            what = f"{name} was read past the data{'' if proof is None else ': ' + proof[:1].lower() + proof[1:]}"
             return [met(REACH, what if what.endswith(".") else f"{what}.", name)]
-        led = [leader for number in short if (leader := self._other_leader(number)) is not None]
-        if self.moment is not None and len(led) == len(short):
-            brokers = numbers(sorted({leader.broker for leader in led}))
-            what = (
-                f"Partitions {numbers(short)} of {TRANSACTION_STATE} are led by brokers that were not read ({brokers})."
-            )
-            return [unmet(PLACE, what, f"give the log directories of brokers {brokers}", led[0].source)]
-        found = [self.log.newest[number] for number in short if number in self.log.newest]
-        newest = f"its newest is of {when(min(found))}" if found else "it holds no record"
-        those = name if owner is not None else f"{TRANSACTION_STATE} (partitions {numbers(short)})"
+        if self.moment is not None and len(short.led) == short.partitions:
+            brokers = numbers(sorted({leader.broker for leader in short.led}))
+            what = f"Partitions {short.names} of {TRANSACTION_STATE} are led by brokers that were not read ({brokers})."
+            return [unmet(PLACE, what, f"give the log directories of brokers {brokers}", short.led[0].source)]
+        newest = "it holds no record" if short.newest is None else f"its newest is of {when(short.newest)}"
+        those = name if owner is not None else f"{TRANSACTION_STATE} (partitions {short.names})"
         if self.written_by is None:
             what = (
                 f"Nothing that a broker wrote follows its data, so that nothing shows that {those} was copied after it."
@@ -269,6 +295,32 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
                 "copied too early."
             )
         return [unmet(REACH, what, _LATER.format(those), name)]
+
+    @property
+    def _short(self) -> ShortLog:
+        """The partitions of which it is not proven that they were read past the data. Without an owner each of them
+        may have to be: one look serves all data of a directory that comes before the same of their times."""
+        if self.owner is not None:
+            return self._short_of([self.owner.newest.place.partition])
+        log, written, stopped = self.log, self._written + SKEW_MS, self._stopped_by
+        key = (
+            self.open.place.copy,
+            None if self.written_by is None else bisect_left(log.newest_times, written),
+            None if stopped is None else bisect_left(log.until_times, stopped + SKEW_MS),
+        )
+        found = log.short.get(key)
+        if found is None:
+            found = log.short[key] = self._short_of(log.read)
+        return found
+
+    def _short_of(self, read: Iterable[int]) -> ShortLog:
+        found = [number for number in read if self._read_past(number) is None]
+        return ShortLog(
+            len(found),
+            numbers(found),
+            tuple(leader for number in found if (leader := self._other_leader(number)) is not None),
+            min((self.log.newest[number] for number in found if number in self.log.newest), default=None),
+        )
 
     def _read_past(self, number: int) -> str | None:
         """How it is proven that a partition of `__transaction_state` was read past the data, a sentence; None: it is
@@ -322,7 +374,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         place, owner, until = self.open.place, self.owner, self._partition_newest
         needs = f"copy {place} again, after the coordinator's log"
         if owner is None:
-            newest = max(self.log.newest.values(), default=None)
+            newest = self.log.newest_times[-1] if self.log.newest_times else None
             if newest is None or (until is not None and newest - until < self.id_expiration_ms):
                 what = f"No id that had a transaction when {place} was copied can have expired since."
                 return met(REACH, what, TRANSACTION_STATE)

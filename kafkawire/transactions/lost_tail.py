@@ -1,7 +1,8 @@
 """What shows that a log went on behind the last batch that could be read.
 
 A preallocated segment ends with zeros, and the copy of a running broker ends anywhere. A broker writes a `.snapshot`
-of an offset, an index entry of a batch, and a high watermark once the records before are in the log.
+of an offset, an index entry of a batch or an aborted transaction, and a high watermark once the records before are in
+the log.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import NamedTuple
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile, Partition
+from kafkawire.logdir.entries import AbortedEntry
+from kafkawire.logdir.indexes import aborted_transactions
 from kafkawire.logdir.seek import index_entries
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
@@ -87,3 +90,14 @@ def _evidence(partition: Partition, last: Segment) -> Iterator[str | rows.Damage
                 yield rows.DamageRow.of(entries, **index.place)
             elif len(entries) and (offset := last.base_offset + int(entries["relative_offset"][-1])) >= end:
                 yield f"its .{index.kind} has an entry of offset {offset}"
+    for aborted in partition.used("txnindex"):
+        if aborted.offset == last.base_offset:
+            try:
+                with aborted.source() as source:
+                    found = (one for one in aborted_transactions(source) if isinstance(one, AbortedEntry))
+                    reached = max((one.aborted.last_offset for one in found), default=-1)
+            except OSError as error:
+                yield rows.DamageRow.of(Damage.unreadable(error), **aborted.place)
+            else:
+                if reached >= end:
+                    yield f"its .txnindex has an entry of offset {reached}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import logdir, transactions
+from kafkawire.messages import AbortedTxn
 from kafkawire.transactions.completeness import outcome
 from kafkawire.transactions.facts import OffsetGap
 from kafkawire.transactions.part_scan import PartTask
@@ -60,7 +61,7 @@ def test_a_zeroed_tail_under_a_snapshot_is_damage_and_what_the_snapshot_has_open
     assert [(one.producer_id, one.start_offset) for one in found.opens] == [(7, 2)]
 
 
-@pytest.mark.parametrize("evidence", ["high watermark", "index", "timeindex"])
+@pytest.mark.parametrize("evidence", ["high watermark", "index", "timeindex", "txnindex"])
 def test_a_zeroed_tail_is_damage_where_anything_shows_that_records_were_there(tmp_path: Path, evidence: str) -> None:
     logs = orders(tmp_path)
     if evidence == "high watermark":
@@ -71,9 +72,12 @@ def test_a_zeroed_tail_is_damage_where_anything_shows_that_records_were_there(tm
         segment(tmp_path).with_suffix(".index").write_bytes(struct.pack(">ii", 2, at))
     elif evidence == "timeindex":
         segment(tmp_path).with_suffix(".timeindex").write_bytes(struct.pack(">qi", 9, 2))
+    elif evidence == "txnindex":
+        segment(tmp_path).with_suffix(".txnindex").write_bytes(AbortedTxn(7, 1, 2, 3).encode_prefixed(version=0))
     found = found_in(tmp_path)
     assert [reason for _, _, reason, _ in damage_of(found)] == ["zeros"]
     assert found.partition.gap == OffsetGap(2)
+    assert [one.answer.check for one in found.answers if one.answer.violated] == []
 
 
 def test_a_preallocated_segment_is_sound(tmp_path: Path) -> None:

@@ -223,6 +223,8 @@ class TransactionIndexCheck:
             what = "has an entry that ends before its segment begins"
         elif segment.damage:
             self.tally.lack("the segment is damaged")
+        elif entry.last_offset >= segment.end_offset and segment.zeros_at is not None:
+            self.tally.lack("the segment ends with zeros, where the marker was")  # `lost_tail` reports them
         elif entry.last_offset >= end:
             what = f"has an entry, and the segment ends at {end}"
         elif entry.last_offset >= segment.end_offset:

@@ -418,9 +418,9 @@ class _Orphans:
                 tally.lack(UNKNOWN)
 
     def _is_decided_by_none(self, ending: Ending) -> bool:
-        """Whether it is a COMMIT at a time of which no decision is missing."""
+        """Whether it is a COMMIT at a time of which no decision is missing, by any broker's clock."""
         until = self._decided_until
-        if ending.outcome != "COMMIT" or until is None or ending.timestamp >= until:
+        if ending.outcome != "COMMIT" or until is None or ending.timestamp + CLOCK_SKEW_MS >= until:
             return False
         self._tallies.epoch[ending.place].lack(UNKNOWN)
         what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
-from kafkawire.transactions.checks.marker_outcomes import UNKNOWN, Tallies, begins, epochs
+from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, UNKNOWN, Tallies, begins, epochs
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import COMMIT_CODE, JoinedEndings
 from kafkawire.transactions.facts import Place
@@ -56,7 +56,7 @@ def judge_undecided(
     """
     commits = ended.outcome == COMMIT_CODE
     # A COMMIT of a time of which no decision is missing is a violation.
-    open_ = ~commits | (ended.timestamp >= (_NEVER if decided_until is None else decided_until))
+    open_ = ~commits | (ended.timestamp >= (_NEVER if decided_until is None else decided_until - CLOCK_SKEW_MS))
     raised = ended.marker_epoch > ended.data_epoch
     unknown = open_ & ~raised & np.where(commits, early, alone)
     _count(ended, unknown, lambda place, count: tallies.lack(place, UNKNOWN, count))

@@ -278,6 +278,16 @@ def histories(draw: st.DrawFn) -> tuple[list[Decision], list[Ending]]:
     return decisions, endings
 
 
+@pytest.mark.parametrize(("until", "violated"), [(CLOCK_SKEW_MS, 0), (CLOCK_SKEW_MS + 1, 1)])
+def test_a_commit_without_a_decision_is_wrong_where_the_coordinators_log_goes_on_behind_it(
+    until: int, violated: int
+) -> None:
+    """By the clock of the coordinator, which may differ from that of the marker's broker."""
+    tallies = Tallies()
+    judge([ended("COMMIT", 20_000)], [], tallies, decided_until=20_000 + until)
+    assert [(tally.violated, tally.not_checkable) for tally in tallies.outcome.values()] == [(violated, 1 - violated)]
+
+
 @pytest.mark.parametrize("time", [26_000, 14_000])
 def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2(time: int) -> None:
     decisions = [
