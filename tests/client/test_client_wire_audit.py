@@ -60,8 +60,10 @@ LATER: int = json.loads((RECORDED["hanging-transactions"]() / "truth.json").read
 
 
 def of_disks(path: Path, partitions: int, as_of: int | None = None) -> rows.Audit:
-    """The audit of the leaders' replicas, without `__cluster_metadata`."""
-    directory = logdir.LogDirectory(file for one in leaders(path) for file in one.files)
+    """The audit of the leaders' replicas, without `__cluster_metadata`, and of the brokers' other files: those show that
+    all were copied when the brokers were stopped."""
+    of_brokers = [file for file in logdir.open(path).files if file.topic is None]
+    directory = logdir.LogDirectory([*of_brokers, *(file for one in leaders(path) for file in one.files)])
     return transactions.audit(directory, Settings(as_of=as_of, transaction_state_partitions=partitions))
 
 
