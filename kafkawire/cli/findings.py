@@ -171,7 +171,8 @@ def place_of(finding: rows.Finding) -> str:
 
 
 def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
-    """Prints the answer where nothing was found: `clear`, or `found_none` and what was not read or judged.
+    """Prints the answer where nothing was found: `clear` and what it rests on, or `found_none` and what was not read or
+    judged.
 
     Args:
         audit: an audit without findings.
@@ -183,6 +184,8 @@ def print_none_found(audit: rows.Audit, clear: str, found_none: str) -> None:
     result = outcome(audit)
     if result.complete:
         print_line(clear)
+        for premise in audit.read.premises:
+            print_line(f"  - {premise.name}: {brief(premise.what)}")
     else:
         _list(f"{found_none}, but not everything was read{' or judged' if not_judged(audit) else ''}:", result.missing)
 

@@ -243,6 +243,12 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         return begun if begun >= 0 else None
 
     @property
+    def of_clocks(self) -> str | None:
+        """How far the coordinator's clock is from the one that it is compared with, a sentence; None where it is not
+        known to be far from it."""
+        return None
+
+    @property
     def may_block(self) -> bool:
         """Whether it may hold the last stable offset back, for all that is known."""
         return self.blocked

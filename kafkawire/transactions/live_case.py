@@ -15,11 +15,12 @@ from msgspec.structs import replace
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
-from kafkawire.transactions.case import EXPIRED, PLACE, REACH, TIME, Case, met, unmet
+from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, TIME, Case, met, unmet
+from kafkawire.transactions.client_stamps import TOLERANCE_MS
 from kafkawire.transactions.coordinator_log import BUMPED, ENDED
 from kafkawire.transactions.coordinator_rules import partition_list, state_name, status_of
 from kafkawire.transactions.facts import TRANSACTION_STATE
-from kafkawire.transactions.formatting import duration
+from kafkawire.transactions.formatting import duration, when
 
 #: How to know for how long a transaction has been open whose client's stamps cannot be used.
 _AGE = (
@@ -65,6 +66,39 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
 
 
+class ClockSkew(msgspec.Struct, frozen=True):
+    """How far a broker's clock is from this machine's, where that is more than clocks differ by.
+
+    Attributes:
+        broker: "broker 2". `low_ms`, `high_ms`: the least and the most that its clock is ahead, negative where it is
+            behind.
+    """
+
+    broker: str
+    low_ms: int
+    high_ms: int
+
+    @property
+    def text(self) -> str:
+        """`the clock of broker 2 is behind the clock here by 1 h to 1 h 2 s`"""
+        least, most = sorted((abs(self.low_ms), abs(self.high_ms)))
+        way = "ahead of" if self.low_ms > 0 else "behind"
+        spans = dict.fromkeys((duration(least), duration(most)))
+        return f"the clock of {self.broker} is {way} the clock here by {' to '.join(spans)}"
+
+
+def skew_of(broker: str, stamp: int, after: int, until: int) -> ClockSkew | None:
+    """What a broker's time shows of its clock; None where it may be right.
+
+    Args:
+        broker: as in `ClockSkew`. `stamp`: its time of an event, epoch milliseconds.
+        after, until: between which times of this machine's clock the event was.
+    """
+    if after - TOLERANCE_MS <= stamp <= until + TOLERANCE_MS:
+        return None
+    return ClockSkew(broker, stamp - until, stamp - after)
+
+
 class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     """An open transaction that the leader of a partition remembers. Where its log was not read, its last offset is not
     known: `open.last_offset` is where it began.
@@ -80,6 +114,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         read_at: this machine's clock when the partition was read, epoch milliseconds; None where no clock is used.
         first_seen: since when this machine has seen it open, by the same clock; None where it was not seen before.
         agreed: whether an earlier reading found the partition and the coordinator as they are.
+        skew: of the coordinator's clock, where that was measured.
     """
 
     leader: int
@@ -94,6 +129,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
     read_at: int | None = None
     first_seen: int | None = None
     agreed: bool = False
+    skew: ClockSkew | None = None
 
     @property
     def last_offset(self) -> int | None:
@@ -178,7 +214,10 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         if self.disputed is not None:
             return (unmet(PLACE, self.disputed, self.certainty, leader),)
         named = "" if self.leader_epoch is None else f"; all brokers name it, in leader epoch {self.leader_epoch}"
-        return (met(PLACE, f"The leader of the partition answered{named}.", leader),)
+        place = met(PLACE, f"The leader of the partition answered{named}.", leader)
+        if high is None:
+            return place, unmet(SOUNDNESS, "The offsets of its partition could not be read.", self.certainty, leader)
+        return place, met(SOUNDNESS, "No answer that it rests on was an error.", leader)
 
     # Time: this machine's clock, and a client's stamp where it can be the time of a write -----------------------------
 
@@ -214,9 +253,40 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         return self.as_of if self.read_at is None else self.read_at
 
     @property
+    def coordinator_until(self) -> int | None:
+        """Now, by the coordinator's clock, at least."""
+        return self.as_of if self.as_of is None or self.skew is None else self.as_of + self.skew.low_ms
+
+    @property
+    def waiting_until(self) -> int | None:
+        """A coordinator's clock alone does not show that a decision is stuck: two readings do."""
+        return None if self.lasting_ms is None else self.coordinator_until
+
+    @property
+    def _begun(self) -> int | None:
+        """The coordinator's start, by this machine's clock, at the latest."""
+        begun = super().held_since
+        return begun if begun is None or self.skew is None else begun - self.skew.low_ms
+
+    @property
+    def of_clocks(self) -> str | None:
+        return None if self.skew is None else f"{self.skew.text[:1].upper()}{self.skew.text[1:]}: that is allowed for."
+
+    @property
+    def of_attention(self) -> Premise | None:
+        begun, now = self._begun, self.seen_until
+        if not self.may_block or begun is None or now is None or begun <= now + TOLERANCE_MS:
+            return None
+        what = (
+            f"It may have held the last stable offset for too long: it began {when(begun)} by the clock of "
+            f"{self.coordinator_place}, and by this machine's that is {duration(begun - now)} ahead"
+        )
+        return unmet(DEADLINE, what, "kafkawire txn watch counts from its first sight", self.coordinator_place)
+
+    @property
     def held_since(self) -> int | None:
         """A coordinator's time counts only where it is not after the clock that it is compared with."""
-        begun, now = super().held_since, self.seen_until
+        begun, now = self._begun, self.seen_until
         since = [one for one in (begun, self.first_seen) if one is not None and (now is None or one <= now)]
         return min(since, default=None)
 

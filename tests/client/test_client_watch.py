@@ -151,7 +151,7 @@ async def test_requests_of_a_poll(partitions: int) -> None:
     assert outcomes[-1].partitions == partitions
     total = Counter(type(request) for one in made for request in one.requests)
     requests = 3 * (1 + partitions // 3 // 501)
-    assert total.pop(MetadataRequest) <= 7
+    assert total.pop(MetadataRequest) <= 10
     assert total.pop(DescribeAclsRequest) == 1
     assert total.pop(FindCoordinatorRequest) == 1
     assert total.pop(DescribeTransactionsRequest) == 1

@@ -8,8 +8,9 @@ import pytest
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Finding
+from kafkawire.transactions.client_stamps import TOLERANCE_MS
 from kafkawire.transactions.facts import Open, Place
-from kafkawire.transactions.live_case import HIDDEN, Absence, IdState, LiveCase, described
+from kafkawire.transactions.live_case import HIDDEN, Absence, IdState, LiveCase, described, skew_of
 from kafkawire.transactions.verdicts import judge
 from tests.audit_logs import HOUR, NOON
 
@@ -70,7 +71,7 @@ def test_converts_a_description_to_a_record() -> None:
         ("CompleteCommit", EPOCH + 2, "hanging", "epoch_bumped"),
         ("Empty", EPOCH, "hanging", "partition_not_in_transaction"),
         ("CompleteCommit", EPOCH - 1, "unknown", "coverage_incomplete"),
-        ("PrepareCommit", EPOCH, "not_hanging", "stuck_prepare"),
+        ("PrepareCommit", EPOCH, "not_hanging", "live"),  # stuck needs two readings
     ],
 )
 def test_verdict_follows_from_the_described_state(state: str, epoch: int, verdict: str, reason: str) -> None:
@@ -160,7 +161,8 @@ def test_data_above_the_high_watermark_is_a_doubt() -> None:
         assert f"Its data is not below the high watermark {high}: it may still be truncated." in found.evidence
     assert finding(described_state("CompleteCommit"), high_watermark=21).verdict == "hanging"
     unasked = finding(described_state("CompleteCommit"), high_watermark=None, last_stable_offset=None)
-    assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("hanging", True, 0)
+    assert (unasked.verdict, unasked.blocked, unasked.log_start_offset) == ("unknown", True, 0)
+    assert [one.name for one in unasked.premises if not one.holds] == ["soundness"]
 
 
 def test_a_prepare_in_two_readings_is_stuck() -> None:
@@ -296,3 +298,56 @@ def test_leader_that_brokers_dispute_leaves_the_place_unproven() -> None:
     found = finding(disputed="Its leader changed.", **PROVEN)
     assert (found.verdict, [one.name for one in found.premises if not one.holds]) == ("unknown", ["place"])
     assert "Its leader changed." in found.evidence
+
+
+# Clocks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_time_between_two_of_ours_measures_no_clock() -> None:
+    assert skew_of("broker 2", NOON, NOON - 1000, NOON + 1000) is None
+    assert skew_of("broker 2", NOON - TOLERANCE_MS, NOON, NOON + 1000) is None
+
+
+def test_a_clock_is_as_far_off_as_an_event_shows() -> None:
+    behind = skew_of("broker 2", NOON - HOUR, NOON, NOON + 60_000)
+    assert behind is not None
+    assert (behind.low_ms, behind.high_ms) == (-HOUR - 60_000, -HOUR)
+    assert behind.text == "the clock of broker 2 is behind the clock here by 1 h to 1 h 1 min"
+    ahead = skew_of("broker 2", NOON + HOUR, NOON - 60_000, NOON)
+    assert ahead is not None
+    assert ahead.text == "the clock of broker 2 is ahead of the clock here by 1 h to 1 h 1 min"
+
+
+def test_a_clock_that_is_behind_makes_nothing_late_nor_blocked() -> None:
+    """It began a second ago by the coordinator's clock, which is an hour behind."""
+    held = described_state("Ongoing", value=value("Ongoing", begun=NOON - HOUR - 1000))
+    assert (finding(held).reason, finding(held).attention) == ("late", "blocked")
+    skew = skew_of("broker 2", NOON - HOUR, NOON, NOON)
+    found = finding(held, skew=skew, read_at=NOON, first_seen=NOON)
+    assert (found.reason, found.attention, found.blocked_since) == ("live", None, NOON - 1000)
+    assert "The clock of broker 2 is behind the clock here by 1 h: that is allowed for." in found.evidence
+
+
+def test_a_clock_that_is_ahead_hides_no_late_transaction() -> None:
+    held = described_state("Ongoing", value=value("Ongoing", begun=NOON + HOUR - 600_000))
+    assert finding(held).reason == "live"
+    found = finding(held, skew=skew_of("broker 2", NOON + HOUR, NOON, NOON), read_at=NOON, first_seen=NOON)
+    assert (found.reason, found.attention, found.blocked_since) == ("late", "blocked", NOON - 600_000)
+
+
+def test_a_start_after_the_clock_is_not_known_to_be_short() -> None:
+    """By a clock that is ahead, and was not measured: how long it has been open is not known."""
+    held = described_state("Ongoing", value=value("Ongoing", begun=NOON + HOUR))
+    found = finding(held, read_at=NOON, first_seen=NOON)
+    (doubt,) = (one for one in found.premises if not one.holds)
+    assert (found.reason, doubt.name) == ("live", "deadline")
+    assert "began 2025-06-16 13:00:00 UTC by the clock of" in doubt.what
+    seen = finding(held, read_at=NOON, first_seen=NOON - HOUR)
+    assert (seen.attention, [one for one in seen.premises if not one.holds]) == ("blocked", [])
+
+
+def test_one_reading_shows_no_stuck_decision() -> None:
+    """Its coordinator's clock may be days behind."""
+    decided = described_state("PrepareCommit", value=value("PrepareCommit", begun=NOON - 24 * HOUR))
+    assert finding(decided).reason == "live"
+    assert finding(decided, lasting_ms=1000).reason == "stuck_prepare"

@@ -25,6 +25,7 @@ from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group
 from kafkawire.client.rpc.group_offsets import GroupOffsets, group_offsets
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import count, some
+from kafkawire.transactions.premises import with_gaps
 
 T = TypeVar("T")
 
@@ -87,6 +88,7 @@ async def find_blocking(
         scope=_scope(waiting, own),
         gaps=(*gaps, *found.read.gaps),
         complete=found.read.complete and not gaps,
+        premises=with_gaps(found.read.premises, gaps),
     )
     waits = {_key(one): _waits(waiting, one, own, pending) for one in found.findings}
     findings = tuple(replace(one, evidence=(*one.evidence, *waits[_key(one)])) for one in found.findings)

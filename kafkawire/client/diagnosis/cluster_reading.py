@@ -52,6 +52,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         at: epoch milliseconds of this machine's clock, when the partitions had been read.
+        until: likewise, when coordinators had described their ids.
         opens: every open transaction. `starts`: the first offset of the earliest one of each partition.
         errors: partitions that could not be described.
         offsets: of the partitions with open transactions.
@@ -68,6 +69,7 @@ class ClusterReading(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     at: int
+    until: int
     described: int
     opens: dict[OpenKey, ProducerState]
     errors: dict[TopicPartition, ClientError]
@@ -134,7 +136,7 @@ async def read(
     id_states: dict[int, IdState] = {}
     missing: dict[int, ClientError] | None = None
     gone: dict[int, ClientError] = {}
-    after = before
+    after, until = before, at
     if opens:
         places = dict.fromkeys(place for place, _ in opens)
         producer_ids = sorted({producer_id for _, producer_id in opens})
@@ -145,6 +147,7 @@ async def read(
         offsets = await list_offsets(cluster, places, cluster.deadline(timeout_s))
         listed = await list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids)
         id_states = await _id_states(cluster, opens, listed, before, timeout_s)
+        until = clock_ms()
         after = await coordinators(cluster, timeout_s)
         if topics:
             last = await views(cluster, topics, timeout_s)
@@ -154,6 +157,7 @@ async def read(
     judged = {place for place, _ in opens} | {TopicPartition(TRANSACTION_STATE, number) for number in after.leaders}
     return ClusterReading(
         at=at,
+        until=until,
         described=len(states.values),
         opens=opens,
         errors=states.errors,
@@ -238,19 +242,22 @@ def epoch_of(transactional_id: str, known: Coordinators) -> int:
 # Leaders -------------------------------------------------------------------------------------------------------------
 
 
-async def views(cluster: Cluster, topics: Collection[str], timeout_s: float | None) -> Results[int, Metadata]:
+async def views(
+    cluster: Cluster, topics: Collection[str], timeout_s: float | None, without: Collection[int] = ()
+) -> Results[int, Metadata]:
     """Each broker's own metadata of some topics.
 
     Args:
         topics: names; all brokers get a request for the same ones.
         timeout_s: seconds for all brokers together; None as configured.
+        without: brokers that are not asked.
     """
     deadline = cluster.deadline(timeout_s)
 
     async def ask(broker_id: int) -> Metadata:
         return await cluster.metadata(topics, deadline=deadline, broker_id=broker_id)
 
-    brokers = await cluster.known_brokers(deadline)
+    brokers = [broker for broker in await cluster.known_brokers(deadline) if broker not in without]
     return await every(cluster, brokers, ask, deadline)
 
 

@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.cluster.deadline import Deadline
+from kafkawire.client.diagnosis.all_clear import LeaderCheck, check_leaders, errors_of, premises_of
 from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey, clock_ms, missing_brokers, read
 from kafkawire.client.diagnosis.impact_reading import read_impacts
 from kafkawire.client.diagnosis.no_owner_proof import NoOwnerProver
 from kafkawire.client.diagnosis.reading_changes import (
     agree,
+    clock_skews,
     coordinator_moves,
     is_abandoned,
     is_being_ended,
@@ -28,20 +30,21 @@ from kafkawire.client.diagnosis.reading_changes import (
     same_verdict,
 )
 from kafkawire.client.diagnosis.search import Observation, Search
-from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of
-from kafkawire.client.errors import ApiTimeoutError, ClientError, ConnectError, NoSuchBrokerError
-from kafkawire.client.results import Metadata, Results, TopicPartition
+from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, unanswered
+from kafkawire.client.errors import ClientError, NoSuchBrokerError
+from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.broker_traits import read_traits
 from kafkawire.client.rpc.hidden_resources import hidden_topics
 from kafkawire.client.rpc.max_transaction_timeout import max_timeouts, settings
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.facts import Open, Place
 from kafkawire.transactions.formatting import some, when
-from kafkawire.transactions.live_case import Absence, IdState, LiveCase
-from kafkawire.transactions.verdicts import UNKNOWN, judge
+from kafkawire.transactions.live_case import Absence, ClockSkew, IdState, LiveCase, skew_of
+from kafkawire.transactions.verdicts import HELD, UNKNOWN, judge
 
 _READINGS = 4
 _FEW = 5
+_LEADERS = "brokers name different leaders: partitions are read again when brokers' sessions are over"
 #: The text of the wait before suspects are read again, by whether a broker is missing or a coordinator moves.
 _AGAIN = {
     False: "suspects are read again",
@@ -107,15 +110,16 @@ class _Finder:
     _cluster_id: str | None = None
     _leaders: dict[TopicPartition, int] = field(default_factory=dict)
     _first_seen: dict[tuple[OpenKey, int], int] = field(default_factory=dict)
+    _leader_check: LeaderCheck = field(default_factory=LeaderCheck)
+    _skews: dict[int, ClockSkew] = field(default_factory=dict)
+    _hidden: str = "the topics were given"
 
     async def run(self) -> Observation:
         if self._search.as_of is not None and self._search.as_of > clock_ms():
             raise ClientError(f"{when(self._search.as_of)} is after this machine's clock: nothing is that old yet")
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
-        reading = await self._read(partitions, first=True)
-        if partitions and not reading.described:
-            raise next(iter(reading.errors.values()))
+        reading = await self._first_reading(metadata, partitions)
         # Not beside the reading: a broker that answers by closing the connection would end its requests, too.
         allowed = await max_timeouts(self._cluster, metadata.brokers, self._deadline())
         self._settings = settings(self._search.max_timeout_ms, allowed)
@@ -135,15 +139,27 @@ class _Finder:
             confirmed, last, returned = await self._confirm(suspects, reading, findings, metadata)
             findings = {key: finding for key, finding in findings.items() if key not in suspects} | confirmed
             errors = {place: error for place, error in errors.items() if place not in returned}
+            findings |= self._by_measured_clocks(findings, confirmed.keys() | known.keys())
         judged = [finding for _, finding in sorted(findings.items())]
         found = await read_impacts(self._cluster, judged, self._search, metadata.brokers, self._earlier)
         described = frozenset(partitions) - errors.keys()
         gaps = self._all_gaps(errors, last)
         silent = reading.listed.errors | last.listed.errors
+        coverage = self._coverage(metadata, len(described), len(partitions), gaps)
+        of_answer = premises_of(
+            [self._cases[key] for key in findings],
+            self._leader_check,
+            partitions=(len(described), len(partitions)),
+            brokers=frozenset(metadata.brokers) - unanswered(errors, silent, allowed.errors, self._leaders),
+            hidden=self._hidden,
+            clock=coverage.clock or "",
+            gaps=gaps,
+            errors=errors_of(errors, silent | last.gone),
+        )
         return Observation(
             audit=rows.Audit(
                 as_of=reading.at if self._search.as_of is None else self._search.as_of,
-                read=self._coverage(metadata, len(described), len(partitions), gaps),
+                read=replace(coverage, premises=of_answer),
                 findings=found,
                 unread=tuple(rows_of(errors, self._leaders)),
             ),
@@ -155,7 +171,7 @@ class _Finder:
             gaps=gaps,
             read_log=self._prover.tried,
             expected=frozenset(metadata.brokers) | missing_brokers(metadata),
-            answered=frozenset(metadata.brokers) - _unanswered(errors, silent, allowed, self._leaders),
+            answered=frozenset(metadata.brokers) - unanswered(errors, silent, allowed.errors, self._leaders),
             max_timeout_ms=self._settings[0].value,
         )
 
@@ -181,8 +197,10 @@ class _Finder:
         return metadata
 
     async def _look_for_hidden_topics(self, metadata: Metadata) -> None:
+        self._hidden = "no authorizer hides topics"
         if not await self._prover.has_authorizer():
             return
+        self._hidden = "the principal may Describe all topics that the brokers' disks have"
         visible = {place.topic for place in metadata.partitions}
         hidden, more = await hidden_topics(self._cluster, metadata.brokers, visible, self._deadline())
         if hidden:
@@ -212,6 +230,33 @@ class _Finder:
             if number not in there:
                 raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
         return chosen
+
+    async def _first_reading(self, metadata: Metadata, partitions: Collection[TopicPartition]) -> ClusterReading:
+        """A reading to find suspects, of each partition's leader: again while brokers name different ones."""
+        search = self._search
+        for turn in range(_READINGS):
+            reading = await self._read(partitions, first=True)
+            if partitions and not reading.described:
+                raise next(iter(reading.errors.values()))
+            self._leader_check = await check_leaders(
+                self._cluster,
+                metadata,
+                set(partitions) - reading.errors.keys(),
+                broker_id=search.broker_id,
+                without=unanswered(reading.errors, {}, {}, self._leaders),
+                timeout_s=search.timeout_s,
+            )
+            if not self._leader_check.doubts or not self._leader_check.passing or turn == _READINGS - 1:
+                break
+            with self._cluster.waits.on("leaders", _LEADERS, search.session_s):
+                await self._pause(search.session_s)
+            topics = sorted({place.topic for place in partitions})
+            metadata = await self._cluster.metadata(topics, deadline=self._deadline())
+            for place in partitions:
+                info = metadata.partitions.get(place)
+                if info is not None and search.broker_id is None:
+                    self._leaders[place] = -1 if info.leader is None else info.leader
+        return reading
 
     async def _read(self, partitions: Collection[TopicPartition], first: bool = False) -> ClusterReading:
         """`first`: to find suspects; leaders and coordinators are not verified."""
@@ -308,7 +353,34 @@ class _Finder:
             leader_epoch=reading.agreed.get(place),
             read_at=reading.at,
             first_seen=self._seen(key, start, reading.at),
+            skew=self._skew(key, id_states.get(producer_id), reading.until),
         )
+
+    def _skew(self, key: OpenKey, id_state: IdState | None, until: int) -> ClockSkew | None:
+        """How far the coordinator's clock is from this machine's: as two readings of this search show it, or as this
+        transaction does, if it began after an earlier search saw its producer's last one."""
+        if id_state is None or id_state.value is None or id_state.coordinator is None:
+            return None
+        old, since = self._earlier.get(key), self._since.get(key)
+        begun = id_state.value.transaction_start_timestamp_ms
+        if old is None or since is None or begun < 0 or old.reason not in HELD:
+            return self._skews.get(id_state.coordinator)
+        if old.transaction_start_timestamp in (None, begun):
+            return self._skews.get(id_state.coordinator)
+        return skew_of(f"broker {id_state.coordinator}", begun, since, until)
+
+    def _by_measured_clocks(
+        self, findings: Mapping[OpenKey, rows.Finding], judged: Collection[OpenKey]
+    ) -> dict[OpenKey, rows.Finding]:
+        """What coordinators hold, judged by the clocks that the readings after its own have measured."""
+        found = {}
+        for key in findings.keys() - judged:
+            case = self._cases[key]
+            broker = None if case.id_state is None else case.id_state.coordinator
+            if broker in self._skews and case.skew is None:
+                self._cases[key] = replace(case, skew=self._skews[broker])
+                found[key] = replace(judge(self._cases[key]), cause=findings[key].cause)
+        return found
 
     def _seen(self, key: OpenKey, start: int, at: int) -> int:
         """Since when the transaction has been open as far as this search and those before it know."""
@@ -357,6 +429,7 @@ class _Finder:
                 returned = set(back) - reading.errors.keys()
                 suspects |= {key for key in reading.opens if key[0] in returned}
             changed = coordinator_moves(before, reading)
+            self._skews |= clock_skews(before, reading)
             last = turn == _READINGS - 1
             open_ = {key for key in suspects if key in reading.opens}
             lost = {key for key in suspects - open_ if key[0] in reading.errors}
@@ -409,7 +482,7 @@ class _Finder:
         gaps += [
             UnreadGap(f"broker {n}", f"broker {n} did not answer any more: {error}") for n, error in last.gone.items()
         ]
-        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *gaps)))
+        return tuple(dict.fromkeys((*self._gaps, *gaps_of(errors), *self._leader_check.gaps(), *gaps)))
 
     def _suspect(self, finding: rows.Finding) -> bool:
         blocking = finding.reason == "ghost" and finding.blocked
@@ -428,15 +501,3 @@ class _Finder:
             gaps=tuple(dict.fromkeys(gap.text for gap in gaps)),
             settings=self._settings,
         )
-
-
-def _unanswered(
-    unread: Mapping[TopicPartition, ClientError],
-    silent: Mapping[int, ClientError],
-    allowed: Results[int, int],
-    leaders: Mapping[TopicPartition, int],
-) -> set[int]:
-    """Brokers that could not be reached, or left a request unanswered."""
-    asked = [*allowed.errors.items(), *silent.items()]
-    asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
-    return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}

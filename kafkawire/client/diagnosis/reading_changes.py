@@ -7,6 +7,7 @@ from kafkawire.client.diagnosis.cluster_reading import ClusterReading, OpenKey
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.transactions.formatting import some
+from kafkawire.transactions.live_case import ClockSkew, skew_of
 from kafkawire.transactions.verdicts import HANGING
 
 _FEW = 5
@@ -39,6 +40,34 @@ def agree(key: OpenKey, before: ClusterReading, after: ClusterReading) -> bool:
     """Whether two readings found an open transaction, and its id at the coordinator, as the same."""
     then, now = ((one.opens.get(key), one.id_states.get(key[1])) for one in (before, after))
     return then == now
+
+
+def clock_skews(before: ClusterReading, after: ClusterReading) -> dict[int, ClockSkew]:
+    """How far the clocks of coordinators are from this machine's, by broker, as far as two readings show it.
+
+    A transaction that the earlier reading's description of its id does not have began between the two: so its start, a
+    time of its coordinator's, is between the two times of this machine's clock, or the clocks differ.
+
+    Args:
+        before, after: two readings, the earlier one first.
+    """
+    found: dict[int, ClockSkew] = {}
+    for producer_id, now in after.id_states.items():
+        then = before.id_states.get(producer_id)
+        if then is None or then.value is None or now.value is None or now.coordinator is None:
+            continue
+        begun = now.value.transaction_start_timestamp_ms
+        same = (then.transactional_id, then.coordinator, then.epoch) == (
+            now.transactional_id,
+            now.coordinator,
+            now.epoch,
+        )
+        if not same or begun in (-1, then.value.transaction_start_timestamp_ms):
+            continue
+        skew = skew_of(f"broker {now.coordinator}", begun, before.at, after.until)
+        if skew is not None:
+            found[now.coordinator] = skew
+    return found
 
 
 def same_verdict(finding: rows.Finding, before: rows.Finding | None) -> bool:

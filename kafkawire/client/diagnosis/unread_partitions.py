@@ -68,3 +68,20 @@ def readable_again(
         if passes and info is not None and (info.leader if broker_id is None else broker_id) in metadata.brokers:
             found.append(place)
     return sorted(found)
+
+
+def unanswered(
+    unread: Mapping[TopicPartition, ClientError],
+    silent: Mapping[int, ClientError],
+    refused: Mapping[int, ClientError],
+    leaders: Mapping[TopicPartition, int],
+) -> set[int]:
+    """Brokers that could not be reached, or left a request unanswered.
+
+    Args:
+        unread: partitions that could not be read. `leaders`: the broker that was asked for each.
+        silent, refused: brokers that did not answer other requests.
+    """
+    asked = [*refused.items(), *silent.items()]
+    asked += [(leaders.get(place, -1), error) for place, error in unread.items()]
+    return {broker for broker, error in asked if isinstance(error, ConnectError | ApiTimeoutError)}

@@ -144,6 +144,7 @@ async def audit(
             clock=observed.audit.read.clock,
             partitions_chosen=len(found) + len(plan.errors),
             scope=None if wanted.since_ms == 0 else _NOT_READ,
+            premises=(*observed.audit.read.premises, *result.read.premises),
         ),
         unread=tuple(dict.fromkeys((*observed.audit.unread, *rows_of(errors, observed.leaders)))),
     )
