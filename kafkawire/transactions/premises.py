@@ -105,7 +105,7 @@ def live_time(clock: str, open_: int, doubts: Sequence[str], skews: Sequence[str
     if not open_:
         return met(TIME, "no age is needed: no transaction is open", clock)
     measured = f"; allowed for: {_some(skews)}" if skews else ""
-    return met(TIME, f"no coordinator began one of {count(open_, 'transaction')} after {clock}{measured}", clock)
+    return met(TIME, f"{count(open_, 'open transaction')}, none begun after {clock}{measured}", clock)
 
 
 def live_soundness(errors: Sequence[str]) -> rows.Premise:
