@@ -86,8 +86,8 @@ def test_complete_answer_is_an_all_clear(find: Find) -> None:
     assert result.text.startswith(
         "No transaction hangs.\n"
         "  - place: 4 partitions described by the leaders that this broker names, in the same leader epochs\n"
-        "  - reach: 4 of 4 chosen partitions described; the topics were given; nothing is open, so that no transactional "
-        "id can be missing\n"
+        "  - reach: 4 of 4 chosen partitions described; the topics were given; nothing is open, so that no "
+        "transactional id can be missing\n"
         "  - time: no age is needed: no transaction is open\n"
         "  - soundness: no broker answered with an error\n\n"
         "4 partitions on 1 broker, as of "
