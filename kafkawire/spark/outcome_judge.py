@@ -28,6 +28,7 @@ from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
 from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
+from kafkawire.transactions.case_context import CaseContext
 from kafkawire.transactions.checks.cross_partition import (
     decided_until,
     handed_out_until,
@@ -38,7 +39,6 @@ from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
 from kafkawire.transactions.checks.open_transactions import OpenTallies, judge_opens
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import pick_owner
-from kafkawire.transactions.copied_case import CaseContext
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import EMPTY_CODE, Ending
 from kafkawire.transactions.facts import Place, ProducerIdUse

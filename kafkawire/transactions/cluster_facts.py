@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.case_context import CaseContext, OtherReplica
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.copied_case import CaseContext, CoordinatorLog, OtherReplica, PartitionLeader
+from kafkawire.transactions.copied_case import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     CLUSTER_METADATA,
@@ -288,6 +289,11 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 )
         return found
 
+    @property
+    def skew_ms(self) -> int:
+        """By how much the clocks that wrote its logs may differ: all of one where one broker leads all partitions."""
+        return ONE_CLOCK_MS if len({leader.broker for leader in self.leaders.values()}) == 1 else SKEW_MS
+
     @cached_property
     def context(self) -> CaseContext:
         """What its open transactions are judged with."""
@@ -296,6 +302,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             log=self.log,
             as_of=self.clock[0],
             id_expiration_ms=self.resolved.transactional_id_expiration.value,
+            skew_ms=self.skew_ms,
             given=self.settings.as_of is not None,
             covered=self.covered,
             moments=self.moments,

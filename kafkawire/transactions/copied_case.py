@@ -11,17 +11,16 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
-from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
-from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
 from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
-from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
+from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, PartitionFacts, Place
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
 
-#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more.
-SKEW_MS = 600_000
+#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
+#: second number: by how much the clock of one broker may be set back.
+SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
 
 
 class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -109,6 +108,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         given: the clock was given, and holds for all copies.
         latest: the newest time of a broker that counts; later ones are of wrong clocks.
         id_expiration_ms: transactional.id.expiration.ms.
+        skew_ms: by how much the clocks of its brokers may differ.
     """
 
     partition: PartitionFacts
@@ -121,6 +121,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     given: bool
     latest: int | None
     id_expiration_ms: int
+    skew_ms: int = SKEW_MS
 
     @property
     def log_start(self) -> int:
@@ -333,14 +334,14 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         ):
             return f"Its record has a later epoch ({value.producer_epoch}) than the data."
         newest = self.log.newest.get(number)
-        if self.written_by is not None and newest is not None and newest > self._written + SKEW_MS:
+        if self.written_by is not None and newest is not None and newest > self._written + self.skew_ms:
             return f"The data was in the log by {when(self._written)}, and it has a record of {when(newest)}."
         if self._other_leader(number) is not None:
             return None
         if self.moment is not None and number in self.moment:
             return "Both are of one moment, when the broker was stopped cleanly."
         until, by = self.log.until.get(number), self._stopped_by
-        if until is not None and by is not None and until > by + SKEW_MS:
+        if until is not None and by is not None and until > by + self.skew_ms:
             return f"The data was in the log by {when(by)}, and its broker was stopped cleanly after {when(until)}."
         return None
 
@@ -385,7 +386,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             return unmet(REACH, what, needs, place.copy)
         record, ended = owner.newest, self._ended_by
         source = str(record.place)
-        if until is not None and until > ended + SKEW_MS:
+        if until is not None and until > ended + self.skew_ms:
             return met(REACH, f"{place} was read past the coordinator's record, up to {when(until)}.", place.copy)
         if self.moment is not None and record.offset < self.moment.get(record.place.partition, 0):
             return met(REACH, "The coordinator's record and the partition are of one moment.", place.copy)
@@ -394,7 +395,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             value is not None
             and self.standing == ENDED
             and marked_at is not None
-            and marked_at > begun_ms(value) + SKEW_MS
+            and marked_at > begun_ms(value) + self.skew_ms
         ):
             return met(REACH, f"The data follows the marker of that transaction ({when(marked_at)}).", place.copy)
         what = (
@@ -514,94 +515,3 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 _LATER = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
-
-
-class OtherReplica(msgspec.Struct, frozen=True):
-    """A replica of a partition that is not the one that counts. `first_start`: of its earliest open transaction."""
-
-    copy: str
-    leader_epoch: int
-    log_start: int
-    log_end: int
-    first_start: int | None
-
-
-class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What the open transactions of a cluster are judged with. It grows with log directories, not with what is in them.
-
-    Attributes:
-        cluster_id: None where the log directories do not have it.
-        as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
-        covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
-        moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
-            `leaders`, `latest`, `id_expiration_ms`: as there.
-        traits: what decides between causes.
-        blocked_after_ms: as of `Settings`.
-        without_open: by partition the replicas in which its earliest open transaction has ended.
-    """
-
-    cluster_id: str | None
-    log: CoordinatorLog
-    as_of: int | None
-    given: bool
-    covered: dict[str, int]
-    max_timeout_ms: int
-    moments: dict[str, dict[int, int]] = {}
-    with_metadata: frozenset[str] = frozenset()
-    leaders: dict[tuple[str, int], PartitionLeader] = {}
-    latest: int | None = None
-    id_expiration_ms: int = 0
-    traits: ClusterTraits = ClusterTraits()
-    without_open: dict[tuple[str, int], list[OtherReplica]] = {}
-    blocked_after_ms: int = BLOCKED_AFTER_MS
-
-    def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
-        """An open transaction of a replica.
-
-        Args:
-            open_: the transaction. `partition`: the replica.
-            first_start: offset where the earliest of the replica's open transactions begins.
-            owner: the transactional id of its producer id; None where no record names it.
-        """
-        return CopiedCase(
-            open=open_,
-            partition=partition,
-            first_start=first_start,
-            owner=owner,
-            log=self.log,
-            covered_until=self.covered.get(open_.place.copy),
-            moment=self.moments.get(open_.place.copy),
-            leaders=self.leaders,
-            has_metadata=open_.place.copy in self.with_metadata,
-            given=self.given,
-            latest=self.latest,
-            id_expiration_ms=self.id_expiration_ms,
-            as_of=self.as_of,
-            max_timeout_ms=self.max_timeout_ms,
-            cluster_id=self.cluster_id,
-            blocked_after_ms=self.blocked_after_ms,
-            traits=self.traits,
-            diverged=self._diverged(open_, partition),
-        )
-
-    def _diverged(self, open_: Open, mine: PartitionFacts) -> str | None:
-        """A sentence on another replica in which an open transaction has ended; None where there is none.
-
-        Replicas are equal up to the shorter one's end, unless one that was not in sync became leader: then the marker
-        was truncated in the others.
-        """
-        for other in self.without_open.get((open_.place.topic, open_.place.partition), ()):
-            ended = other.first_start is None or other.first_start > open_.start_offset
-            if ended and other.log_start <= open_.start_offset and other.log_end > open_.last_offset + 1:
-                return (
-                    f"The replica in {other.copy} (leader epoch {other.leader_epoch}) has the transaction ended; that "
-                    f"in {mine.place.copy} (leader epoch {mine.leader_epoch}) lacks the marker."
-                )
-        return None
-
-    def clock_of(self, place: Place) -> int | None:
-        """The clock for what should have happened since, in a partition of `__transaction_state`: a copy shows nothing
-        that came after it was made, however much later others were."""
-        if self.as_of is None or self.given:
-            return self.as_of
-        return self.log.until.get(place.partition, self.log.newest.get(place.partition))

@@ -17,9 +17,9 @@ from kafkawire.transactions.answers import (
     Tally,
 )
 from kafkawire.transactions.case import GRACE_MS, Case
+from kafkawire.transactions.case_context import CaseContext
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_rules import begun_ms, state_name
-from kafkawire.transactions.copied_case import CaseContext
 from kafkawire.transactions.facts import Place, Registration
 from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.replay import last_stable_offset
