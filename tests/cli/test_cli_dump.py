@@ -373,7 +373,8 @@ def test_names_the_key_that_an_encrypted_tier_needs(run: Run, tmp_path: Path) ->
     objects = unpacked("tier-objects")
     found = rows(run, objects / "encrypted", "--offset", "30..40", code=1)
     details = {row["detail"] for row in found if row["kind"] == "damage"}
-    assert details == {"encrypted; its data key is wrapped with the key pair 'pair-1': no private key was given"}
+    why = "encrypted; its data key is wrapped with the key pair 'pair-1': no private key was given"
+    assert details == {why, f"the log beside it: {why}: no entry was checked"}
     (tmp_path / "key.pem").write_text("no key")
     result = run("dump", objects / "encrypted", "--tier-key", tmp_path / "key.pem")
     assert result.code == 1

@@ -25,12 +25,13 @@ DOCS = Path(__file__).parents[2] / "docs" / "transactions.md"
 @pytest.fixture
 def logs(tmp_path: Path) -> LogDirectory:
     made = LogDirectory(tmp_path / "logs")
-    made.high_watermark(*P, 100)
     made.id("other", "CompleteCommit", 1, 5, at=NOON)  # the coordinator's log has records after the data
     return made
 
 
 def judged(*directories: LogDirectory) -> Finding:
+    for one in directories:
+        one.high_watermark(*P, one.partition(*P).end)
     paths = [one.write() for one in directories]
     settings = Settings(transaction_state_partitions=directories[0].ids, as_of=NOON)
     (found,) = transactions.audit(logdir.open(*paths), settings).findings
