@@ -439,8 +439,10 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def may_block(self) -> bool:
-        """While a broker runs, its checkpoint of high watermarks is older than its logs."""
-        return self.blocked or (self.moment is None and self.open.start_offset == self.first_start)
+        """While a broker runs, its checkpoint of high watermarks is older than its logs: an earlier transaction whose
+        marker is not below it has most likely ended."""
+        earliest = self.first_start in (self.open.start_offset, self.partition.unreplicated)
+        return self.blocked or (self.moment is None and earliest)
 
     @property
     def of_attention(self) -> Premise | None:

@@ -194,6 +194,18 @@ def test_a_prepare_is_stuck_only_where_both_copies_show_that_it_lasted(running: 
     assert only(audit(running)).reason == "stuck_prepare"
 
 
+def test_a_marker_above_an_old_high_watermark_hides_nothing_that_blocks(running: LogDirectory) -> None:
+    """The checkpoint of a running broker is older than its logs: the earlier transaction has ended."""
+    orders = running.partition(*P)
+    orders.data(7, at=NOON)
+    orders.marker("COMMIT", 7, at=NOON)
+    orders.data(PID, at=NOON)
+    running.high_watermark(*P, 0)
+    running.id("pay", "Ongoing", PID, 0, P, at=NOON)
+    running.id("pay", "Ongoing", PID, 0, P, ("orders", 1), begun=NOON, at=NOON + 6 * MINUTE)
+    assert only(audit(running)).attention == "blocked"
+
+
 # Time ----------------------------------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,9 @@ from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG, Tally
 from kafkawire.transactions.facts import TORN, Segment
 from kafkawire.transactions.replay import Ended
 
+#: A segment has these, too: one that has a `.txnindex` has at least one of them.
+_BESIDE = ("index", "timeindex")
+
 _HOLE = "offsets are missing between the transaction's beginning and its marker"
 
 
@@ -107,7 +110,7 @@ class TransactionIndexCheck:
         self._segments = {file.offset or 0: file for file in partition.segments}
         self._bases = sorted(self._segments)
         #: The segments beside which another index was copied.
-        self._copied = {file.offset or 0 for file in partition.files if file.kind in ("index", "timeindex")}
+        self._copied = {file.offset or 0 for kind in _BESIDE for file in partition.used(kind)}
         self._aborts: list[_AbortedTransaction] = []
         self._begun: list[tuple[Int64, Int64]] = []
 
@@ -157,8 +160,8 @@ class TransactionIndexCheck:
                 self._judge(entry, abort, begun, path)
             elif abort.intact_from > abort.ended.first_offset:
                 self.tally.lack(_HOLE)
-            elif not self._files and segment.base_offset not in self._copied:
-                self.tally.lack("the partition has no .txnindex: it was not copied")
+            elif file is None and segment.base_offset not in self._copied:
+                self.tally.lack("the segment has no index of any kind: they were not copied")
             elif not written and abort.ended.last_offset > reached:
                 self.tally.lack("the index may have been copied before its entry was written")
             elif ordered:

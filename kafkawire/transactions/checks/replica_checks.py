@@ -170,8 +170,8 @@ class PartitionChecks:
 
     def end_segment(self, segment: Segment, *, last: bool) -> None:
         """A segment has been read to its end."""
-        # A broker that is shut down cleanly leaves a snapshot at the end of each log.
-        written = not last or self._snapshots.last_offset >= segment.end_offset
+        # A broker that is shut down cleanly leaves a snapshot at the end of each log, as one does that begins a segment.
+        written = not last or self._snapshots.last_offset == segment.end_offset > segment.base_offset
         self._index.end_segment(segment, self.replay.ongoing, last=last, written=written)
         if last:
             self._snapshots.reach(segment.end_offset, segment.intact_from, self.replay)

@@ -337,6 +337,35 @@ def test_the_index_of_the_last_segment_may_lag_behind_in_a_running_copy(log: Par
     assert violations(log) == []
 
 
+def two_segments(log: PartitionLog) -> Path:
+    """Each with an aborted transaction, and its index. Returns the path of the second one."""
+    log.data(1)
+    log.marker("ABORT", 1)
+    log.roll()
+    log.data(1)
+    log.marker("ABORT", 1)
+    log.write()
+    log.derive()
+    assert violations(log) == []
+    return log.directory / f"{log.segments[1][0]:020}.log"
+
+
+def test_the_index_of_a_segment_that_was_cut_may_go_on_behind_it(log: PartitionLog) -> None:
+    """The snapshot of its base offset was written when it began, not when the broker was stopped."""
+    second = two_segments(log)
+    (log.directory / f"{log.end:020}.snapshot").unlink()
+    second.write_bytes(b"")
+    assert "txnindex_equals_log" not in checks_of(list(transactions.audit(logdir.open(log.directory)).violations))
+
+
+def test_a_segment_without_indexes_of_its_own_is_not_compared(log: PartitionLog) -> None:
+    """One in `.log.swap` replaces those before it, and their indexes."""
+    two_segments(log)
+    first = log.directory / f"{0:020}.log"
+    first.rename(first.with_name(f"{first.name}.swap"))
+    assert "txnindex_equals_log" not in checks_of(list(transactions.audit(logdir.open(log.directory)).violations))
+
+
 def test_a_log_without_indexes_violates_nothing(log: PartitionLog) -> None:
     sound(log)
     assert violations(log) == []

@@ -77,11 +77,11 @@ def _in_order(order: str, keys: list[Place | None], draw: random.Random) -> list
 
 def replicated(history: History, broker: int, place: Place, event: int) -> int:
     """The event up to which a broker has a partition's log, at an event: all of it while it leads, and never less than
-    it had; otherwise it lags."""
+    it had; otherwise it lags. A coordinator answers once all replicas in sync have its record: these do not lag."""
     log = history.logs[place]
     if history.stale is not None and history.stale[0] == broker:
         event = min(event, history.stale[1])
-    if log.led_at(event) == broker:
+    if log.led_at(event) == broker or place in STATE:
         return event
     led = [until - 1 for (_, leader), (until, _) in zip(log.leaders, log.leaders[1:], strict=False) if leader == broker]
     behind = history.event_before(event, history.lags[broker])

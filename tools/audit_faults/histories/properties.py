@@ -109,7 +109,11 @@ def tried(seed: int) -> Tried:
                 *(_undecided(truth, audit) if harmed is last else ()),
             ]
             place = f"{harmed}{', at the end' if harmed is last else ''}"
-            breaches += [Breach(seed, name, place, what) for name, what in found]
+            breaches += [
+                Breach(seed, name, place, what)
+                for name, what in found
+                if name != FALSE_RULE or harmed.harm != "flipped"  # no broker wrote such a byte, and rules may show it
+            ]
             verdicts += [_verdict(audit, one) for one in audit.findings]
     return Tried(seed, str(first), tuple(breaches), tuple(verdicts))
 
