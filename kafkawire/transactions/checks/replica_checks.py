@@ -170,7 +170,7 @@ class PartitionChecks:
 
     def end_segment(self, segment: Segment, *, last: bool) -> None:
         """A segment has been read to its end."""
-        # A broker that is shut down cleanly leaves a snapshot at the end of each log, as one does that begins a segment.
+        # A broker leaves a snapshot at the end of each log where it is shut down cleanly, and where a segment begins.
         written = not last or self._snapshots.last_offset == segment.end_offset > segment.base_offset
         self._index.end_segment(segment, self.replay.ongoing, last=last, written=written)
         if last:
