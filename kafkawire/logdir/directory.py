@@ -374,7 +374,7 @@ class LogDirectory:
         )
 
     def _events_of(self, topic: str, partition: int) -> TierEvents:
-        return self._events.get((topic, partition), TierEvents())
+        return self._events.get((topic, partition)) or TierEvents().like(self.tier_metadata)
 
     @cached_property
     def _events(self) -> dict[tuple[str, int], TierEvents]:

@@ -14,6 +14,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
@@ -59,10 +60,26 @@ class TierEvents(dict[UUID, TieredSegment]):
     """What `__remote_log_metadata` has of segments, by id.
 
     Attributes:
-        partial: events may be missing: the copy is damaged, cannot be read, or does not begin at offset 0.
+        partial: why events may be missing: the copy is damaged, cannot be read, or does not begin at offset 0; empty
+            where none can be.
+        damage: of each file the first record that cannot be understood, which reading it as a log does not show.
     """
 
-    partial = False
+    def __init__(self, events: Mapping[UUID, TieredSegment] = MappingProxyType({})) -> None:
+        super().__init__(events)
+        self.partial = ""
+        self.damage: tuple[tuple[LogFile, Damage], ...] = ()
+
+    def like(self, other: TierEvents) -> TierEvents:
+        """These, of which as much may be missing as of the others."""
+        self.partial, self.damage = other.partial, other.damage
+        return self
+
+    def lack(self, file: LogFile, what: str, damage: Damage | None = None) -> None:
+        """Events may be missing. `damage`: of a record."""
+        self.partial = self.partial or f"{file.path}: {what}"
+        if damage is not None and all(one is not file for one, _ in self.damage):
+            self.damage = (*self.damage, (file, damage))
 
 
 def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> TierEvents:
@@ -76,30 +93,43 @@ def tier_metadata(copies: Iterable[Sequence[LogFile]]) -> TierEvents:
         number = segments[0].partition if segments else None
         longest[number] = max(longest.get(number, ()), segments, key=lambda files: sum(map(known_size, files)))
     found = TierEvents()
-    found.partial = any(segments and segments[0].offset for segments in longest.values())
-    for file in (file for segments in longest.values() for file in segments):
-        try:
-            _read(found, file)
-        except (OSError, RecordError):  # reading the partition reports it
-            found.partial = True
+    for segments in longest.values():
+        if segments and segments[0].offset:
+            found.lack(segments[0], f"the log begins at offset {segments[0].offset}")
+        for file in segments:
+            try:
+                _read(found, file)
+            except OSError as error:  # reading the partition reports it
+                found.lack(file, error.strerror or str(error))
     return found
 
 
 def _read(found: TierEvents, file: LogFile) -> None:
     for batch in file.batches():
         if isinstance(batch, Damage):
-            found.partial = found.partial or not batch.harmless
+            if not batch.harmless:  # reading the partition reports it
+                found.lack(file, f"at byte {batch.position}: {batch.detail or batch.reason}")
         elif not batch.control:
-            for record in batch.records:
-                _take(found, getattr(decode_value(REMOTE_LOG_METADATA, record.key, record.value), "message", None))
+            try:
+                for record in batch.records:
+                    event = decode_value(REMOTE_LOG_METADATA, record.key, record.value)
+                    if event is not None and event.problem:
+                        _lack_record(found, file, batch, f"offset {record.offset}: {event.problem}")
+                    _take(found, getattr(event, "message", None))
+            except RecordError as error:
+                _lack_record(found, file, batch, str(error))
+
+
+def _lack_record(found: TierEvents, file: LogFile, batch: Batch, what: str) -> None:
+    damage = Damage(batch.position, "bad_records", what, batch.position + batch.size)
+    found.lack(file, f"at byte {batch.position}: {what}", damage)
 
 
 def by_partition(events: TierEvents) -> dict[tuple[str, int], TierEvents]:
     """The events of each partition."""
     found: dict[tuple[str, int], TierEvents] = {}
     for id, one in events.items():
-        of_partition = found.setdefault((one.topic, one.partition), TierEvents())
-        of_partition[id], of_partition.partial = one, events.partial
+        found.setdefault((one.topic, one.partition), TierEvents().like(events))[id] = one
     return found
 
 
@@ -147,7 +177,7 @@ class Joined(NamedTuple):
             first copy only if the log start offset is known.
         unknown_ends: copies that cannot be read up to their ends, and whose ends no metadata has: offsets that are
             missing behind these may be in them.
-        damage: of the files with leader epochs that decided which copies belong to the log.
+        damage: of the files that decided which copies belong to the log: with leader epochs, and the tier's metadata.
     """
 
     segments: tuple[LogFile, ...]
@@ -160,7 +190,7 @@ def join(
     local: Sequence[LogFile],
     tiered: Iterable[LogFile],
     lineage: Sequence[EpochLine],
-    metadata: Mapping[UUID, TieredSegment],
+    metadata: TierEvents,
     log_start: int | None = None,
 ) -> Joined:
     """The whole log: the segments of the tier below the first local one, then the local ones.
@@ -175,7 +205,7 @@ def join(
     """
     copies: list[_Copy] = []
     unknown: list[LogFile] = []
-    damaged: list[tuple[LogFile, Damage]] = []
+    damaged = list(metadata.damage)
     for file in tiered:
         known = metadata.get(segment_id(file))
         if metadata and (known is None or known.state != COPY_FINISHED):

@@ -122,7 +122,8 @@ def _events(rows: Sequence[dict[str, Any]]) -> TierEvents:
         if number not in copies or size > copies[number][0]:
             copies[number] = size, events
     found = TierEvents({id: one for _, events in copies.values() for id, one in events.items()})
-    found.partial = any(events.partial for _, events in copies.values())
+    found.partial = next((events.partial for _, events in copies.values() if events.partial), "")
+    found.damage = tuple(one for _, events in copies.values() for one in events.damage)
     return found
 
 

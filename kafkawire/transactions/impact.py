@@ -8,9 +8,9 @@ counted is estimated from the bytes of the whole log, and marked.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import msgspec
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ class HeldLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         ranges: from each start of an open transaction to the next, up to the high watermark.
         end: it was read up to here. `whole`: that is its end. `damaged`: something before could not be read.
+        problems: sentences on what could not be read, with its place.
         data: of the open transactions, by producer id.
         closed_bytes: of batches in segments that are not active; None where segments are not known.
         repeated: share (0 to 1) of the bytes of records whose key occurs again behind them; None: not looked for.
@@ -54,6 +55,7 @@ class HeldLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     whole: bool
     data: dict[int, TransactionData]
     damaged: bool = False
+    problems: tuple[str, ...] = ()
     closed_bytes: int | None = None
     repeated: float | None = None
 
@@ -133,10 +135,22 @@ class HeldLogCounter:
         self.read_to = self.cuts[0]
         self.closed_bytes: int | None = None
         self.damaged = False
+        self.problem = ""
+        self._problems = 0
         self.repetition: KeyRepetition | None = None
         self._sums = [[0, 0] for _ in self.cuts]
         self._data: dict[int, TransactionData] = {}
         self._show = show_records
+
+    def lack(self, problem: str, *, counted: bool = True) -> None:
+        """Something cannot be read: of the problems the first is named, and how many there are.
+
+        Args:
+            problem: what, and where. `counted`: batches are missing, and not only what is in their records.
+        """
+        self.damaged |= counted
+        self.problem = self.problem or problem
+        self._problems += 1
 
     def add(self, batch: Batch) -> None:
         """Count a batch."""
@@ -165,19 +179,23 @@ class HeldLogCounter:
         if batch.last_offset < self.starts[producer_id]:
             return
         data = self._data.get(producer_id) or TransactionData(first_offset=batch.base_offset)
-        shown = data.shown
+        shown = list(data.shown)
         if len(shown) < self._show:
-            shown = (*shown, *_shown(batch, self._show - len(shown)))
+            try:
+                shown.extend(_shown(batch, self._show - len(shown)))
+            except KafkaWireError as error:
+                self.lack(f"the records of the batch at offset {batch.base_offset}: {error}", counted=False)
         self._data[producer_id] = replace(
             data,
             last_offset=batch.last_offset,
             records=data.records + batch.record_count,
             bytes=data.bytes + batch.size,
-            shown=shown,
+            shown=tuple(shown),
         )
 
     def held(self, *, whole: bool) -> HeldLog:
         """What was counted. `whole`: the log was read to its end."""
+        more = f"; and {self._problems - 1:,} more" if self._problems > 1 else ""
         counted = {producer_id: self._data.get(producer_id, TransactionData()) for producer_id in self.starts}
         return HeldLog(
             ranges=tuple(CountedRange(cut, *sums) for cut, sums in zip(self.cuts, self._sums, strict=True)),
@@ -185,6 +203,7 @@ class HeldLogCounter:
             whole=whole,
             data={key: replace(one, estimated=self.damaged or not whole) for key, one in counted.items()},
             damaged=self.damaged,
+            problems=(self.problem + more,) if self.problem else (),
             closed_bytes=self.closed_bytes,
             repeated=None if self.repetition is None else self.repetition.share,
         )
@@ -207,39 +226,31 @@ class KeyRepetition:
         return self._repeated / self._total if self._total else None
 
     def add(self, batch: Batch) -> None:
-        """Look at a data batch. One whose records cannot be read is left out: the audit reports it."""
-        try:
-            for record in batch.records:
-                size = len(record.key or b"") + len(record.value or b"") + 8
-                self._total += size
-                key = bytes(record.key or b"")
-                self._repeated += self._last.get(key, 0)
-                self._last[key] = size
-        except KafkaWireError:
-            return
+        """Look at a data batch.
 
-
-def _shown(batch: Batch, most: int) -> list[TransactionRecord]:
-    found: list[TransactionRecord] = []
-    try:
+        Raises:
+            KafkaWireError: its records cannot be read.
+        """
         for record in batch.records:
-            if len(found) == most:
-                break
-            key, key_base64 = text_or_base64(record.key)
-            value, value_base64 = text_or_base64(record.value)
-            found.append(
-                TransactionRecord(
-                    offset=record.offset,
-                    timestamp=record.timestamp,
-                    key=key,
-                    key_base64=key_base64,
-                    value=value,
-                    value_base64=value_base64,
-                )
-            )
-    except KafkaWireError:
-        pass  # the audit reports it as damage
-    return found
+            size = len(record.key or b"") + len(record.value or b"") + 8
+            self._total += size
+            key = bytes(record.key or b"")
+            self._repeated += self._last.get(key, 0)
+            self._last[key] = size
+
+
+def _shown(batch: Batch, most: int) -> Iterator[TransactionRecord]:
+    for record in islice(batch.records, most):
+        key, key_base64 = text_or_base64(record.key)
+        value, value_base64 = text_or_base64(record.value)
+        yield TransactionRecord(
+            offset=record.offset,
+            timestamp=record.timestamp,
+            key=key,
+            key_base64=key_base64,
+            value=value,
+            value_base64=value_base64,
+        )
 
 
 def with_impacts(findings: Sequence[Finding], facts_of: FactsOf) -> tuple[Finding, ...]:
@@ -292,7 +303,7 @@ def impact_of(
     end = max(end, start)
     behind = bisect_right(starts, start)
     after = starts[behind] if behind < len(starts) else end
-    unknown = list(facts.unknown)
+    unknown = [*facts.unknown, *(() if held is None else held.problems)]
     if high_watermark is None:
         unknown.append("the high watermark: it is taken to be the end of the log that was read")
     measured = Measured(facts, log_start, end)

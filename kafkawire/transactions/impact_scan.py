@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec.structs import replace
 
+from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import Partition
 from kafkawire.logdir.seek import start_position, wanted_files
 from kafkawire.logdir.selection import Selection
@@ -83,18 +84,19 @@ def _held(partition: Partition, opens: Sequence[Open], policy: TopicPolicy, show
     wanted = Selection(offsets=(counter.cuts[0], None))
     cuts, producers = np.array(counter.cuts), np.array(sorted(counter.starts))
     closed = 0
-    try:
-        for file in wanted_files(partition.segments, wanted):
+    for file in wanted_files(partition.segments, wanted):
+        try:
             for item in pieces(file, start_position(file, wanted), check_crc=False):
                 if isinstance(item, Damage):
-                    counter.damaged |= not item.harmless
+                    if not item.harmless:
+                        counter.lack(f"{file.path}: at byte {item.position}: {item.detail or item.reason}")
                     continue
                 size = _add(counter, item, cuts, producers)
                 if file is not active:
                     closed += size
                     _sample(counter, item)
-    except OSError:
-        counter.damaged = True  # the audit reports it as damage
+        except OSError as error:
+            counter.lack(f"{file.path}: {error.strerror or error}")
     counter.closed_bytes = closed
     return counter.held(whole=True)
 
@@ -127,4 +129,7 @@ def _sample(counter: HeldLogCounter, item: Batches | Batch) -> None:
         if counter.repetition.full:
             return
         if not batch.is_control and batch.last_offset >= counter.cuts[0]:
-            counter.repetition.add(batch)
+            try:
+                counter.repetition.add(batch)
+            except KafkaWireError as error:
+                counter.lack(f"the records of the batch at offset {batch.base_offset}: {error}", counted=False)

@@ -248,7 +248,8 @@ def test_a_log_that_begins_at_0_lacks_nothing_of_a_tier_without_finished_copies(
     log, copy = (tmp_path / name for name in (f"{0:020}.log", f"{0:020}-AAAAAAAAAAAAAAAAAAAAAQ.log"))
     for path in (log, copy):
         path.write_bytes(records.build([records.Record(b"k")]))
-    unfinished = {UUID(int=1): tiers.TieredSegment("orders", 0, UUID(int=2), tiers.COPY_STARTED)}
+    event = tiers.TieredSegment("orders", 0, UUID(int=2), tiers.COPY_STARTED)
+    unfinished = tiers.TierEvents({UUID(int=1): event})
     found = tiers.join([log_file(str(log))], [log_file(str(copy))], [], unfinished)
     assert ([file.path for file in found.segments], found.missing) == ([str(log)], ())
 
@@ -257,6 +258,6 @@ def test_a_copy_that_cannot_be_read_is_a_segment_whose_end_is_unknown(tmp_path: 
     """Reading it reports the damage: left out, its offsets would only be missing."""
     copy = tmp_path / f"{5:020}-AAAAAAAAAAAAAAAAAAAAAQ.log"
     copy.write_bytes(b"\xff" * 100)
-    found = tiers.join([], [log_file(str(copy))], [], {})
+    found = tiers.join([], [log_file(str(copy))], [], tiers.TierEvents())
     assert [file.path for file in found.segments] == [str(copy)]
     assert [file.path for file in found.unknown_ends] == [str(copy)]

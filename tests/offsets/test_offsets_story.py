@@ -131,7 +131,9 @@ def test_a_copy_of_what_the_log_has_is_no_other_standing(
 
     (local / f"{3:020}.log").write_bytes(batches(3, 6, epoch))
     (tier / f"{0:020}-AAAAAAAAAAAAAAAAAAAAAQ.log").write_bytes(batches(0, 5, 0))
-    known = {} if state is None else {UUID(int=1): tiers.TieredSegment("orders", 0, UUID(int=2), state, 0, 4)}
+    known = tiers.TierEvents()
+    if state is not None:
+        known[UUID(int=1)] = tiers.TieredSegment("orders", 0, UUID(int=2), state, 0, 4)
     directory = logdir.open(tmp_path / "data", tmp_path / "tier")
     for one in directory.partitions:
         one.tier_metadata = lambda: known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import crc32c
 import pytest
 
 from kafkawire import logdir, transactions
@@ -132,3 +133,33 @@ def test_a_topic_is_compacted_by_its_settings(logs: LogDirectory, orders: Partit
     found = impact(logs)
     assert found.compaction is not None
     assert (found.compaction.held_offset, found.retention) == (200, "held")
+
+
+def test_records_that_cannot_be_read_are_named(logs: LogDirectory, orders: PartitionLog) -> None:
+    """The batch is sound by its header and checksum, and what it holds is no record: no damage of the log shows it."""
+    orders.data(1)
+    orders.data(1)
+    data = orders.segments[0][1]
+    start = len(data) // 2
+    data[start + 61] = 0x7F  # the length of its record
+    data[start + 17 : start + 21] = crc32c.crc32c(bytes(data[start + 21 :])).to_bytes(4, "big")
+    found = impact(logs, show_records=10)
+    assert found.data is not None
+    assert (len(found.data.shown), found.data.records, found.data.estimated) == (1, 2, False)
+    (unknown,) = (one for one in found.unknown if "records of" in one)
+    assert unknown.startswith("the records of the batch at offset 1: ")
+
+
+def test_what_of_the_log_cannot_be_counted_is_named(logs: LogDirectory, orders: PartitionLog) -> None:
+    orders.data(1)
+    for _ in range(2):
+        start = len(orders.segments[0][1])
+        orders.plain()
+        orders.segments[0][1][start + 16] = 9  # no version of a batch
+        orders.plain()
+    found = impact(logs)
+    file = logs.root / "orders-0" / f"{0:020}.log"
+    (unknown,) = (one for one in found.unknown if str(file) in one)
+    assert unknown.startswith(f"{file}: at byte ")
+    assert unknown.endswith("; and 1 more")
+    assert found.held.estimated

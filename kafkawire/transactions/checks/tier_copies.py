@@ -27,7 +27,7 @@ from kafkawire.transactions.replica_files import place_of
 
 _NO_METADATA = "no copy of __remote_log_metadata has an event of the partition"
 _NO_OBJECTS = "no objects of the partition were given"
-_PARTIAL = "__remote_log_metadata is damaged, or does not begin at offset 0"
+_PARTIAL = "events may be missing: {}"
 _MAY_RUN = "the newest copy may have been running"
 #: A copy is late when it began longer ago. A broker copies one segment of a partition at a time, and one that failed is
 #: begun anew after seconds: for a segment of the default size, 1 GiB, an hour is 300 kB/s.
@@ -69,7 +69,7 @@ def tier_answers(
             tallies.append(_covered(replica, known))
         if known.partial:  # what would be missing may only not have been read
             for tally in tallies:
-                tally.lack(_PARTIAL, tally.violated)
+                tally.lack(_PARTIAL.format(known.partial), tally.violated)
                 tally.violated = 0
                 tally.breaches.clear()
         yield from (Placed(place_of(replica), tally.answer(), replica.path) for tally in tallies)

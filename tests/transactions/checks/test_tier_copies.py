@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire import logdir, transactions
+from kafkawire import logdir, records, transactions
 from kafkawire.logdir import LogDirectory, LogFile, tiers
 from kafkawire.records import Batch
 from kafkawire.transactions.answers import (
@@ -18,6 +18,7 @@ from kafkawire.transactions.answers import (
     TIER_OBJECT_PRESENT,
 )
 from kafkawire.transactions.checks.tier_copies import LATE_COPY_MS
+from kafkawire.transactions.completeness import outcome
 from kafkawire.transactions.formatting import when
 from tools.recordings.archive import unpacked
 
@@ -207,5 +208,36 @@ def test_damaged_metadata_proves_nothing(tmp_path: Path) -> None:
     assert answers(directory)[1] == []
     audit = transactions.audit(directory)
     lacked = {reason for one in audit.answers if one.check in RULES for reason in one.lacked}
-    assert "__remote_log_metadata is damaged, or does not begin at offset 0" in lacked
+    assert any(
+        reason.startswith(f"events may be missing: {metadata}: at byte {batches[1].position}") for reason in lacked
+    )
     assert [one.reason for one in audit.damage] == ["crc_mismatch"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [b"\xff\0\xff", b"\0\0"])
+def test_an_event_that_is_not_understood_is_damage(tmp_path: Path, value: bytes) -> None:
+    """Its batch is sound: reading the log does not show it. It may be about any segment."""
+    broker = shutil.copytree(unpacked("tiered-storage") / "node-2", tmp_path / "broker")
+    (metadata,) = broker.glob("__remote_log_metadata-0/*.log")
+    (partition,) = (one for one in logdir.open(broker).partitions if one.topic == "__remote_log_metadata")
+    *_, last = (one for one in partition if isinstance(one, Batch))
+    position, offset = metadata.stat().st_size, last.last_offset + 1
+    with metadata.open("ab") as file:
+        file.write(records.build([records.Record(value=value)], base_offset=offset))
+    audit = transactions.audit(logdir.open(broker, unpacked("tiered-storage") / "tier"))
+    (damage,) = audit.damage
+    assert (damage.file, damage.position, damage.reason) == (str(metadata), position, "bad_records")
+    assert (damage.detail or "").startswith(f"offset {offset}: ")
+    assert not outcome(audit).complete
+    lacked = {reason for one in audit.answers if one.check in RULES for reason in one.lacked}
+    assert lacked == set()  # nothing seems to be missing
+
+
+def test_of_a_partition_without_events_some_may_be_missing(tmp_path: Path) -> None:
+    broker = shutil.copytree(unpacked("tiered-storage") / "node-2", tmp_path / "broker")
+    (metadata,) = broker.glob("__remote_log_metadata-0/*.log")
+    metadata.write_bytes(records.build([records.Record(value=b"\xff")]))
+    directory = logdir.open(broker, unpacked("tiered-storage") / "tier")
+    (orders,) = (one for one in directory.partitions if one.topic == "orders" and not one.state)
+    assert orders.tier_metadata().partial.startswith(f"{metadata}: at byte 0: offset 0: ")
