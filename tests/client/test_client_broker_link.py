@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 from collections.abc import Callable
@@ -61,6 +62,28 @@ def test_the_guard_gets_the_first_answer_and_the_caller_the_second() -> None:
 
     assert sent(asking(check)) == 1
     assert isinstance(seen[0], DescribeProducersResponse)
+
+
+def test_an_interruption_as_the_connection_ends_leaves_no_exception_behind() -> None:
+    """The second request was sent, its connection fails, and the caller is cancelled before it waits for the answer:
+    asyncio printed "Future exception was never retrieved"."""
+    printed: list[Any] = []
+
+    async def check(link: Link, _: ScriptedBroker) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: printed.append(context["message"]))
+
+        def guard(_: Any) -> None:
+            loop.call_soon(link._fail, ConnectError("h:1", "lost"))
+            caller.cancel()
+
+        caller = asyncio.ensure_future(ask(link, guard))
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        gc.collect()
+
+    asking(check)
+    assert printed == []
 
 
 def test_no_task_runs_between_the_guard_and_the_socket() -> None:

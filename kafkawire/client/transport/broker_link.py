@@ -124,7 +124,7 @@ class Link:
             response = await self._answered(then_id, then, timeout_s)
         finally:
             del self._followed[first_id]
-            self._waiting.pop(then_id, None)  # after an interruption
+            _forget(self._waiting.pop(then_id, None))  # after an interruption
             if not sent:
                 self.connection.withdraw(then_id)
         self._note_throttle(response)
@@ -165,8 +165,7 @@ class Link:
             raise self.problem from None
         finally:
             self._waiting.pop(correlation_id, None)
-            if answer.done() and not answer.cancelled():
-                answer.exception()  # retrieved: asyncio would report an exception that was never retrieved
+            _forget(answer)
 
     def _note_throttle(self, response: Message) -> None:
         throttled = getattr(response, "throttle_time_ms", 0)
@@ -217,6 +216,12 @@ class Link:
             if not waiting.done():
                 waiting.set_exception(self.problem)
         self._writer.close()
+
+
+def _forget(answer: asyncio.Future[Message] | None) -> None:
+    """Retrieves the exception of an answer for which nothing waits any more: asyncio would print it."""
+    if answer is not None and answer.done() and not answer.cancelled():
+        answer.exception()
 
 
 async def connect(
