@@ -24,6 +24,7 @@ GRACE_MS = 300_000
 #: Broker default of transaction.max.timeout.ms.
 MAX_TIMEOUT_MS = 900_000
 
+_MINUTE_MS = 60_000
 #: Names of premises.
 PLACE, REACH, TIME, SOUNDNESS, DEADLINE = "place", "reach", "time", "soundness", "deadline"
 
@@ -53,6 +54,12 @@ def unmet(name: str, what: str, needs: str, source: str | None = None) -> Premis
         needs: how to meet it, as the end of a sentence.
     """
     return Premise(name=name, holds=False, what=what, source=source, needs=needs)
+
+
+def given_limit(max_timeout_ms: int | None) -> tuple[str, ...]:
+    """The option by which another command judges with a transaction.max.timeout.ms that was given, in minutes; none for
+    None."""
+    return () if max_timeout_ms is None else (f"--max-transaction-timeout {-(-max_timeout_ms // _MINUTE_MS)}",)
 
 
 class _Abstract(msgspec.StructMeta, ABCMeta):

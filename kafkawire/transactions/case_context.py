@@ -30,7 +30,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
             `leaders`, `latest`, `id_expiration_ms`, `skew_ms`: as there.
         traits: what decides between causes.
-        blocked_after_ms: as of `Settings`.
+        blocked_after_ms: as of `Settings`. `options`: as of `Case`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
     """
 
@@ -49,6 +49,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     traits: ClusterTraits = ClusterTraits()
     without_open: dict[tuple[str, int], list[OtherReplica]] = {}
     blocked_after_ms: int = BLOCKED_AFTER_MS
+    options: tuple[str, ...] = ()
 
     def case(self, open_: Open, partition: PartitionFacts, first_start: int, owner: Owner | None) -> CopiedCase:
         """An open transaction of a replica.
@@ -76,6 +77,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             max_timeout_ms=self.max_timeout_ms,
             cluster_id=self.cluster_id,
             blocked_after_ms=self.blocked_after_ms,
+            options=self.options,
             traits=self.traits,
             diverged=self._diverged(open_, partition),
         )

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.case import given_limit
 from kafkawire.transactions.case_context import CaseContext, OtherReplica
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
@@ -313,6 +314,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             traits=self.traits,
             without_open=self.without_open,
             blocked_after_ms=self.settings.blocked_after_ms,
+            options=given_limit(self.settings.max_timeout_ms),
         )
 
     @cached_property

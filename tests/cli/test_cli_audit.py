@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -204,9 +205,26 @@ def test_table_is_followed_by_the_suggested_action(run: Run, logs: LogDirectory)
     )
 
 
+def test_suggested_commands_judge_with_the_limit_that_was_given(run: Run, logs: LogDirectory) -> None:
+    """With another transaction.max.timeout.ms a command would give another verdict, and refuse."""
+    (finding,) = json.loads(run(*arguments(hanging(logs), "--max-transaction-timeout", 60, "--format", "json")).out)[
+        "findings"
+    ]
+    words = shlex.split(finding["action"])
+    assert words[:3] == ["kafkawire", "txn", "abort"]
+    assert words[words.index("--max-transaction-timeout") + 1] == "60"
+    asked = run(*words[1:], "--yes")
+    assert (asked.code, asked.err) == (1, "error: bootstrap server 'HOST:PORT' is not of the form HOST:PORT\n")
+
+
 def test_prints_a_sentence_instead_of_an_empty_table(run: Run, logs: LogDirectory) -> None:
     out = run(*arguments(logs, "--format", "table")).out.decode()
-    assert out.startswith("No transaction is open.\n\nAges as of 2025-06-16 12:00:00 UTC (")
+    assert out.startswith(
+        "No transaction is open.\n"
+        "  - reach: all partitions that were given were read to their high watermarks (4 replicas)\n"
+        "  - soundness: nothing that was read is damaged\n\n"
+        "Ages as of 2025-06-16 12:00:00 UTC ("
+    )
 
 
 def test_incomplete_answer_is_not_headed_nothing_open(run: Run, logs: LogDirectory) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kafkawire.testing import MockBroker
+from tests.audit_logs import LogDirectory
 from tests.cli.runner import Run
 from tests.client.recorded import serving
 from tools.recordings.archive import unpacked
+
+MINUTE_MS = 60_000
 
 
 @pytest.mark.slow
@@ -36,6 +41,45 @@ def test_an_empty_cluster_is_clear(run: Run) -> None:
     assert "at most 1,000 bytes a second" in done.err
     assert "No transaction is open." in done.text
     assert done.code == 0, done.err
+
+
+@pytest.fixture
+def blocked(tmp_path: Path) -> Iterator[MockBroker]:
+    """A transaction that began ten minutes ago holds orders-0 back; its producer has five more."""
+    began = int(time.time() * 1000) - 10 * MINUTE_MS
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition("orders").data(7, at=began)
+    directory.high_watermark("orders", 0, 1)
+    directory.id("pay", "Ongoing", 7, 0, ("orders", 0), at=began)
+    with serving(Path(directory.write())) as broker:
+        yield broker
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("after", "code"), [((), 3), (("--blocked-after", "9"), 3), (("--blocked-after", "11"), 0)])
+def test_what_blocks_readers_for_longer_is_found(
+    run: Run, blocked: MockBroker, after: tuple[str, ...], code: int
+) -> None:
+    options = ("--bootstrap-server", blocked.address, "--since", 0, "--confirm-after", 0, *after)
+    done = run("audit", *options, "--format", "json")
+    assert done.code == code, done.err
+    answer = json.loads(done.text)
+    (finding,) = answer["findings"]
+    needs = "blocked" if code else None
+    assert (finding["verdict"], finding["reason"], finding["attention"]) == ("not_hanging", "live", needs)
+    assert finding["blocked_until"] - finding["blocked_since"] == 15 * MINUTE_MS
+    assert (answer["outcome"]["blocked"], answer["outcome"]["complete"]) == (int(code == 3), True)
+
+
+@pytest.mark.slow
+def test_the_headline_names_what_blocks_readers(run: Run, blocked: MockBroker) -> None:
+    options = ("--bootstrap-server", blocked.address, "--since", 0, "--confirm-after", 0, "--format", "table")
+    done = run("audit", *options)
+    assert done.code == 3
+    assert "Found: 1 blocked, not hanging (yet)." in done.text
+    assert "  - orders-0, offset 0: since 20" in done.text
+    assert "transactional id 'pay', Ongoing; waits for the producer of 'pay'; live until 20" in done.text
+    assert "No transaction" not in done.text
 
 
 @pytest.mark.slow

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kafkawire.client import Admin, ClientError, Search, TlsError, TopicPartition, Watch
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.messages import (
     DescribeAclsRequest,
     DescribeAclsResponse,
@@ -27,9 +29,11 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.rows import Change, Poll
+from kafkawire.testing import MockBroker
 from tests.client.answers import admin, describing, listing, producers, scenario, script
 from tests.client.hanging_script import STATE, broker, ended, offsets
 from tests.client.scripted import ScriptedBroker, served, silence
+from tools.recordings.raw_client import RawCluster
 
 pytestmark = pytest.mark.slow
 
@@ -388,3 +392,52 @@ async def test_a_broker_that_hangs_makes_polls_incomplete_and_no_poll_fails() ->
             found = [outcome(await watch.poll()) for _ in range(3)]
     assert [(poll.outcome, poll.failed_partitions) for poll in found] == [("incomplete", 1)] * 3
     assert (watch.state.expected, watch.state.answered) == ({1, 2}, {1})
+
+
+# Ages that count from first sight -------------------------------------------------------------------------------------
+
+MINUTE_MS = 60_000
+
+
+@scenario
+async def test_a_stamp_that_is_no_time_is_judged_by_first_sight() -> None:
+    """A whole run: its client stamps two hours ahead, and no coordinator knows it. Only this machine's clock moves. A
+    watch that is started again has not seen it before."""
+    began = clock_ms()
+    now = began
+
+    async def states(address: str, minutes: Iterable[int]) -> list[tuple[str, str, str | None]]:
+        nonlocal now
+        found = []
+        async with Admin.connect(address) as client:
+            watch = Watch(client, SEARCH, interval_s=0.01, clock=lambda: now)
+            run = watch.run()
+            for passed in minutes:
+                now = began + passed * MINUTE_MS
+                await anext(run)
+                (finding,) = watch.state.findings.values()
+                found.append((finding.verdict, finding.reason, finding.attention))
+            await run.aclose()
+        return found
+
+    async with MockBroker({"orders": 1}) as made:
+        await asyncio.to_thread(_open_ahead, made.address, began + 120 * MINUTE_MS)
+        made.on(ListTransactionsRequest, lambda _: ListTransactionsResponse())
+        unknown, hanging = ("unknown", "coverage_incomplete"), ("hanging", "no_transactional_id")
+        assert await states(made.address, (0, 4, 6, 20, 21, 22)) == [
+            (*unknown, None),
+            (*unknown, None),
+            (*unknown, "blocked"),
+            (*unknown, "blocked"),
+            (*hanging, "hanging"),
+            (*hanging, "hanging"),
+        ]
+        assert await states(made.address, (23, 29)) == [(*unknown, None), (*unknown, "blocked")]
+
+
+def _open_ahead(address: str, timestamp: int) -> None:
+    """Opens a transaction in orders-0 whose batch has that time."""
+    with RawCluster(address) as wire:
+        producer = wire.init_producer("ahead")
+        wire.add_partitions(producer, {"orders": [0]})
+        wire.produce("orders", 0, [b"one"], producer, timestamp=timestamp)

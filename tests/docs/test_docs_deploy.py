@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.client.watch.metrics import families
 from kafkawire.client.watch.state import WatchState, advance
 from tests.client.watching import T0, attempt, finding, observation
@@ -23,6 +24,8 @@ DEPLOY = ROOT / "docs" / "deploy"
 RULES, DASHBOARD = DEPLOY / "prometheus-rules.yml", DEPLOY / "grafana-dashboard.json"
 WATCH = (ROOT / "docs" / "watch.md").read_text()
 yaml = pytest.importorskip("yaml")
+
+HOUR_MS = 3_600_000
 
 
 def rules() -> list[dict[str, Any]]:
@@ -127,7 +130,7 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
 
     with MockBroker({"orders": 1}, verify_transactions=False) as broker:
         with RawCluster(broker.address) as client:
-            client.produce("orders", 0, [b"lost"], client.init_producer("late"), timestamp=1)
+            client.produce("orders", 0, [b"lost"], client.init_producer("late"), timestamp=clock_ms() - 3 * HOUR_MS)
         with scraped_watch(broker.address, tmp_path) as ask:
 
             def hanging() -> bool:
@@ -149,7 +152,7 @@ def test_picture_draws_each_panel_with_its_lines() -> None:
     from tools.grafana_dashboard import PANELS
 
     lines = [PanelSeries("<one>", [(0.0, 1.0), (1.0, 3.0), (5.0, 2.0)]), PanelSeries("two", [(2.0, 0.0)])]
-    drawn = page([(PANELS[0], lines), (PANELS[4], lines), (PANELS[5], [])], PictureSpan(0, 10, (4,)), "a & b")
+    drawn = page([(PANELS[0], lines), (PANELS[5], lines), (PANELS[6], [])], PictureSpan(0, 10, (4,)), "a & b")
     assert drawn.count("No data") == 1
     assert "<b>2</b>" in drawn  # the last value of all lines
     assert drawn.count("&lt;one&gt;") == 1

@@ -111,12 +111,14 @@ async def read(
     progress: Callable[[int], None] | None = None,
     thorough: bool = False,
     loaded: bool = False,
+    clock: Callable[[], int] = clock_ms,
 ) -> ClusterReading:
     """Reads once. Partial failures are in the reading; an error is raised only where nothing can be read.
 
     Args:
         thorough: check whether all brokers name the same leaders, and still answer in the end.
         loaded: check whether coordinators have loaded the partitions that they lead. An authorizer would deny that.
+        clock: this machine's, epoch milliseconds.
     """
     before = await coordinators(cluster, timeout_s)
     topics = {TRANSACTION_STATE, *(place.topic for place in partitions)} if thorough else set()
@@ -124,7 +126,7 @@ async def read(
     states = await describe_producers(
         cluster, partitions, cluster.deadline(timeout_s), broker_id=broker_id, progress=progress
     )
-    at = clock_ms()
+    at = clock()
     opens = {
         (place, state.producer_id): state
         for place, found in states.values.items()
@@ -147,7 +149,7 @@ async def read(
         offsets = await list_offsets(cluster, places, cluster.deadline(timeout_s))
         listed = await list_transactions(cluster, cluster.deadline(timeout_s), producer_ids=producer_ids)
         id_states = await _id_states(cluster, opens, listed, before, timeout_s)
-        until = clock_ms()
+        until = clock()
         after = await coordinators(cluster, timeout_s)
         if topics:
             last = await views(cluster, topics, timeout_s)

@@ -76,6 +76,7 @@ async def observe(
     read_log: bool = True,
     logged: Mapping[OpenKey, Open] | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    clock: Callable[[], int] = clock_ms,
     progress: Callable[[int, int], None] | None = None,
 ) -> Observation:
     """As `find_hanging`, for callers that repeat it.
@@ -86,11 +87,11 @@ async def observe(
         since: when earlier searches first saw the transactions of `earlier`, epoch milliseconds.
         read_log: whether `__transaction_state`, which can be large, may be read as a proof.
         logged: the open transactions that were found in logs, which show more of them than leaders do.
-        pause: sleeps for the given seconds, before suspects are read again.
+        pause: sleeps for the given seconds, before suspects are read again. `clock`: returns epoch milliseconds.
         progress: as for `find_hanging`.
     """
     prover = NoOwnerProver(cluster, search.timeout_s, read_log=read_log)
-    return await _Finder(cluster, search, progress, earlier, since or {}, prover, pause, logged or {}).run()
+    return await _Finder(cluster, search, progress, earlier, since or {}, prover, pause, logged or {}, clock).run()
 
 
 @dataclass
@@ -103,6 +104,7 @@ class _Finder:
     _prover: NoOwnerProver
     _pause: Callable[[float], Awaitable[None]]
     _logged: Mapping[OpenKey, Open]
+    _clock: Callable[[], int]
     _settings: tuple[rows.Setting, ...] = ()
     _traits: ClusterTraits = field(default_factory=ClusterTraits)
     _cases: dict[OpenKey, LiveCase] = field(default_factory=dict)
@@ -115,7 +117,7 @@ class _Finder:
     _hidden: str = "the topics were given"
 
     async def run(self) -> Observation:
-        if self._search.as_of is not None and self._search.as_of > clock_ms():
+        if self._search.as_of is not None and self._search.as_of > self._clock():
             raise ClientError(f"{when(self._search.as_of)} is after this machine's clock: nothing is that old yet")
         metadata = await self._metadata()
         partitions = self._chosen(metadata)
@@ -271,6 +273,7 @@ class _Finder:
             progress=advance,
             thorough=not first,
             loaded=not first and not await self._prover.has_authorizer(),
+            clock=self._clock,
         )
 
     # Verdicts ---------------------------------------------------------------------------------------------------------

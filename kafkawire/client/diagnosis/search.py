@@ -11,13 +11,12 @@ from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
-from kafkawire.transactions.case import MAX_TIMEOUT_MS
+from kafkawire.transactions.case import MAX_TIMEOUT_MS, given_limit
 from kafkawire.transactions.live_case import LiveCase
 
 #: Longer than a broker's session (broker.session.timeout.ms, 9 s): until then a dead coordinator's ids are in no list.
 SESSION_S = 12.0
 _CONFIRM_AFTER_S = 1.0
-_MINUTE_MS = 60_000
 #: Bytes that are fetched of a partition to measure what is held back.
 FETCH_BYTES = 8 << 20
 
@@ -67,9 +66,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> tuple[str, ...]:
         """What of a command line decides verdicts beside the cluster, so that another command gives the same ones."""
-        given = []
-        if self.max_timeout_ms is not None:
-            given.append(f"--max-transaction-timeout {self.max_timeout_ms // _MINUTE_MS}")
+        given = [*given_limit(self.max_timeout_ms)]
         if self.confirm_after_s > _CONFIRM_AFTER_S:
             given.append(f"--confirm-after {self.confirm_after_s:g}")
         return tuple(given)

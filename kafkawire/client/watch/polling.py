@@ -133,7 +133,13 @@ class Watch:
         read_log = now - self._log_read >= self._read_log_s
         since = {key: seen.since for key, seen in self.state.seen.items()}
         found = await observe(
-            self._cluster, self.search, self.state.findings, since=since, read_log=read_log, pause=pause
+            self._cluster,
+            self.search,
+            self.state.findings,
+            since=since,
+            read_log=read_log,
+            pause=pause,
+            clock=self._clock,
         )
         if found.read_log:
             self._log_read = now
