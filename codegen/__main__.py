@@ -12,11 +12,15 @@ from kafkawire.codegen import generate, names, tables
 from kafkawire.errors import SchemaError
 
 _KAFKA = "Every Kafka message of releases 3.9.1 and 4.4.0, each with all its versions; imported on first use."
+_EMBEDDED = (
+    "Layouts inside of bytes in Kafka's messages: of assignors, Kafka Connect and Kafka Streams; imported on first use."
+)
 _DRAFT = "Layouts that the text of {title} proposed and Kafka never shipped: to be encoded and decoded, never sent."
 
 #: Folder of schemas -> (package below `kafkawire`, its docstring).
 NAMESPACES = {
     "kafka": ("messages", _KAFKA),
+    "embedded": ("embedded", _EMBEDDED),
     "kip-664-draft": ("drafts", _DRAFT.format(title="KIP-664 as first drafted")),
     "kip-664-adopted": ("drafts", _DRAFT.format(title="KIP-664 as adopted")),
     "kip-360": ("drafts", _DRAFT.format(title="KIP-360")),
@@ -31,7 +35,7 @@ def main(check: bool) -> int:
         output = package / subpackage
         if subpackage == "drafts":
             output /= names.package_name(folder)
-        messages = generate.load(package / "schemas" / folder, drafts=subpackage == "drafts")
+        messages = generate.load(package / "schemas" / folder, drafts=subpackage != "messages")
         packages.append((generate.package_files(messages, docstring), output))
     changed = []
     for files, output in packages:

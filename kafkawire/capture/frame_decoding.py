@@ -1,8 +1,8 @@
 """`FrameDecoder`: frames to the fields of rows: header fields, bodies as JSON, error codes.
 
 Where rows need no message objects, the native engine reads frames and writes their bodies as JSON text with the writers
-of this class (`wire.json_text`). Frames that it refuses, and bodies that rows change (secrets, decoded records), are
-decoded to messages here.
+of this class (`wire.json_text`). Frames that it refuses, and bodies that rows change (secrets, decoded records and
+bytes), are decoded to messages here.
 """
 
 from __future__ import annotations
@@ -191,6 +191,7 @@ class FrameDecoder:
         return not self.options.body or (
             (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.api_key, cls.spec.kind))
             and not (self.options.records and message_json.has_records_fields(cls))
+            and not message_json.has_decoded_bytes(cls)
         )
 
     def _message(self, api_key: int | None) -> type[Message] | None:

@@ -1,4 +1,4 @@
-"""JSON bodies of messages without secrets, and the error codes in responses.
+"""JSON bodies of messages without secrets, with what is inside of bytes, and the error codes in responses.
 
 `SECRETS` lists the secret fields, `CONFIGS` the fields with configurations. `records.secrets` decides which
 configurations are secret.
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from kafkawire import records, rows
-from kafkawire.capture.kafka_fields import kafka_name, released_name
+from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of, released_name
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
+from kafkawire.records.inside_bytes import CONTENTS, add_decoded
 from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
 from kafkawire.records.secrets import REDACTED, UNKNOWN_TYPE, is_secret_config
 from kafkawire.wire.json_form import to_json, uuid_text
@@ -86,6 +87,11 @@ def has_records_fields(cls: type[Message]) -> bool:
     return any(_records_paths(cls.spec))
 
 
+def has_decoded_bytes(cls: type[Message]) -> bool:
+    """Whether `body_json` puts decoded values beside bytes of the message."""
+    return kafka_name_of(cls) in CONTENTS
+
+
 def body_json(
     message: Message,
     version: int,
@@ -95,7 +101,8 @@ def body_json(
     payloads: bool = True,
     faults: list[str] | None = None,
 ) -> rows.Json:
-    """The message as `to_json` gives it, with its secrets replaced by `[redacted]`.
+    """The message as `to_json` gives it, with its secrets replaced by `[redacted]`. What is inside of bytes is beside
+    them, at the field's name and `Decoded` (`records.inside_bytes`).
 
     Of a message with the api key of one of Kafka's that has secrets, but without all of its fields, every text and all
     bytes are `[redacted]`.
@@ -134,6 +141,8 @@ def body_json(
                         place[field] = shown
                         if faults is not None and isinstance(shown, list):
                             faults += _faults(shown, may_end=spec.kind == "response")
+    if known and name is not None:
+        add_decoded(name, body)
     return body
 
 

@@ -66,12 +66,12 @@ class InputError(KafkaWireError):
 
 
 def namespaces() -> list[str]:
-    """The namespaces of the package: Kafka's own first, then those of the KIP texts."""
+    """The namespaces of the package: Kafka's own first, what is inside of its bytes, then those of the KIP texts."""
     from pkgutil import iter_modules
 
     from kafkawire import drafts
 
-    return ["kafka", *sorted(module.name.replace("_", "-") for module in iter_modules(drafts.__path__))]
+    return ["kafka", "embedded", *sorted(module.name.replace("_", "-") for module in iter_modules(drafts.__path__))]
 
 
 def registry_of(namespace: str) -> Registry:
@@ -80,7 +80,8 @@ def registry_of(namespace: str) -> Registry:
 
     if namespace not in namespaces():
         raise typer.BadParameter(f"no namespace {namespace!r}; there are {', '.join(namespaces())}")
-    package = "messages" if namespace == "kafka" else f"drafts.{namespace.replace('-', '_')}"
+    packages = {"kafka": "messages", "embedded": "embedded"}
+    package = packages.get(namespace, f"drafts.{namespace.replace('-', '_')}")
     registry: Registry = import_module(f"kafkawire.{package}").REGISTRY
     return registry
 

@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kafkawire._lookup import lookup
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.messages import REGISTRY
-from kafkawire.records.control import read_prefixed
+from kafkawire.records.inside_bytes import CONTENTS, add_decoded
 from kafkawire.records.secrets import hides_secrets, redact
 from kafkawire.wire.json_form import to_json
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
 
-#: The embedded protocol of Kafka's own consumers: bytes inside of GroupMetadataValue's members (`ConsumerProtocol`).
-_CONSUMER_PROTOCOL = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
+#: Fields of GroupMetadataValue's members that Kafka's dump tool shows as messages, in place of their bytes.
+_OF_MEMBERS = ("subscription", "assignment")
 
 
 class Decoded(msgspec.Struct, frozen=True, gc=False):
@@ -54,15 +52,17 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
     def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
-        Of a consumer group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON
-        form too, where they can be decoded; otherwise they stay base64 (as Kafka's dump tool shows them), and `problem`
-        says why. A version above the highest is read as the highest, as Java's `ConsumerProtocol` does.
+        What is inside of bytes is beside them, at the field's name and `Decoded` (`inside_bytes`). Of a consumer
+        group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON form instead, as
+        in Kafka's dump tool, where they can be decoded; otherwise they stay base64, and `problem` says why, too.
         """
         problem = self.problem
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
         if data is not None:
-            if self.name == "GroupMetadataValue" and self._released and data.get("protocolType") == "consumer":
-                problem = "; ".join(_consumer_protocol(data)) or problem
+            if self.name in CONTENTS and self._released:
+                add_decoded(self.name, data)
+                if self.name == "GroupMetadataValue":
+                    problem = "; ".join(_consumer_protocol(data)) or problem
             if self.secret and not show_secrets:
                 redact(self.name, data)
         shown = {"name": self.name, "version": self.version, "data": data}
@@ -116,16 +116,13 @@ def int16(data: bytes | None) -> int | None:
 
 
 def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
-    """Puts the messages in place of the bytes; yields why some stay bytes."""
+    """Puts a group's messages of the consumer protocol in place of their bytes; yields why bytes are not decoded."""
     for member in data["members"]:
-        for field, name in _CONSUMER_PROTOCOL.items():
-            raw = b64decode(member[field] or "")
-            if not raw:
+        for field in _OF_MEMBERS:
+            found = member.get(f"{field}Decoded")
+            if found is None:
                 continue  # the member has none
-            message = lookup(name)
-            try:
-                found = read_prefixed(message, raw)
-            except (DecodeError, UnsupportedVersionError) as error:
-                yield f"{field} of member {member['memberId']!r}: {error}"
-                continue
-            member[field] = to_json(found, min(int16(raw) or 0, message.spec.valid_versions[-1]))
+            if problem := found.get("problem"):
+                yield f"{field} of member {member['memberId']!r}: {problem}"
+            elif data["protocolType"] == "consumer":
+                member[field] = member.pop(f"{field}Decoded")["data"]

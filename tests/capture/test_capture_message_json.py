@@ -14,20 +14,30 @@ import pytest
 
 from kafkawire import load_schemas, records
 from kafkawire.capture.message_json import body_json, decoded_records, errors, frame_may_contain_secrets
+from kafkawire.errors import DecodeError
 from kafkawire.messages import (
     AddPartitionsToTxnResponse,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     CreateTopicsResponse,
     DescribeConfigsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
     FetchRequest,
     FetchResponse,
     FetchSnapshotRequest,
     FetchSnapshotResponse,
+    GroupMetadataValue,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
     TopicRecord,
     UserScramCredentialRecord,
 )
@@ -37,9 +47,15 @@ from kafkawire.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kafkawire.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.messages.fetch_snapshot_response import PartitionSnapshot, TopicSnapshot
+from kafkawire.messages.group_metadata_value import MemberMetadata
 from kafkawire.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource
+from kafkawire.messages.join_group_request import JoinGroupRequestProtocol
+from kafkawire.messages.join_group_response import JoinGroupResponseMember
+from kafkawire.messages.sync_group_request import SyncGroupRequestAssignment
+from kafkawire.records import Decoded
 from kafkawire.wire.message import Message
 from kafkawire.wire.write import uvarint
 from tests.capture.wiretap import (
@@ -73,7 +89,10 @@ def test_redacts_tokens_and_passwords() -> None:
     assert "hunter2" not in str([handshake, authenticate, alter])
 
     _, open_authenticate, open_alter = exchanges(talk, body=True, show_secrets=True)
-    assert open_authenticate.request == {"authBytes": base64.b64encode(secret).decode()}
+    assert open_authenticate.request == {
+        "authBytes": base64.b64encode(secret).decode(),
+        "authBytesDecoded": {"name": "text", "version": None, "data": "\0alice\0hunter2"},
+    }
     assert "hunter2" in str(open_alter)
 
 
@@ -275,3 +294,91 @@ def test_a_batch_that_a_fetch_response_cuts_is_no_problem() -> None:
         talk.response(response, version=11, correlation_id=1)
         (found,) = exchanges(talk, body=True, records=True)
         assert (found.problem is not None) == problem
+
+
+# Bytes of group members -----------------------------------------------------------------------------------------------
+
+SUBSCRIPTION = ConsumerProtocolSubscription(topics=("orders",), generation_id=3).encode_prefixed(2)
+ASSIGNMENT = ConsumerProtocolAssignment().encode_prefixed(0)
+SUBSCRIBED = {
+    "name": "ConsumerProtocolSubscription",
+    "version": 2,
+    "data": {"topics": ["orders"], "userData": None, "ownedPartitions": [], "generationId": 3},
+}
+ASSIGNED = {"name": "ConsumerProtocolAssignment", "version": 0, "data": {"assignedPartitions": [], "userData": None}}
+UNSTATED = {"note": "the message does not state the protocol type; the bytes fit this layout alone"}
+
+
+def group_messages(version: int) -> Conversation:
+    """JoinGroup, SyncGroup and DescribeGroups of a group with one consumer: in version 0, or in the highest."""
+    kind = "consumer" if version else None
+    talk = Conversation()
+    protocol = JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)
+    assignment = SyncGroupRequestAssignment(member_id="m", assignment=ASSIGNMENT)
+    member = DescribedGroupMember(member_id="m", member_metadata=SUBSCRIPTION, member_assignment=ASSIGNMENT)
+    group = DescribedGroup(group_id="g", protocol_type="consumer", protocol_data="range", members=(member,))
+    pairs: list[tuple[Message, Message]] = [
+        (
+            JoinGroupRequest(group_id="g", protocol_type="consumer", protocols=(protocol,)),
+            JoinGroupResponse(protocol_type=kind, members=(JoinGroupResponseMember("m", metadata=SUBSCRIPTION),)),
+        ),
+        (
+            SyncGroupRequest(group_id="g", protocol_type=kind, assignments=(assignment,)),
+            SyncGroupResponse(protocol_type=kind, assignment=ASSIGNMENT),
+        ),
+        (DescribeGroupsRequest(groups=("g",)), DescribeGroupsResponse(groups=(group,))),
+    ]
+    for number, (asked, answered) in enumerate(pairs):
+        of_both = version and asked.spec.valid_versions[-1]
+        talk.request(asked, version=of_both, correlation_id=number)
+        talk.response(answered, version=of_both, correlation_id=number)
+    return talk
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["values", "text"])
+@pytest.mark.parametrize("version", [0, 1], ids=["oldest", "newest"])
+def test_bytes_of_group_members_are_decoded_beside_them(version: int, text: bool) -> None:
+    join, sync, described = exchanges(group_messages(version), body=True, text=text)
+    bodies: Any = [
+        (msgspec.json.decode(msgspec.json.encode(row.request)), msgspec.json.decode(msgspec.json.encode(row.response)))
+        for row in (join, sync, described)
+    ]
+    assert [row.problem for row in (join, sync, described)] == [None] * 3
+    unstated = {} if version else UNSTATED
+    (protocol,), (member,) = bodies[0][0]["protocols"], bodies[0][1]["members"]
+    assert (protocol["metadata"], protocol["metadataDecoded"]) == (base64.b64encode(SUBSCRIPTION).decode(), SUBSCRIBED)
+    assert member["metadataDecoded"] == SUBSCRIBED | unstated
+    (assignment,) = bodies[1][0]["assignments"]
+    assert assignment["assignment"] == bodies[1][1]["assignment"] == base64.b64encode(ASSIGNMENT).decode()
+    assert assignment["assignmentDecoded"] == bodies[1][1]["assignmentDecoded"] == ASSIGNED | unstated
+    (found,) = bodies[2][1]["groups"][0]["members"]
+    assert (found["memberMetadataDecoded"], found["memberAssignmentDecoded"]) == (SUBSCRIBED, ASSIGNED)
+
+
+def test_bytes_in_a_message_that_ends_early_are_decoded() -> None:
+    """The array ends within its second member: the first one is shown with what is inside of it."""
+    members = (JoinGroupResponseMember("m", metadata=SUBSCRIPTION), JoinGroupResponseMember("n"))
+    whole = JoinGroupResponse(protocol_type="consumer", members=members)
+    frame = whole.encode(7)[:-4]
+    with pytest.raises(DecodeError) as caught:
+        JoinGroupResponse.decode(frame, 7)
+    body: Any = body_json(caught.value.partial, 7)
+    assert body["members"][0]["metadataDecoded"] == SUBSCRIBED
+
+
+def test_bytes_that_are_no_message_have_a_reason_and_are_no_problem() -> None:
+    """They are the client's own: the exchange is whole."""
+    protocol = JoinGroupRequestProtocol(name="v0", metadata=b'{"host":"a"}')
+    request = JoinGroupRequest(protocol_type="sr", protocols=(protocol,))
+    (found,) = exchanges(Conversation().request(request, version=5, correlation_id=1), body=True)
+    assert found.problem == "no response was captured"
+    (shown,) = found.request["protocols"]  # type: ignore[index,call-overload]
+    reason = "the subscription of protocol type 'sr' is not known; of connect, consumer it is"
+    assert shown["metadataDecoded"] == {"name": None, "version": None, "data": None, "problem": reason}
+
+
+def test_captures_and_dumps_show_the_same_bytes_alike() -> None:
+    member = MemberMetadata(member_id="m", subscription=SUBSCRIPTION, assignment=ASSIGNMENT)
+    value = GroupMetadataValue(protocol_type="consumer", protocol="range", members=(member,))
+    (dumped,) = Decoded("GroupMetadataValue", 3, value).to_json()["data"]["members"]
+    assert (dumped["subscription"], dumped["assignment"]) == (SUBSCRIBED["data"], ASSIGNED["data"])

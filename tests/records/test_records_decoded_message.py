@@ -62,7 +62,9 @@ def test_what_is_no_consumer_protocol_has_its_reason() -> None:
     assert cut is not None
     assert cut.startswith("subscription of member 'm': ConsumerProtocolSubscription v1, owned_partitions: at byte ")
     assert "; assignment of member 'm': " in cut
-    assert "expected a version, found -1" in (problem_of(b"\xff\xff" + subscription[2:]) or "")
+    assert "ConsumerProtocolSubscription has no version -1; it has 0-3" in (
+        problem_of(b"\xff\xff" + subscription[2:]) or ""
+    )
 
 
 def test_a_version_above_the_highest_is_read_as_the_highest() -> None:
