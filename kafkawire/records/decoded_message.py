@@ -61,7 +61,7 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
         if data is not None:
             if self.name in CONTENTS and self._released:
                 add_decoded(self.name, data)
-                if self.name == "GroupMetadataValue":
+                if self.name == "GroupMetadataValue" and data.get("protocolType") == "consumer":
                     problem = "; ".join(_consumer_protocol(data)) or problem
             if self.secret and not show_secrets:
                 redact(self.name, data)
@@ -116,7 +116,7 @@ def int16(data: bytes | None) -> int | None:
 
 
 def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
-    """Puts a group's messages of the consumer protocol in place of their bytes; yields why bytes are not decoded."""
+    """Puts the messages of a group of consumers in place of their bytes; yields why some stay bytes."""
     for member in data["members"]:
         for field in _OF_MEMBERS:
             found = member.get(f"{field}Decoded")
@@ -124,5 +124,5 @@ def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
                 continue  # the member has none
             if problem := found.get("problem"):
                 yield f"{field} of member {member['memberId']!r}: {problem}"
-            elif data["protocolType"] == "consumer":
+            else:
                 member[field] = member.pop(f"{field}Decoded")["data"]

@@ -95,7 +95,7 @@ def test_prints_unknown_tagged_fields_and_escapes_invalid_utf_8(run: Run) -> Non
         (["DescribeTransactionRequest", "05"], 2, "near: DescribeTransactionsRequest"),
         (["DescribeTransactionsRequest", "--version", "9", "05"], 2, "has no version 9; it has 0"),
         (["FetchRequest", "05"], 2, "FetchRequest needs --version; it has "),
-        (["kip-999:FetchRequest", "05"], 2, "no namespace 'kip-999'; there are kafka, kip-360, "),
+        (["kip-999:FetchRequest", "05"], 2, "no namespace 'kip-999'; there are kafka, embedded, kip-360, "),
         (["kip-360:FetchRequest", "05"], 2, "no message is named 'FetchRequest'"),
         (["DescribeTransactionsRequest", "--api-key", "1", "05"], 2, "--api-key goes with --frame only"),
         (["TransactionLogValue", "--prefixed", "--version", "1", "05"], 2, "leave --version out"),

@@ -83,7 +83,7 @@ def test_compares_namespaces(run: Run) -> None:
 def test_rejects_inputs_that_are_neither_path_nor_namespace(run: Run, tmp_path: Path) -> None:
     result = run("schema", "diff", "kafka", tmp_path / "x")
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "is no file, no folder, and no namespace (kafka, kip-360" in result.err
+    assert "is no file, no folder, and no namespace (kafka, embedded, kip-360" in result.err
     (tmp_path / "x").write_bytes(b"no zip")
     assert run("schema", "diff", "kafka", tmp_path / "x").code == 1
     for release in ("1.0", "2.0"):

@@ -182,11 +182,21 @@ def _printed_content(plain: dict[str, Any], decoder: str | None) -> Any:
     problems = [part["problem"] for part in (key, value) if part and "problem" in part]
     if problems:
         return {"problems": problems}
+    key, value = _without_decoded(key), _without_decoded(value)
     if decoder in ("__cluster_metadata", "__remote_log_metadata"):
         dumped = {"type": _constant(value["name"]), "version": value["version"], "data": value["data"]}
         return {"key": None, "payload": dumped}
     payload = "<DELETE>" if value is None else {"version": str(value["version"]), "data": value["data"]}
     return {"key": {"type": str(kafkawire.lookup(key["name"]).spec.api_key), "data": key["data"]}, "payload": payload}
+
+
+def _without_decoded(value: Any) -> Any:
+    """Without what we show beside bytes, and the tool does not."""
+    if isinstance(value, list):
+        return [_without_decoded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_decoded(each) for key, each in value.items() if not key.endswith("Decoded")}
 
 
 _CONTROL_NAMES = {
