@@ -179,7 +179,8 @@ def _printed_content(plain: dict[str, Any], decoder: str | None) -> Any:
     if decoder is None:
         return {name: _raw(plain, ours) for name, ours in (("key", "key"), ("payload", "value"))}
     key, value = plain["decoded"]["key"], plain["decoded"]["value"]
-    problems = [part["problem"] for part in (key, value) if part and "problem" in part]
+    # What is inside of a message may have a problem, too; the message is there then, and the tool prints it.
+    problems = [part["problem"] for part in (key, value) if part and part["data"] is None]
     if problems:
         return {"problems": problems}
     key, value = _without_decoded(key), _without_decoded(value)
