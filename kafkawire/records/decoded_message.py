@@ -54,7 +54,8 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
 
         What is inside of bytes is beside them, at the field's name and `Decoded` (`inside_bytes`). Of a consumer
         group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON form instead, as
-        in Kafka's dump tool, where they can be decoded; otherwise they stay base64, and `problem` says why, too.
+        in Kafka's dump tool, where their version is known; otherwise they stay base64, and where they cannot be
+        decoded `problem` says why, too.
         """
         problem = self.problem
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
@@ -116,7 +117,7 @@ def int16(data: bytes | None) -> int | None:
 
 
 def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
-    """Puts the messages of a group of consumers in place of their bytes; yields why some stay bytes."""
+    """Puts the messages of a group of consumers in place of their bytes; yields why some are not read."""
     for member in data["members"]:
         for field in _OF_MEMBERS:
             found = member.get(f"{field}Decoded")
@@ -124,5 +125,5 @@ def _consumer_protocol(data: dict[str, Any]) -> Iterator[str]:
                 continue  # the member has none
             if problem := found.get("problem"):
                 yield f"{field} of member {member['memberId']!r}: {problem}"
-            else:
+            elif found["version"] <= REGISTRY.entries[found["name"]].high:
                 member[field] = member.pop(f"{field}Decoded")["data"]

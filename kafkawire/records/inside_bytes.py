@@ -275,7 +275,7 @@ def inside(content: str, data: bytes, protocol_type: str | None = None, assignor
 
 
 def _by_name(formats: Mapping[str, Format], name: str | None, what: str, content: str, data: bytes) -> Found:
-    if name in formats:
+    if name and name in formats:
         return formats[name](data)
     if name:
         known = ", ".join(sorted(formats))

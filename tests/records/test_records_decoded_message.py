@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 
@@ -68,13 +69,14 @@ def test_what_is_no_consumer_protocol_has_its_reason() -> None:
 
 
 def test_a_version_above_the_highest_is_read_as_the_highest() -> None:
-    """As Java's `ConsumerProtocol` reads a subscription of a newer client."""
+    """As Java's `ConsumerProtocol` reads a subscription of a newer client; its bytes stay, as in Kafka's dump tool."""
     highest = ConsumerProtocolSubscription.spec.valid_versions[-1]
     raw = ConsumerProtocolSubscription(topics=("one", "two"), generation_id=5).encode_prefixed(version=highest)
     raw = b"\0\x09" + raw[2:] + b"of a newer version"
-    shown = group(raw, b"")["subscription"]
-    assert isinstance(shown, dict)
-    assert (shown["topics"], shown["generationId"]) == (["one", "two"], 5)
+    shown = group(raw, b"")
+    assert shown["subscription"] == b64encode(raw).decode()
+    found: Any = shown["subscriptionDecoded"]
+    assert (found["version"], found["data"]["topics"], found["data"]["generationId"]) == (9, ["one", "two"], 5)
     assert problem_of(raw) is None
 
 
