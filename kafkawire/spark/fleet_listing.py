@@ -10,7 +10,7 @@ import os
 import pickle
 import posixpath
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from kafkawire.logdir.log_files import log_file, partition_of, segment_names
 from kafkawire.logdir.tiers import by_partition, tier_metadata
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
-from kafkawire.transactions.cluster_metadata import read_metadata
+from kafkawire.transactions.cluster_metadata import newest_of, of_older_copy, read_metadata
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.manifest import DirectoryContent
 from kafkawire.transactions.replica_files import content_of, outside_partitions, state_of
@@ -381,13 +381,38 @@ class FoundReplicas(NamedTuple):
         return {broker.root: broker.cluster_id for broker in self.brokers if broker.cluster_id is not None}
 
 
+def _copies(payloads: Iterable[bytes], brokers: Mapping[str, FoundBroker]) -> dict[str, ClusterMetadata]:
+    """The copies of metadata logs, by log directory. One of each cluster is whole, the newest: no two are in memory for
+    longer than it takes to compare them."""
+    found: dict[str, ClusterMetadata] = {}
+    newest: dict[str | None, str] = {}
+    for payload in payloads:
+        of_root: dict[str, ClusterMetadata] = pickle.loads(payload)  # written by our own workers
+        for root, copy in of_root.items():
+            broker = brokers.get(root)
+            cluster = None if broker is None else broker.cluster_id
+            found[root] = copy
+            older = newest.setdefault(cluster, root)
+            if older != root:
+                if newest_of((found[older], copy)) is copy:
+                    newest[cluster], root = root, older
+                of_older = brokers.get(root)
+                found[root] = of_older_copy(found[root], None if of_older is None else of_older.node_id)
+    return found
+
+
 def found_in(answers: pa.Table) -> FoundReplicas:
     """The content of the rows `OF_DRIVER`."""
     brokers: dict[str, FoundBroker] = {}
-    metadata: dict[bytes, tuple[bytes, dict[str, ClusterMetadata]]] = {}
+    metadata: dict[bytes, tuple[bytes, bytes]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []
     sizes = [Size(0, 0, 0)]
     for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
+        if row["kind"] == METADATA:
+            before_metadata = metadata.get(row["real"])
+            if before_metadata is None or row["sort"] < before_metadata[0]:
+                metadata[row["real"]] = row["sort"], row["payload"]
+            continue
         value = pickle.loads(row["payload"])  # written by our own workers
         if row["kind"] == SIZE:
             sizes.append(Size(*value))
@@ -395,16 +420,12 @@ def found_in(answers: pa.Table) -> FoundReplicas:
             broker = FoundBroker(*value)
             before = brokers.get(broker.root)
             brokers[broker.root] = broker if before is None else before.with_part(broker)
-        elif row["kind"] == METADATA:
-            before_metadata = metadata.get(row["real"])
-            if before_metadata is None or row["sort"] < before_metadata[0]:
-                metadata[row["real"]] = row["sort"], value
         else:
             unreadable.append((row["argument"], row["sort"].split(os.sep.encode()), value))
     ordered = sorted(metadata.values(), key=lambda pair: pair[0])
     return FoundReplicas(
         Size(*map(sum, zip(*sizes, strict=True))),
         list(brokers.values()),
-        {root: found for _, one in ordered for root, found in one.items()},
+        _copies((payload for _, payload in ordered), brokers),
         [value for *_, value in sorted(unreadable, key=lambda one: one[:2])],
     )

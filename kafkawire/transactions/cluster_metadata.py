@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from kafkawire.logdir import Partition
 from kafkawire.messages import (
     ConfigRecord,
@@ -53,6 +55,13 @@ def read_metadata(partitions: Iterable[Partition]) -> dict[str, ClusterMetadata]
 def newest_of(metadata: Iterable[ClusterMetadata]) -> ClusterMetadata | None:
     """Of the copies of a cluster's metadata log the one that was made last."""
     return max(metadata, key=lambda one: (one.newest or 0, one.place), default=None)
+
+
+def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
+    """What counts of a copy that is not its cluster's newest. A copy may have 100,000 partitions: of these only those
+    are kept that are assigned to its own broker."""
+    own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
+    return replace(copy, assigned=own, leaders={}, topic_configs={})
 
 
 def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,24 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
+import pyarrow as pa
+
 from kafkawire import logdir
 from kafkawire.spark import fleet_listing
-from kafkawire.spark.fleet_listing import REPLICA, UNREADABLE, Folder, _folders, _rows_of
+from kafkawire.spark.fleet_listing import (
+    BROKER,
+    METADATA,
+    REPLICA,
+    UNREADABLE,
+    Folder,
+    FoundBroker,
+    _folders,
+    _rows_of,
+    found_in,
+)
 from kafkawire.spark.replica_parts import distinct
+from kafkawire.transactions.facts import ClusterMetadata, Leader, Place
+from kafkawire.transactions.manifest import DirectoryContent
 from kafkawire.transactions.replica_files import replicas
 
 if TYPE_CHECKING:
@@ -103,3 +118,25 @@ def test_tasks_see_their_own_rows(spark: SparkSession) -> None:
     sizes = {os.fsdecode(row.path): row.bytes for row in rows.select("path", "bytes").collect()}
     partitions = replicas(logdir.open(str(EXAMPLES)))
     assert sizes == {one.path: sum(file.size for file in one.segments) for one in partitions}
+
+
+def test_the_driver_keeps_one_whole_copy_of_the_metadata_log_of_each_cluster() -> None:
+    """Of the others it keeps what is assigned to their own brokers."""
+    assigned = {("orders", number): tuple((broker, None) for broker in (number, 4)) for number in range(4)}
+    made, answers = {}, []
+    for number, newest in enumerate((20, 30, 10)):
+        root = f"/broker-{number}"
+        made[root] = ClusterMetadata(
+            place=Place(root, "__cluster_metadata", 0), path=root, newest=newest, assigned=assigned,
+            leaders={("orders", 0): Leader(0, 1)}, topic_configs={"orders": {"cleanup.policy": "compact"}},
+        )  # fmt: skip
+        broker = FoundBroker(DirectoryContent(root=root, node_id=number), "c", (), stopped=False)
+        for kind, value in ((METADATA, {root: made[root]}), (BROKER, tuple(broker))):
+            row = {"kind": kind, "argument": 0, "sort": root.encode(), "real": root.encode()}
+            answers.append(row | {"payload": pickle.dumps(value)})
+    found = found_in(pa.Table.from_pylist(answers)).metadata
+    assert found["/broker-1"] == made["/broker-1"]
+    for number in (0, 2):
+        copy = found[f"/broker-{number}"]
+        assert (list(copy.assigned), copy.leaders, copy.topic_configs) == ([("orders", number)], {}, {})
+        assert copy.newest == made[copy.path].newest
