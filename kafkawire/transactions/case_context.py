@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.broker_clocks import BrokerClocks, earlier_of
 from kafkawire.transactions.cluster_traits import ClusterTraits
 from kafkawire.transactions.copied_case import SKEW_MS, CoordinatorLog, CopiedCase, PartitionLeader
-from kafkawire.transactions.facts import Open, Owner, PartitionFacts, Place
+from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
 
 
 class OtherReplica(msgspec.Struct, frozen=True):
@@ -28,7 +29,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         as_of: the time as of which ages count, epoch milliseconds. `given`: by an option, so that it holds for all.
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
         moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
-            `leaders`, `latest`, `id_expiration_ms`, `skew_ms`: as there.
+            `leaders`, `clocks`, `id_expiration_ms`, `skew_ms`: as there.
         traits: what decides between causes.
         blocked_after_ms: as of `Settings`. `options`: as of `Case`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
@@ -43,7 +44,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     moments: dict[str, dict[int, int]] = {}
     with_metadata: frozenset[str] = frozenset()
     leaders: dict[tuple[str, int], PartitionLeader] = {}
-    latest: int | None = None
+    clocks: BrokerClocks = BrokerClocks()
     id_expiration_ms: int = 0
     skew_ms: int = SKEW_MS
     traits: ClusterTraits = ClusterTraits()
@@ -70,7 +71,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             leaders=self.leaders,
             has_metadata=open_.place.copy in self.with_metadata,
             given=self.given,
-            latest=self.latest,
+            clocks=self.clocks,
             id_expiration_ms=self.id_expiration_ms,
             skew_ms=self.skew_ms,
             as_of=self.as_of,
@@ -97,9 +98,10 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
                 )
         return None
 
-    def clock_of(self, place: Place) -> int | None:
-        """The clock for what should have happened since, in a partition of `__transaction_state`: a copy shows nothing
-        that came after it was made, however much later others were."""
+    def clock_of(self, place: Place, since: int) -> int | None:
+        """The clock for what should have happened since a time of a coordinator's, in a partition of
+        `__transaction_state`: a copy shows nothing that came after it was made, however much later others were."""
         if self.as_of is None or self.given:
             return self.as_of
-        return self.log.until.get(place.partition, self.log.newest.get(place.partition))
+        until = self.log.until.get(place.partition, self.log.newest.get(place.partition))
+        return earlier_of(self.clocks.limit((TRANSACTION_STATE, place.partition), since), until)

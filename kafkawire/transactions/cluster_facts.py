@@ -7,9 +7,8 @@ never joined (`by_cluster`; `audit_result` puts their answers together).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.transactions.answers import Placed
+from kafkawire.transactions.broker_clocks import BrokerClocks, broker_clocks
 from kafkawire.transactions.case import given_limit
 from kafkawire.transactions.case_context import CaseContext, OtherReplica
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
@@ -25,7 +25,6 @@ from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
 from kafkawire.transactions.copied_case import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
-    CLUSTER_METADATA,
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
@@ -41,9 +40,6 @@ from kafkawire.transactions.manifest import DirectoryContent, Manifest, manifest
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
 T = TypeVar("T")
-
-#: A time that is later than those of all other brokers by more than this is one of a wrong clock.
-FAR_MS = 86_400_000
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,7 +147,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             newest={
                 number: partition.broker_time
                 for number, partition in of_ids.items()
-                if partition.broker_time is not None and not self.is_far(partition.broker_time)
+                if partition.broker_time is not None and not self.clocks.is_far(partition.broker_time)
             },
             until={
                 number: self.covered[partition.place.copy]
@@ -196,43 +192,26 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """The time as of which ages count, epoch milliseconds, and where it comes from."""
         if self.settings.as_of is not None:
             return self.settings.as_of, "as given"
-        time, place, far = self.newest
-        if place is None:
+        clocks = self.clocks
+        newest, far = clocks.newest, clocks.far
+        if newest is None:
             return None, None
-        source = f"newest time that a broker wrote, in {place} of {place.copy}"
+        source = f"newest time that a broker wrote, in {newest.place} of {newest.place.copy}"
+        for broker, stamp in sorted(clocks.behind.items()):
+            source += (
+                f"; broker {broker} wrote nothing after {when(stamp.time)}, in {stamp.place} of {stamp.place.copy}, or "
+                "its clock is behind: its times are not compared with later ones"
+            )
         if far is not None:
-            source += f"; {when(far[0])} in {far[1]} of {far[1].copy} is far from all others, and does not count"
-        return time, source
+            source += (
+                f"; {when(far.time)} in {far.place} of {far.place.copy} is far from all others, and does not count"
+            )
+        return newest.time, source
 
     @cached_property
-    def newest(self) -> tuple[int | None, Place | None, tuple[int, Place] | None]:
-        """The newest time that a broker wrote, and where; last the newest that does not count, likewise.
-
-        The time of one broker counts only where another's is near it or after it; of partitions whose leaders are not
-        known, each is taken for a broker's. Of those that are all far from each other, the oldest counts. The metadata
-        log, which goes on where nothing else happens, counts by itself.
-        """
-        of_sources: dict[object, tuple[int, Place]] = {}
-        for one in self.facts.partitions:
-            if one.broker_time is not None:
-                leader = self.leaders.get((one.place.topic, one.place.partition))
-                key = (one.place.topic, one.place.partition) if leader is None else leader.broker
-                of_sources[key] = max(of_sources.get(key, (one.broker_time, one.place)), (one.broker_time, one.place))
-        times = sorted(of_sources.values(), reverse=True)
-        if not times:
-            return None, None, None
-        near = (
-            newer
-            for newer, older in pairwise(times)
-            if newer[1].topic == CLUSTER_METADATA or newer[0] - older[0] <= FAR_MS
-        )
-        time, place = next(near, times[-1])
-        return time, place, times[0] if times[0][0] > time else None
-
-    def is_far(self, time: int) -> bool:
-        """Whether a time that a broker wrote is after the newest that counts."""
-        newest = self.newest[0]
-        return newest is not None and time > newest
+    def clocks(self) -> BrokerClocks:
+        """The clocks of its brokers."""
+        return broker_clocks(self.facts.partitions, self.leaders)
 
     @cached_property
     def leaders(self) -> Mapping[tuple[str, int], Leader]:
@@ -250,7 +229,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         covered: dict[str, int] = {}
         for partition in self.facts.partitions:
             time, copy = partition.broker_time, partition.place.copy
-            if time is not None and not self.is_far(time):
+            if time is not None and not self.clocks.is_far(time):
                 covered[copy] = max(covered.get(copy, time), time)
         return covered
 
@@ -295,6 +274,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """By how much the clocks that wrote its logs may differ: all of one where one broker leads all partitions."""
         return ONE_CLOCK_MS if len({leader.broker for leader in self.leaders.values()}) == 1 else SKEW_MS
 
+    @property
+    def _compared(self) -> Iterator[tuple[str, int]]:
+        """The partitions whose times are compared with others."""
+        for place in (*self.facts.first_starts, *(partition.place for partition in self.of_ids.values())):
+            yield place.topic, place.partition
+
     @cached_property
     def context(self) -> CaseContext:
         """What its open transactions are judged with."""
@@ -309,7 +294,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             moments=self.moments,
             with_metadata=frozenset(self.facts.metadata),
             leaders=self.led,
-            latest=self.newest[0],
+            clocks=self.clocks.of(self._compared),
             max_timeout_ms=self.resolved.max_timeout.value,
             traits=self.traits,
             without_open=self.without_open,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
+from kafkawire.transactions.broker_clocks import BrokerClocks, earlier_of
 from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
 from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
@@ -54,9 +55,9 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sorted(self.until.values())
 
     @cached_property
-    def short(self) -> dict[tuple[str, int | None, int | None], ShortLog]:
+    def short(self) -> dict[tuple[str, int | None, int | None, int | None, int | None], ShortLog]:
         """What is known of partitions that were not read past data: a log directory, and the places among
-        `newest_times` and `until_times` that the time of the data has."""
+        `newest_times` and `until_times` that the times of the data have."""
         return {}
 
     @property
@@ -77,6 +78,13 @@ class PartitionLeader(msgspec.Struct, frozen=True):
     epoch: int
     read: bool
     source: str
+
+
+def _apart(limit: int) -> str:
+    return (
+        f" Times after {when(limit)} are not compared with that: a broker that wrote until then wrote nothing since, or "
+        "its clock is behind."
+    )
 
 
 class ShortLog(NamedTuple):
@@ -106,7 +114,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         leaders: by topic and partition.
         has_metadata: its directory has a metadata log, which goes on while a broker runs.
         given: the clock was given, and holds for all copies.
-        latest: the newest time of a broker that counts; later ones are of wrong clocks.
+        clocks: of brokers: which of their times may be compared.
         id_expiration_ms: transactional.id.expiration.ms.
         skew_ms: by how much the clocks of its brokers may differ.
     """
@@ -119,7 +127,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
     leaders: dict[tuple[str, int], PartitionLeader]
     has_metadata: bool
     given: bool
-    latest: int | None
+    clocks: BrokerClocks
     id_expiration_ms: int
     skew_ms: int = SKEW_MS
 
@@ -251,7 +259,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             return (met(REACH, "The record is of this transaction: it has its epoch.", str(place)),)
         if self.open.coordinator_epoch is None:
             return (met(REACH, "The record is of this transaction: no other has ended here.", self.open.place.copy),)
-        if marked_at is not None and marked_at < begun:
+        limit = None if marked_at is None else self.clocks.limit(self._key, marked_at)
+        if marked_at is not None and marked_at < begun and (limit is None or begun <= limit):
             what = f"The record's transaction began after the producer's last marker here ({when(marked_at)})."
             return (met(REACH, what, str(place)),)
         proof = self._read_past(place.partition)
@@ -295,6 +304,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
                 f"{those} holds no record written after the data ({when(self._written)}; {newest}): it may have been "
                 "copied too early."
             )
+            if self._data_limit is not None and short.newest is not None and short.newest > self._data_limit:
+                what += _apart(self._data_limit)
         return [unmet(REACH, what, _LATER.format(those), name)]
 
     @property
@@ -303,11 +314,13 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         may have to be: one look serves all data of a directory that comes before the same of their times."""
         if self.owner is not None:
             return self._short_of([self.owner.newest.place.partition])
-        log, written, stopped = self.log, self._written + SKEW_MS, self._stopped_by
+        log, stopped, limit = self.log, self._stopped_by, self._data_limit
         key = (
             self.open.place.copy,
-            None if self.written_by is None else bisect_left(log.newest_times, written),
-            None if stopped is None else bisect_left(log.until_times, stopped + SKEW_MS),
+            None if self.written_by is None else bisect_right(log.newest_times, self._written + self.skew_ms),
+            None if stopped is None else bisect_right(log.until_times, stopped + self.skew_ms),
+            None if limit is None else bisect_right(log.newest_times, limit),
+            None if limit is None else bisect_right(log.until_times, limit),
         )
         found = log.short.get(key)
         if found is None:
@@ -334,16 +347,49 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         ):
             return f"Its record has a later epoch ({value.producer_epoch}) than the data."
         newest = self.log.newest.get(number)
-        if self.written_by is not None and newest is not None and newest > self._written + self.skew_ms:
+        if (
+            self.written_by is not None
+            and newest is not None
+            and self._is_later(newest, self._written, self._data_limit)
+        ):
             return f"The data was in the log by {when(self._written)}, and it has a record of {when(newest)}."
         if self._other_leader(number) is not None:
             return None
         if self.moment is not None and number in self.moment:
             return "Both are of one moment, when the broker was stopped cleanly."
         until, by = self.log.until.get(number), self._stopped_by
-        if until is not None and by is not None and until > by + self.skew_ms:
+        if until is not None and by is not None and self._is_later(until, by, self._data_limit):
             return f"The data was in the log by {when(by)}, and its broker was stopped cleanly after {when(until)}."
         return None
+
+    @property
+    def _key(self) -> tuple[str, int]:
+        return self.open.place.topic, self.open.place.partition
+
+    def _is_later(self, later: int, earlier: int, limit: int | None) -> bool:
+        """Whether a broker wrote one time after another broker wrote the other, however much their clocks differ.
+
+        Args:
+            limit: up to which time those of others compare with the earlier; None: all do.
+        """
+        return later > earlier + self.skew_ms and (limit is None or later <= limit)
+
+    @cached_property
+    def _data_limit(self) -> int | None:
+        """Up to which time those of others compare with that by which the data was in the log; None: all do."""
+        by = self.covered_until if self.written_by is None else self.written_by
+        return None if by is None else self.clocks.limit(self._key, by)
+
+    @cached_property
+    def _limit(self) -> int | None:
+        """Up to which time those of others compare with all that the transaction is held since; None: all do."""
+        times = [] if self.written_by is None else [(self._key, self.written_by)]
+        if self.owner is not None and self.value is not None:
+            coordinator = TRANSACTION_STATE, self.owner.newest.place.partition
+            times += [(coordinator, begun_ms(self.value))]
+            times += [(coordinator, self.value.transaction_last_update_timestamp_ms)]
+        limits = (self.clocks.limit(*one) for one in times)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def _stopped_by(self) -> int | None:
@@ -386,7 +432,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             return unmet(REACH, what, needs, place.copy)
         record, ended = owner.newest, self._ended_by
         source = str(record.place)
-        if until is not None and until > ended + self.skew_ms:
+        limit = self.clocks.limit((TRANSACTION_STATE, record.place.partition), ended)
+        if until is not None and self._is_later(until, ended, limit):
             return met(REACH, f"{place} was read past the coordinator's record, up to {when(until)}.", place.copy)
         if self.moment is not None and record.offset < self.moment.get(record.place.partition, 0):
             return met(REACH, "The coordinator's record and the partition are of one moment.", place.copy)
@@ -395,13 +442,15 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             value is not None
             and self.standing == ENDED
             and marked_at is not None
-            and marked_at > begun_ms(value) + self.skew_ms
+            and self._is_later(marked_at, begun_ms(value), limit)
         ):
             return met(REACH, f"The data follows the marker of that transaction ({when(marked_at)}).", place.copy)
         what = (
             f"The coordinator's record is of {when(ended)}, and {place} shows nothing after {when(until)}: the marker "
             "may have come later."
         )
+        if limit is not None and until is not None and until > limit:
+            what += _apart(limit)
         return unmet(REACH, what, needs, source)
 
     @property
@@ -409,8 +458,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         """The newest broker-side time up to which it was read; None where it has none that counts."""
         if self.moment is not None:
             return self.covered_until
-        time, latest = self.partition.broker_time, self.latest
-        return None if time is None or (latest is not None and time > latest) else time
+        time = self.partition.broker_time
+        return None if time is None or self.clocks.is_far(time) else time
 
     @property
     def _ended_by(self) -> int:
@@ -435,7 +484,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             ongoing = state_name(value.transaction_status) == "Ongoing"
             times.append(self.coordinator_until if ongoing else value.transaction_last_update_timestamp_ms)
         known = [time for time in times if time is not None]
-        return min(self.as_of, max(known)) if known else None
+        return earlier_of(self._limit, min(self.as_of, max(known))) if known else None
 
     @property
     def may_block(self) -> bool:
@@ -465,7 +514,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         if self.given or self.owner is None:
             return self.as_of
         number = self.owner.newest.place.partition
-        return self.log.until.get(number, self.log.newest.get(number))
+        return earlier_of(self._limit, self.log.until.get(number, self.log.newest.get(number)))
 
     @property
     def waiting_until(self) -> int | None:
@@ -476,7 +525,14 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def held_since(self) -> int | None:
-        held = super().held_since
+        """Where something of the log is missing, its marker may be; but a record of transaction version 2 shows that
+        the transaction goes on."""
+        held, value = super().held_since, self.value
+        if held is not None and not all(premise.holds for premise in self.of_held):
+            held = None  # the record may be of another transaction
+        own = held is not None and value is not None and raises_epoch(value.client_transaction_version)
+        if not own and not all(premise.holds or premise.name == PLACE for premise in self._sound):
+            return None
         return self.written_by if held is None else held
 
     @property

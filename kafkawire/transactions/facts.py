@@ -54,6 +54,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         leader_epoch: the highest in it, -1 for none.
         transactional: number of batches of transactions, markers included.
         broker_time: the newest timestamp that a broker set, epoch milliseconds.
+        leader_time: the highest leader epoch with such a timestamp, and the newest of that epoch.
         gap: the last range of offsets in it that could not be read. Earlier ones may be due to compaction and concern
             no open transaction: compaction stops at the first of these.
         shortened: it became shorter while it was read.
@@ -69,6 +70,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     transactional: int = 0
     bytes: int = 0
     broker_time: int | None = None
+    leader_time: tuple[int, int] | None = None
     gap: OffsetGap | None = None
     damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = 0
@@ -165,6 +167,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
         segments_start: first offset of its segments, those in a tier included.
         high_watermark: from `replication-offset-checkpoint`; None where it is not known.
         gap: the last range of offsets that could not be read; None where nothing is missing from somewhere on.
+        broker_time, leader_time: as of `Segment`.
         unreplicated: first offset of the earliest transaction that has ended with a marker at or above the high
             watermark, None for none: it holds the last stable offset as an open one does.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
@@ -186,6 +189,7 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     damage: tuple[rows.DamageRow, ...]
     segments_start: int = 0
     unreplicated: int | None = None
+    leader_time: tuple[int, int] | None = None
 
 
 def partition_of(
@@ -220,6 +224,7 @@ def partition_of(
         transactional=sum(segment.transactional for segment in segments),
         bytes=sum(segment.bytes for segment in segments),
         broker_time=max((s.broker_time for s in segments if s.broker_time is not None), default=None),
+        leader_time=max((s.leader_time for s in segments if s.leader_time is not None), default=None),
         gap=gap,
         damaged=len(damage) > ends_torn,
         damage=tuple(damage),

@@ -119,6 +119,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
     transactional: int = 0
     bytes: int = 0
     broker_time: int | None = None
+    leader_time: tuple[int, int] | None = None
     gap: OffsetGap | None = None
     damage: tuple[rows.DamageRow, ...] = ()
     intact_from: int = BEFORE
@@ -140,6 +141,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
             gap = OffsetGap(self.reached, first)
         moved = first is not None
         times = [time for time in (self.broker_time, part.broker_time) if time is not None]
+        of_leaders = [time for time in (self.leader_time, part.leader_time) if time is not None]
         return PartScan(
             first_offset=first if self.first_offset is None else self.first_offset,
             following=part.following if moved else self.following,
@@ -149,6 +151,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
             transactional=self.transactional + part.transactional,
             bytes=self.bytes + part.bytes,
             broker_time=max(times, default=None),
+            leader_time=max(of_leaders, default=None),
             gap=gap or self.gap,
             damage=self.damage + part.damage,
             intact_from=self.begins_at(first) if part.intact_from == BEFORE else part.intact_from,
@@ -228,6 +231,7 @@ class SegmentState:
             transactional=scan.transactional,
             bytes=scan.bytes,
             broker_time=scan.broker_time,
+            leader_time=scan.leader_time,
             gap=OffsetGap(scan.reached) if ends_damaged else scan.gap,
             damage=scan.damage,
             # What compaction left of the segment before ends below an empty one.
@@ -254,6 +258,7 @@ class OffsetScan:
         self._leader_epoch = -1
         self._batches = self._transactional = self._bytes = 0
         self._broker_time: int | None = None
+        self._leader_time: tuple[int, int] | None = None
         self._gap: OffsetGap | None = None
         self._digests: list[Digests] = []
 
@@ -311,11 +316,15 @@ class OffsetScan:
         self._bytes += int(np.sum(found.size))
         epochs = found.partition_leader_epoch if isinstance(found, Batch) else found.leader_epoch
         self._leader_epoch = max(self._leader_epoch, int(np.max(epochs)))
-        by_broker = np.atleast_1d(found.max_timestamp)
+        by_broker, epochs = np.atleast_1d(found.max_timestamp), np.atleast_1d(epochs)
         if not self._broker_written:
-            by_broker = by_broker[(np.atleast_1d(found.attributes) & (CONTROL | LOG_APPEND_TIME)) != 0]
+            chosen = (np.atleast_1d(found.attributes) & (CONTROL | LOG_APPEND_TIME)) != 0
+            by_broker, epochs = by_broker[chosen], epochs[chosen]
         if len(by_broker):
             self._broker_time = max(self._broker_time or 0, int(by_broker.max()))
+            epoch = int(epochs.max())
+            newest = epoch, max(0, int(by_broker[epochs == epoch].max()))
+            self._leader_time = newest if self._leader_time is None else max(self._leader_time, newest)
         return int(holes[-1]) if len(holes) else -1
 
     def _intact(self, base: Int64, ends: Int64, empty: Bools) -> Int64:
@@ -350,6 +359,7 @@ class OffsetScan:
             transactional=self._transactional,
             bytes=self._bytes,
             broker_time=self._broker_time,
+            leader_time=self._leader_time,
             gap=self._gap,
             damage=damage,
             intact_from=self._intact_from,

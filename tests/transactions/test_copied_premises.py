@@ -260,6 +260,25 @@ def test_one_time_far_from_all_others_is_no_clock(tmp_path: Path, topic: str) ->
     assert found.read.clock.endswith("is far from all others, and does not count")
 
 
+def test_times_of_a_broker_that_may_be_behind_make_nothing_late_or_stuck(tmp_path: Path) -> None:
+    """Its coordinator's newest time is 26 hours before that of others, which the metadata log names as its leader."""
+    directory = LogDirectory(tmp_path / "logs")
+    directory.partition("orders").data(PID, at=NOON)
+    directory.partition("payments").data(8, at=NOON)
+    directory.id("pay", "Ongoing", PID, 0, ("orders", 0), at=NOON - 26 * HOUR)
+    directory.id("pay", "PrepareCommit", PID, 1, ("orders", 0), at=NOON - 26 * HOUR)
+    directory.id("buy", "Ongoing", 8, 0, ("payments", 0), at=NOON - 26 * HOUR)
+    directory.partition("others").marker("COMMIT", 77, at=NOON)
+    directory.partition("others", 1).marker("COMMIT", 77, at=NOON)
+    found = audit(directory)
+    assert {finding.topic: (finding.reason, finding.attention) for finding in found.findings} == {
+        "orders": ("live", None),
+        "payments": ("live", None),
+    }
+    assert [violation.check for violation in found.violations] == []
+    assert not outcome(found).complete
+
+
 # Place ---------------------------------------------------------------------------------------------------------------
 
 TOPIC = UUID(int=9)

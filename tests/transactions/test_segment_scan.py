@@ -33,6 +33,7 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
     first: int | None = None
     end, leader_epoch, batches, transactional, size = base_offset, -1, 0, 0, 0
     broker_time: int | None = None
+    leader_time: tuple[int, int] | None = None
     gap: OffsetGap | None = None
     damaged: list[rows.DamageRow] = []
     for item in file.batches():
@@ -51,6 +52,7 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
         batches, size, leader_epoch = batches + 1, size + item.size, max(leader_epoch, item.partition_leader_epoch)
         if file.topic in BROKER_WRITTEN or item.attributes & (CONTROL | LOG_APPEND_TIME):
             broker_time = max(broker_time or 0, item.max_timestamp)
+            leader_time = max(leader_time or (-1, 0), (item.partition_leader_epoch, item.max_timestamp))
         append = append_of(item, intact)
         if append is not None:
             yield append
@@ -73,6 +75,7 @@ def one_by_one(file: LogFile, after: Segment | None) -> Iterator[object]:
         transactional=transactional,
         bytes=size,
         broker_time=broker_time,
+        leader_time=leader_time,
         gap=gap,
         damage=tuple(damaged),
         intact_from=intact,

@@ -108,9 +108,9 @@ def _late(context: CaseContext, case: Case, finding: rows.Finding, late: Tally) 
     if finding.reason != "late" or value is None:
         late.held += 1
         return
-    clock = context.as_of if case.record_place is None else context.clock_of(case.record_place)
-    assert clock is not None
     begun = begun_ms(value)
+    clock = context.as_of if case.record_place is None else context.clock_of(case.record_place, begun)
+    assert clock is not None
     over = clock - begun - value.transaction_timeout_ms
     if over <= GRACE_MS:
         late.lack(
@@ -129,12 +129,14 @@ def _late(context: CaseContext, case: Case, finding: rows.Finding, late: Tally) 
 
 def _prepared(context: CaseContext, record: Registration, stuck: rows.Finding | None, tally: Tally) -> None:
     """An id in a Prepare state: on its way, or for ever."""
-    as_of, value = context.clock_of(record.place), record.value
-    assert as_of is not None  # the record has a time that a broker wrote
+    value = record.value
     assert value is not None
     since = value.transaction_last_update_timestamp_ms
+    as_of = context.clock_of(record.place, since)
     if record.place.partition in context.log.damaged:
         tally.lack(_DAMAGED)
+    elif as_of is None:
+        tally.lack("the times of the partition are far from those of all other brokers, and do not count")
     elif stuck is None and as_of - since <= context.max_timeout_ms + GRACE_MS:
         tally.lack("the transaction was decided a short time before the copy was made: its markers may be on their way")
     else:
