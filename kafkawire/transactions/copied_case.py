@@ -82,7 +82,7 @@ class PartitionLeader(msgspec.Struct, frozen=True):
 
 def _apart(limit: int) -> str:
     return (
-        f" Times after {when(limit)} are not compared with that: a broker that wrote until then wrote nothing since, or "
+        f" Times after {when(limit)} are not compared with that: a broker that wrote until then wrote none since, or "
         "its clock is behind."
     )
 
