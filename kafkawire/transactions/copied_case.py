@@ -256,7 +256,11 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         assert value is not None
         place, marked_at, begun = owner.newest.place, self.open.marked_at, begun_ms(value)
         if raises_epoch(value.client_transaction_version):
-            return (met(REACH, "The record is of this transaction: it has its epoch.", str(place)),)
+            state, epoch = state_name(value.transaction_status), value.producer_epoch
+            if state == "Ongoing" or epoch > self.open.producer_epoch:
+                return (met(REACH, "The record is of this transaction: it has its epoch.", str(place)),)
+            what = f"The record is of the transaction before: {state} of epoch {epoch} ends data of epoch {epoch - 1}."
+            return (unmet(REACH, what, _LATER.format(place), str(place)),)
         if self.open.coordinator_epoch is None:
             return (met(REACH, "The record is of this transaction: no other has ended here.", self.open.place.copy),)
         limit = None if marked_at is None else self.clocks.limit(self._key, marked_at)

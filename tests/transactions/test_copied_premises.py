@@ -194,6 +194,17 @@ def test_a_prepare_is_stuck_only_where_both_copies_show_that_it_lasted(running: 
     assert only(audit(running)).reason == "stuck_prepare"
 
 
+@pytest.mark.parametrize(("epoch", "verdict", "attention"), [(0, "not_hanging", "blocked"), (1, "unknown", None)])
+def test_a_prepare_is_of_the_transaction_whose_epoch_it_raised(
+    running: LogDirectory, epoch: int, verdict: str, attention: str | None
+) -> None:
+    """Data of its own epoch is of the next transaction, which began later."""
+    running.partition(*P).data(PID, epoch, at=NOON)
+    running.id("pay", "PrepareAbort", PID, 1, P, begun=NOON - HOUR, at=NOON)
+    found = only(audit(running))
+    assert (found.verdict, found.attention) == (verdict, attention)
+
+
 def test_a_marker_above_an_old_high_watermark_hides_nothing_that_blocks(running: LogDirectory) -> None:
     """The checkpoint of a running broker is older than its logs: the earlier transaction has ended."""
     orders = running.partition(*P)
