@@ -228,6 +228,26 @@ def test_find_hanging_selects_what_blocks_a_group(txn: Any, made: Made) -> None:
     assert txn("find-hanging", "--group", group, "--topic", TOPIC).code == 2
 
 
+def test_a_live_transaction_that_blocks_for_longer_is_found(txn: Any, made: Made) -> None:
+    """Counted from its start at the real coordinator; its client's stamp is three hours old."""
+    where = ("--topic", TOPIC, "--partition", 1, "--blocked-after", 0)
+    result = txn("find-hanging", *where, "--format", "json")
+    assert result.code == 3
+    answer = json.loads(result.text)
+    (finding,) = answer["findings"]
+    assert (finding["verdict"], finding["reason"], finding["attention"]) == ("not_hanging", "live", "blocked")
+    assert (finding["start_offset"], finding["transactional_id"]) == (made.live, "txn-cli-live")
+    assert answer["as_of"] - HOUR_MS < finding["blocked_since"] <= answer["as_of"]
+    assert finding["blocked_until"] == finding["blocked_since"] + finding["transaction_timeout_ms"]
+    assert (answer["outcome"]["blocked"], answer["outcome"]["complete"]) == (1, True)
+    assert [(one["name"], one["holds"]) for one in answer["read"]["premises"]] == [
+        ("place", True), ("reach", True), ("time", True), ("soundness", True),
+    ]  # fmt: skip
+    text = txn("find-hanging", *where, "--format", "table").text
+    assert text.startswith("Found: 1 blocked, not hanging (yet).\n")
+    assert "transactional id 'txn-cli-live', Ongoing; waits for the producer of 'txn-cli-live'; live until 20" in text
+
+
 def test_find_hanging_exits_with_0_when_none_hangs(txn: Any) -> None:
     result = txn("find-hanging", "--topic", TOPIC, "--partition", 1, "--partition", 2, "--format", "table")
     assert (result.code, result.text.splitlines()[0]) == (0, "No transaction hangs.")
