@@ -23,7 +23,7 @@ from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
 
-UNDECIDED, KAFKA, TLS, OTHER = "undecided", "kafka", "tls", "other"
+UNDECIDED, LIKELY, KAFKA, TLS, OTHER = "undecided", "likely", "kafka", "tls", "other"
 
 #: Outstanding requests whose responses are searched for while a direction's frame boundaries are unknown.
 _MOST_SEARCHED_IDS = 64
@@ -37,7 +37,7 @@ class TcpConnection:
 
     Attributes:
         number: from 1, in the order of first packets.
-        verdict: `undecided`, `kafka`, `tls` or `other`.
+        verdict: `undecided`, `kafka`, `tls` or `other`; at its end `likely`: it may have requests, too few to decide.
         bytes: payload of its packets, retransmissions included; `cut`: those of them that the capture left out.
         joined: bytes before the first frame of each direction, if the connection's beginning was not captured.
         endpoints: address and port of the two ends. Directions have the index of the end that sends.
@@ -175,6 +175,7 @@ class TcpConnection:
         if self.tls is not None and self.verdict != OTHER:
             self._decrypted(self.tls.finish())
         self._ending = True  # not before: the last events come one by one
+        likely = self.verdict == UNDECIDED and any(self._may_have_requests(index) for index in (0, 1))
         for index, direction in enumerate(self._directions):
             direction.look_again()
             self._advance(index, self._found(index))
@@ -182,6 +183,8 @@ class TcpConnection:
             self._is_kafka(1 - self._broker)
             for direction in self._directions:
                 direction.lose()  # no frame was found: all bytes are reported
+        elif self.verdict == UNDECIDED and likely:
+            self.verdict = LIKELY
         if self._matcher is not None:
             for index in (0, 1):
                 self._finish_direction(index)
@@ -230,9 +233,7 @@ class TcpConnection:
     def _finish_direction(self, index: int) -> None:
         """Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it."""
         direction = self._directions[index]
-        if direction.stream.early and self._is_joined:
-            self.joined += direction.stream.early
-        elif direction.stream.early:
+        if direction.stream.early:
             self._report(index, f"{_bytes(direction.stream.early)} from before the first ones captured", *self._now)
         for _ in range(_MOST_SEARCHES):
             if not (direction.synchronized and direction.unframed):
@@ -389,6 +390,12 @@ class TcpConnection:
         other = OtherDirection() if known else self._other(index)
         return partial(self._decoder.recognizer.find_request, other=other, final=self._ending, known=known)
 
+    def _may_have_requests(self, index: int) -> bool:
+        direction = self._directions[index]
+        return self._may_be_client(index) and self._decoder.recognizer.may_begin(
+            bytes(direction.loose), direction.starts(), self._other(index)
+        )
+
     def _other(self, index: int) -> OtherDirection:
         other = self._directions[1 - index]
         return OtherDirection(other.loose, other.starts())
@@ -410,7 +417,7 @@ class TcpConnection:
             elif self._broker is not None:
                 offset = 0
             else:
-                begins = self._decoder.recognizer.first_request(direction.loose, self._other(index), final=self._ending)
+                begins = self._decoder.recognizer.first_request(direction.loose, self._other(index))
                 if begins is Recognition.NO:
                     if self.tls is None and recognition.is_tls(direction.loose):
                         self._begin_tls()

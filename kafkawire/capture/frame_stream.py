@@ -198,7 +198,8 @@ class FrameStream:
     def find(self, look: Callable[[bytes, set[int]], SearchResult], *, keep: bool = False) -> int | None:
         """The offset of the next frame in the loose bytes; None where there is none yet.
 
-        Bytes in which no frame can begin are dropped.
+        Bytes in which no frame can begin are dropped, but for those of the newest packet: captures swap packets, so that
+        they may be the response to a request that comes next.
 
         Args:
             look: searches bytes, given also the offsets at which packets begin in them.
@@ -208,8 +209,11 @@ class FrameStream:
             return None
         found = look(bytes(self.loose), self.starts())
         self._wanted = found.wanted
-        if found.offset is None and not keep:
-            self.drop(len(self.loose) - found.settled)
+        if self.loose and found.offset is None and not keep:
+            newest = self._chunks[-1][0] - (self._position - len(self.loose))
+            passed = min(found.settled, max(0, newest))
+            self.drop(len(self.loose) - passed)
+            self._wanted += (found.settled - passed) * (found.wanted > 0)
         return found.offset
 
     @property

@@ -222,9 +222,12 @@ class _ExchangeHandler:
     def broker(self, ports: tuple[int, int]) -> int | None:
         return self._decoder.recognizer.broker(ports)
 
-    def first_request(self, data: bytes, other: tuple[bytes, list[int]], final: bool) -> bool | None:
-        found = self._decoder.recognizer.first_request(data, OtherDirection(*other), final=final)
+    def first_request(self, data: bytes, other: tuple[bytes, list[int]], _final: bool) -> bool | None:
+        found = self._decoder.recognizer.first_request(data, OtherDirection(*other))
         return {Recognition.YES: True, Recognition.NO: False}.get(found)
+
+    def may_begin(self, data: bytes, starts: list[int], other: tuple[bytes, list[int]]) -> bool:
+        return self._decoder.recognizer.may_begin(data, starts, OtherDirection(*other))
 
     def find_request(
         self, data: bytes, starts: list[int], other: tuple[bytes, list[int]], final: bool, known: bool

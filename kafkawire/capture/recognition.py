@@ -19,6 +19,7 @@ from kafkawire.capture.request_chain import (
     SHORTEST_RESPONSE,
     START,
     HeaderVersions,
+    RequestChain,
     chain,
     is_echoed,
     is_text,
@@ -143,15 +144,12 @@ class Recognizer:
         self,
         data: bytes | bytearray,
         other: OtherDirection = NOTHING,
-        *,
-        final: bool = False,
     ) -> Recognition:
         """Whether the first bytes of a connection are a request. A whole one has to decode, or what follows decides.
 
         Args:
             data: the bytes so far.
             other: the other direction.
-            final: no more data will follow.
         """
         found = self.request(data)
         if found in (Recognition.NO, Recognition.TOO_SHORT):
@@ -163,9 +161,22 @@ class Recognizer:
             return Recognition.YES if begun else Recognition.TOO_SHORT
         if found is Recognition.YES and self._decodes(data[4:end]):
             return Recognition.YES
-        if requests.is_certain(aligned=True, echoed=is_echoed(requests, *other), final=final):
+        if requests.is_certain(aligned=True, echoed=self._is_echoed(requests, other)):
             return Recognition.YES
         return Recognition.TOO_SHORT if requests.whole else Recognition.NO
+
+    def may_begin(self, data: bytes, starts: Iterable[int], other: OtherDirection) -> bool:
+        """Whether a packet begins with what may be a whole request, where too little follows to be certain.
+
+        Args:
+            data: bytes of one direction. starts: offsets in it at which packets begin.
+            other: the other direction.
+        """
+        chains = (chain(data, start, self._later) for start in starts)
+        return any(found.is_likely(echoed=self._is_echoed(found, other)) for found in chains)
+
+    def _is_echoed(self, requests: RequestChain, other: OtherDirection) -> bool:
+        return is_echoed(requests, *other, self._later)
 
     def _decodes(self, frame: bytes | bytearray) -> bool:
         return isinstance(decode_request(frame, registry=self._registry), Request)
@@ -190,15 +201,18 @@ class Recognizer:
         """
 
         def judged(position: int, end: int) -> bool | None:
-            header = self.request(data, position)
-            followed = self.request(data, end) is not Recognition.NO
-            if header is Recognition.YES and followed and self._decodes(data[position + 4 : end]):
-                return True
             aligned = position in starts
+            followed = self.request(data, end) is not Recognition.NO
             if known and aligned and followed:
                 return True
             requests = chain(data, position, self._later)
-            if requests.is_certain(aligned=aligned, echoed=is_echoed(requests, *other), final=final):
+            echoed = self._is_echoed(requests, other)
+            # A response may decode as a request, too, whose correlation id then is mostly 0: it needs more.
+            enough = known or echoed or requests.headers > 1 or data[position + 8 : position + 12] != bytes(4)
+            header = self.request(data, position)
+            if enough and followed and header is Recognition.YES and self._decodes(data[position + 4 : end]):
+                return True
+            if requests.is_certain(aligned=aligned, echoed=echoed):
                 return True
             return None if aligned and requests.headers and requests.whole else False
 

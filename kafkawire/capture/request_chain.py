@@ -19,6 +19,8 @@ SHORTEST_REQUEST, SHORTEST_RESPONSE = 8, 4
 LONGEST_CLIENT_ID = 1024
 #: Versions above the newest one, and api keys beside those that are known, which may be those of a newer release.
 _NEWER = 10
+#: The same for ApiVersions: clients send it before they know the broker's versions.
+MOST_API_VERSIONS = 100
 #: Correlation ids of two requests that follow one another differ by this at most.
 _MOST_STEPS = 1000
 #: Headers that are compared at most.
@@ -42,21 +44,29 @@ class RequestChain(NamedTuple):
     client_id: bytes | None
     correlation_ids: tuple[int, ...]
 
-    def is_certain(self, *, aligned: bool, echoed: bool, final: bool) -> bool:
+    def is_certain(self, *, aligned: bool, echoed: bool) -> bool:
         """Whether these are requests of Kafka's protocol.
 
         Args:
             aligned: a packet begins with the first of them.
             echoed: a packet of the other direction begins with a response to one of them.
-            final: no more data will follow.
         """
         if not self.headers or not self.whole:
             return False
         if not aligned:
             return self.headers >= 3 and bool(self.client_id)
         if self.client_id:
-            return self.headers >= (1 if echoed or final else 2)
+            return self.headers >= (1 if echoed else 2)
         return self.headers >= (2 if echoed else 3 if self.client_id is None else 4)
+
+    def is_likely(self, *, echoed: bool) -> bool:
+        """Whether these may be requests of Kafka's protocol, where a packet begins with the first of them.
+
+        A response resembles a request whose correlation id is 0: its first field is the time of a throttle, mostly 0.
+        """
+        if not self.headers or not self.whole:
+            return False
+        return echoed or bool(self.client_id and self.correlation_ids[0] > 0)
 
 
 class HeaderVersions(NamedTuple):
@@ -77,7 +87,8 @@ class HeaderVersions(NamedTuple):
         if version < 0:
             return False
         if api_key in self.known:
-            return version <= self.known[api_key][1] + _NEWER
+            newer = MOST_API_VERSIONS if api_key == API_VERSIONS else _NEWER
+            return version <= self.known[api_key][1] + newer
         return api_key in self.neighbours and version <= _NEWER
 
 
@@ -157,16 +168,21 @@ def is_text(data: bytes | bytearray) -> bool:
         return error.reason == "unexpected end of data"  # a character cut off by the end of the data
 
 
-def is_echoed(found: RequestChain, peer: bytes | bytearray, starts: Iterable[int]) -> bool:
+def is_echoed(found: RequestChain, peer: bytes | bytearray, starts: Iterable[int], versions: HeaderVersions) -> bool:
     """Whether a packet of the other direction begins with a response that has the correlation id of a request.
+
+    What may be a request is no response with the correlation id 0: a Produce v0 resembles one.
 
     Args:
         found: the requests.
         peer: bytes of the other direction. starts: offsets in it at which packets begin.
+        versions: those that requests may have.
     """
     for start in starts:
         if len(peer) - start >= 8:
             size, correlation_id = struct.unpack_from(">ii", peer, start)
-            if SHORTEST_RESPONSE <= size <= MAX_FRAME_BYTES and correlation_id in found.correlation_ids:
+            if not SHORTEST_RESPONSE <= size <= MAX_FRAME_BYTES or correlation_id not in found.correlation_ids:
+                continue
+            if correlation_id or _header(peer, start, versions) in (None, _NO_HEADER):
                 return True
     return False

@@ -30,8 +30,9 @@ class Summary(msgspec.Struct):
     Attributes:
         packets: packets in the file. `skipped`: those without a readable TCP segment, by reason. `contents`: the same
             by what they were: EtherType, IP protocol or UDP port, inside which encapsulations.
-        connections: TCP connections by their content: `kafka`, `tls`, `other`, `undecided` (too little was captured);
-            `bytes`: payload of their packets, retransmissions included.
+        connections: TCP connections by their content: `kafka`, `tls`, `other`, `undecided` (too little was captured),
+            `likely` (the same, and a packet begins with what may be a whole request of Kafka's: frames that are in no
+            row); `bytes`: payload of their packets, retransmissions included.
         repeated, cut: retransmitted bytes of Kafka's connections, and bytes that the capture left out of their packets.
         joined: Kafka's connections that began before the capture and have bytes before their first complete frame;
             `joined_bytes`: the number of those bytes. All other bytes are in frames, each in one exchange, or in a
@@ -96,7 +97,7 @@ class Summary(msgspec.Struct):
         """Counts a connection that is over.
 
         Args:
-            verdict: `kafka`, `tls`, `other` or `undecided`.
+            verdict: `kafka`, `tls`, `other`, `undecided` or `likely`.
             size: bytes of its payload.
             repeated, cut, joined: bytes, of Kafka's connections; see the attributes.
         """

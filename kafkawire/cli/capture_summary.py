@@ -48,7 +48,7 @@ class FileNotes:
         if summary.packets and not summary.exchanges:
             self.failed(file, "; ".join((summary.no_kafka, *_encrypted(summary))))
             return
-        incomplete = any(not _is_clear(kind) for kind in summary.problems)
+        incomplete = summary.connections["likely"] > 0 or any(not _is_clear(kind) for kind in summary.problems)
         notes = [*_problems(summary), *_passed_over(summary)]
         if notes:
             self._lines.append((incomplete, f"{file}: {'; '.join(notes)}"))
@@ -103,6 +103,7 @@ def _passed_over(summary: Summary) -> Iterator[str]:
             f"{counted(summary.joined, 'connection')} whose beginning was not captured"
         )
     for verdict, what in (
+        ("likely", "that may be Kafka's, too short to be certain: their frames are not shown"),
         ("tls", "encrypted (TLS), not decoded"),
         ("undecided", "too short to determine whether they are Kafka's"),
         ("other", "not Kafka's"),

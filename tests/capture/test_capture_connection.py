@@ -113,6 +113,21 @@ def test_reports_a_hole_in_a_connection_from_before_the_capture(lost: int) -> No
     assert any("missing in the capture" in str(row.problem) for row in found)
 
 
+def test_a_response_before_its_request_counts_where_the_capture_begins_with_them() -> None:
+    request, response, *others = ask(ask(Conversation(handshake=False), 1), 2).packets
+    assert brief(exchanges([response, request, *others])) == asked(1, 2)
+
+
+def test_reports_requests_before_the_first_packet_of_their_direction_in_a_joined_connection() -> None:
+    """The packets of two requests are swapped where the capture begins."""
+    first, second, *others = question(question(Conversation(handshake=False), 1), 2).packets
+    found = exchanges([second, first, *others])
+    assert [row.problem for row in found] == [
+        NO_RESPONSE,
+        "from the client: 19 bytes from before the first ones captured",
+    ]
+
+
 def test_finds_frames_of_several_packets_after_a_hole_that_shows_at_the_end() -> None:
     talk = Conversation(mss=100)
     for number in range(4):
@@ -320,8 +335,9 @@ def test_finds_frames_behind_a_size_that_is_too_large() -> None:
 def test_counts_bytes_that_precede_the_first_captured_ones() -> None:
     packets = WHOLE.packets[3:]
     reading = capture.read(BytesIO(pcap(map(ethernet, [packets[0], packets[2], packets[1], *packets[3:]]))))
-    assert {row.problem for row in reading} <= {None, NO_RESPONSE}
-    assert reading.summary.joined_bytes == 125  # all of the first response
+    early = "from the broker: 60 bytes from before the first ones captured"
+    assert {row.problem for row in reading} <= {None, NO_RESPONSE, early}
+    assert reading.summary.joined_bytes == 65  # the rest of the first response
 
 
 def test_reports_truncated_packets() -> None:

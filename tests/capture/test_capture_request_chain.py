@@ -10,7 +10,14 @@ import pytest
 
 from kafkawire import capture
 from kafkawire.frames import encode_request, encode_response
-from kafkawire.messages import REGISTRY, MetadataRequest, MetadataResponse, SaslAuthenticateRequest
+from kafkawire.messages import (
+    REGISTRY,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+    SaslAuthenticateRequest,
+)
 from tests.capture.other_protocols import Talk, all_protocols
 from tests.capture.wiretap import BROKER, CLIENT, Conversation, ethernet, pcap
 
@@ -91,6 +98,52 @@ def test_a_response_with_bytes_left_over_answers_its_request_with_a_note() -> No
     assert (row.problem, row.note) == (None, "response: 1 byte left over behind the message")
 
 
+@pytest.mark.parametrize("client_id", ["consumer-1", None])
+@pytest.mark.parametrize("handshake", [False, True])
+def test_a_connection_of_too_few_requests_to_be_certain_is_named(client_id: str | None, handshake: bool) -> None:
+    """One request of a version that is not known: without its response, or without a client id."""
+    packets = [(0, newer_fetch(7, client_id=client_id)), *([] if client_id else [(1, answer(7))])]
+    found = read(talk_of(packets, handshake=handshake))
+    assert list(found) == []
+    assert dict(found.summary.connections) == {"likely": 1}
+
+
+def test_a_request_that_was_answered_is_not_only_likely() -> None:
+    found = read(talk_of([(0, newer_fetch(7)), (1, answer(7))]))
+    assert len(list(found)) == 1
+    assert dict(found.summary.connections) == {"kafka": 1}
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_a_response_alone_is_no_request(number: int) -> None:
+    """With its correlation id it resembles a Produce whose correlation id is the time of a throttle."""
+    talk = Conversation(handshake=False)
+    talk.response(MetadataResponse(cluster_id="c" * 100), version=9, correlation_id=number)
+    talk.response(FindCoordinatorResponse(), version=2, correlation_id=number + 1)
+    found = read(talk)
+    assert list(found) == []
+    assert dict(found.summary.connections) == {"undecided": 1}
+
+
+def test_a_response_that_decodes_as_a_request_does_not_turn_a_connection_around() -> None:
+    talk = Conversation(handshake=False).response(FindCoordinatorResponse(), version=1, correlation_id=8)
+    talk.request(FindCoordinatorRequest(), version=2, correlation_id=9)
+    talk.response(FindCoordinatorResponse(), version=2, correlation_id=9)
+    (row,) = read(talk)
+    assert (row.api, row.correlation_id, row.problem) == ("FindCoordinator", 9, None)
+    assert row.client == f"{CLIENT[0]}:{CLIENT[1]}"
+
+
+def test_a_joined_connection_is_recognized_at_an_api_versions_request_of_a_distant_version() -> None:
+    """As clients ask brokers of which they know nothing. It is followed by one of a version that the broker has."""
+    packets = [
+        (0, newer_fetch(17, api_key=18, version=99)),
+        (1, answer(17)),
+        (0, newer_fetch(18, api_key=18, version=3)),
+    ]
+    assert [row.correlation_id for row in read(talk_of(packets))] == [17, 18]
+
+
 @pytest.mark.parametrize("name", list(OTHERS))
 @pytest.mark.parametrize("handshake", [False, True])
 def test_other_protocols_are_not_recognized_from_any_packet_on(name: str, handshake: bool) -> None:
@@ -99,6 +152,7 @@ def test_other_protocols_are_not_recognized_from_any_packet_on(name: str, handsh
         found = read(talk_of(packets[cut:], handshake=handshake))
         assert list(found) == []
         assert not found.summary.connections["kafka"]
+        assert not found.summary.connections["likely"]
 
 
 def test_a_known_port_makes_a_connection_kafkas() -> None:

@@ -151,6 +151,13 @@ def key_log_agent() -> Path:
     return folder / f"{name}-{version}.jar"
 
 
+def clients_jar(version: str) -> Path:
+    """The jar of Kafka's Java clients of a release, without what it needs. Raises BrokerUnavailableError."""
+    folder = cache_dir() / "jars" / f"kafka-clients-{version}"
+    _filled(folder, f"kafka-clients {version}", [_copied(f"org.apache.kafka:kafka-clients:{version}")])
+    return folder / f"kafka-clients-{version}.jar"
+
+
 def tiered_storage_jar(version: str, *, cache: Path | None = None) -> Path:
     """The jar with `LocalTieredStorage`, a tier in a folder, which is among Kafka's own tests. Raises
     BrokerUnavailableError."""

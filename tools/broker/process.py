@@ -62,7 +62,7 @@ class JavaProcess:
 
         Args:
             properties: by name. `log_level`: of the root logger.
-            loggers: levels of further loggers, by name (from Kafka 4.0 on).
+            loggers: levels of further loggers, by name.
         """
         self.folder.mkdir(parents=True)
         # Java reads these files as ISO 8859-1 with backslash escapes.
@@ -73,7 +73,8 @@ class JavaProcess:
             for i, (name, level) in enumerate((loggers or {}).items())
         )
         (self.folder / "log4j2.properties").write_text(_LOG4J2.format(level=log_level) + own, encoding="ascii")
-        (self.folder / "log4j.properties").write_text(_LOG4J1.format(level=log_level), encoding="ascii")
+        own = "".join(f"log4j.logger.{name}={level}\n" for name, level in (loggers or {}).items())
+        (self.folder / "log4j.properties").write_text(_LOG4J1.format(level=log_level) + own, encoding="ascii")
 
     def java_command(self, java: str, jars: Path, heap: str, main: str, *arguments: str) -> list[str]:
         """The command of a class of Kafka's, which logs to the process's folder.

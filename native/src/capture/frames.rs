@@ -310,11 +310,17 @@ impl FrameStream {
     }
 
     /// Takes the result of the search: no frame begins before `settled`, the next search needs `wanted` bytes. `keep`:
-    /// bytes before `settled` are not dropped.
+    /// bytes before `settled` are not dropped. Those of the newest packet never are: captures swap packets, so that they
+    /// may be the response to a request that comes next.
     pub fn found(&mut self, offset: Option<usize>, settled: usize, wanted: usize, keep: bool) {
         self.wanted = wanted;
         if offset.is_none() && !keep {
-            self.drop(self.loose().len().saturating_sub(settled));
+            let loose = self.loose().len();
+            let start = self.position - loose as i64;
+            let newest = self.chunks.back().map_or(0, |(at, _)| (at - start).max(0) as usize);
+            let passed = settled.min(newest);
+            self.drop(loose.saturating_sub(passed));
+            self.wanted += if wanted > 0 { settled - passed } else { 0 };
         }
     }
 

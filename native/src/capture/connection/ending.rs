@@ -22,6 +22,7 @@ impl Connection {
             self.decrypt(py, context, |tls, context| tls.call(py, context, "tls_finish", ()))?;
         }
         self.ending = true; // not before: the last events come one by one
+        let likely = self.may_have_requests(py, context)?;
         for index in [0, 1] {
             self.directions[index].look_again();
             let frames = self.found(py, context, index)?;
@@ -30,6 +31,8 @@ impl Connection {
         if let (Verdict::Undecided, Some(broker)) = (self.verdict, self.broker) {
             self.is_kafka(py, context, 1 - broker)?;
             self.directions.iter_mut().for_each(FrameStream::lose); // no frame was found: all bytes are reported
+        } else if self.verdict == Verdict::Undecided && likely {
+            self.verdict = Verdict::Likely;
         }
         if self.matcher.is_some() {
             for index in [0, 1] {
@@ -80,9 +83,7 @@ impl Connection {
     /// Reports the bytes left at the end: an incomplete frame, or one of a wrong size with others in it.
     fn finish_direction(&mut self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<()> {
         let early = self.directions[index].stream.early;
-        if early > 0 && self.is_joined() {
-            self.joined += early;
-        } else if early > 0 {
+        if early > 0 {
             self.report(context, index, format!("{} from before the first ones captured", bytes(early)), self.now);
         }
         for _ in 0..MOST_SEARCHES {

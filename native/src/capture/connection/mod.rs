@@ -23,6 +23,7 @@ const MOST_EARLY_PROBLEMS: usize = 16;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Verdict {
     Undecided,
+    Likely,
     Kafka,
     Tls,
     Other,
@@ -32,6 +33,7 @@ impl Verdict {
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Undecided => "undecided",
+            Verdict::Likely => "likely",
             Verdict::Kafka => "kafka",
             Verdict::Tls => "tls",
             Verdict::Other => "other",

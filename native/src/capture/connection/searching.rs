@@ -63,6 +63,20 @@ impl Connection {
         Ok(offset)
     }
 
+    /// Whether it may have requests, too few to decide.
+    pub(super) fn may_have_requests(&self, py: Python<'_>, context: &Context) -> PyResult<bool> {
+        for index in [0, 1] {
+            if self.verdict == Verdict::Undecided && self.may_be_client(index) {
+                let direction = &self.directions[index];
+                let data = (PyBytes::new(py, direction.loose()), direction.starts(), self.other(py, index));
+                if context.call(py, "may_begin", data)?.extract()? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     /// The loose bytes of the other direction, and the offsets in them at which packets begin.
     fn other<'py>(&self, py: Python<'py>, index: usize) -> (Bound<'py, PyBytes>, Vec<i64>) {
         let other = &self.directions[1 - index];

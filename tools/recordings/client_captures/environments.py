@@ -1,0 +1,102 @@
+"""Client libraries of several generations, each fetched into a folder of its own by its ordinary package manager."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tools.broker import jars
+from tools.kept_folder import kept
+
+from ..errors import RecordingError
+
+_HERE = Path(__file__).parent
+_TIMEOUT_S = 900
+#: An old librdkafka, in C, without what is not needed. Newer compilers warn of it.
+_FLAGS = "-O1 -fPIC -w -fcommon"
+
+#: Given the address of a broker, a topic and a number of records: the commands that use the library, one by one.
+Commands = Callable[[str, str, int], list[list[str]]]
+
+
+def _run(command: list[str], folder: Path | None = None) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    if done.returncode:
+        raise RecordingError(f"{' '.join(command)[:200]}: {(done.stderr or done.stdout).strip()[-300:]}")
+
+
+def _folder(name: str, fill: Callable[[Path], None]) -> Path:
+    return kept(jars.cache_dir() / "clients" / name, fill)
+
+
+def python(script: str, *packages: str) -> Commands:
+    """A script of this folder, with packages of PyPI; without packages those of this environment."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        path: Mapping[str, str] = {}
+        if packages:
+
+            def fill(folder: Path) -> None:
+                _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(folder), *packages])
+
+            path = {"PYTHONPATH": str(_folder("-".join(packages).replace("==", "-"), fill))}
+        environment = [f"{name}={value}" for name, value in path.items()]
+        own = [str(_HERE / script), bootstrap, topic, str(count)]
+        return [["env", "-u", "PYTHONPATH", *environment, sys.executable, *own]]
+
+    return commands
+
+
+def node(script: str, package: str) -> Commands:
+    """A script of this folder, with a package of npm, as `name@version`."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        def fill(folder: Path) -> None:
+            _run(["npm", "install", "--ignore-scripts", "--silent", "--prefix", str(folder), package])
+
+        modules = _folder(package.replace("@", "-"), fill) / "node_modules"
+        return [["node", str(_HERE / script), str(modules), bootstrap, topic, str(count)]]
+
+    return commands
+
+
+def java(version: str, *arguments: str) -> Commands:
+    """JavaClient.java, with kafka-clients of a release."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        clients = jars.clients_jar(version)
+        codecs = [
+            path for path in jars.broker_jars("3.9.1").glob("*.jar") if path.name.startswith(("lz4", "slf4j-api"))
+        ]
+        class_path = ":".join(map(str, (clients, *codecs)))
+        client = str(_HERE / "JavaClient.java")
+        return [[jars.java(), "-cp", class_path, client, bootstrap, topic, str(count), *arguments]]
+
+    return commands
+
+
+def librdkafka(package: str) -> Commands:
+    """The librdkafka that a package of npm (node-rdkafka) holds the source of, by its own rdkafka_performance."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        def fill(folder: Path) -> None:
+            _run(["npm", "pack", "--silent", package], folder)
+            (packed,) = folder.glob("*.tgz")
+            with tarfile.open(packed) as archive:
+                archive.extractall(folder, filter="data")
+            source = folder / "package" / "deps" / "librdkafka"
+            _run(["bash", "./configure", "--disable-ssl", "--disable-sasl", "--disable-lz4"], source)
+            _run(["make", "-C", "src", f"CFLAGS={_FLAGS} -I.", "librdkafka.a"], source)
+            _run(["make", "-C", "examples", f"CFLAGS={_FLAGS} -I../src", "rdkafka_performance"], source)
+
+        folder = _folder(package.replace("@", "-"), fill) / "package" / "deps" / "librdkafka" / "examples"
+        common = [str(folder / "rdkafka_performance"), "-b", bootstrap, "-X", "client.id=orders", "-q"]
+        return [
+            [*common, "-P", "-t", topic, "-s", "60", "-c", str(count), "-z", "gzip", "-X", "queue.buffering.max.ms=5"],
+            [*common, "-G", topic, "-t", topic, "-c", str(count), "-X", "topic.auto.offset.reset=earliest"],
+        ]
+
+    return commands
