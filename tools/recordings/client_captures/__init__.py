@@ -49,7 +49,7 @@ CLIENTS = (
     Client("librdkafka-1.2.2", "3.9.1", librdkafka("node-rdkafka@2.7.4"), creates=False),
     Client("confluent-kafka-2.0.2", "3.9.1", python("confluent_client.py", "confluent-kafka==2.0.2")),
     Client("kafka-python-1.4.7", "3.9.1", python("kafka_python_client.py", "kafka-python==1.4.7")),
-    Client("kafkajs-1.0.1", "3.9.1", node("kafkajs_client.js", "kafkajs@1.0.1")),
+    Client("kafkajs-1.4.6", "3.9.1", node("kafkajs_client.js", "kafkajs@1.4.6")),
     Client("kafkajs-2.2.4", "3.9.1", node("kafkajs_client.js", "kafkajs@2.2.4")),
     Client("java-0.11.0.3", "3.9.1", java("0.11.0.3")),
     Client("java-1.1.1", "3.9.1", java("1.1.1")),
