@@ -207,8 +207,9 @@ class Recognizer:
                 return True
             requests = chain(data, position, self._later)
             echoed = self._is_echoed(requests, other)
-            # A response may decode as a request, too, whose correlation id then is mostly 0: it needs more.
-            enough = known or echoed or requests.headers > 1 or data[position + 8 : position + 12] != bytes(4)
+            # A response may decode as a request, too: mostly as one with the correlation id 0 and without a client id.
+            named = requests.client_id or data[position + 8 : position + 12] != bytes(4)
+            enough = known or echoed or requests.headers > 1 or named
             header = self.request(data, position)
             if enough and followed and header is Recognition.YES and self._decodes(data[position + 4 : end]):
                 return True
@@ -229,8 +230,8 @@ def find_response(
     *,
     final: bool = False,
 ) -> SearchResult:
-    """Searches for the first response to one of the outstanding requests: one that decodes, or one with which a packet
-    begins and behind which nothing or another response follows.
+    """Searches for the first response to one of the outstanding requests: one that decodes, or with which a packet
+    begins, and behind which nothing or another one follows. Brokers respond in the order of requests.
 
     Args:
         outstanding: the expected responses by correlation id.
@@ -247,9 +248,9 @@ def find_response(
             at = data.find(wanted, at + 1)
 
     def judged(position: int, end: int) -> bool:
-        if position in starts and (end == len(data) or end in found):
-            return True
-        return outstanding[found[position]].is_answered_by(data[position + 4 : end])
+        if len(data) - end >= 8 and end not in found:
+            return False
+        return position in starts or outstanding[found[position]].is_answered_by(data[position + 4 : end])
 
     return _first(data, sorted(found), judged, starts, final)
 
@@ -264,11 +265,14 @@ def _first(
     """The first candidate that is complete and judged to be a frame.
 
     Without one, the first incomplete candidate is waited for, or the first one of which `judged` is None: what follows
-    it decides. After `_PATIENCE` bytes it is accepted if a packet begins there.
+    it decides. After `_PATIENCE` bytes it is accepted if a packet begins there. Candidates inside of one with which a
+    packet begins, and that is waited for, count where a packet begins with them, too.
     """
     waiting: tuple[int, int] | None = None
     for position in candidates:
         end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+        if waiting is not None and waiting[0] in starts and position < waiting[1] and position not in starts:
+            continue
         if end <= len(data):
             good = judged(position, end)
             if good:

@@ -1,5 +1,5 @@
 """Evidence that bytes are requests of Kafka's protocol, from headers alone: sizes that chain, one client id,
-correlation ids that rise, one version of each api, and responses that repeat a correlation id.
+correlation ids that are near each other, one version of each api, and responses that repeat a correlation id.
 
 Bodies are not decoded. So requests of versions and apis that are newer than the schemas are recognized.
 """
@@ -107,7 +107,8 @@ class _Header(NamedTuple):
             return True
         if self.client_id != before[0].client_id:
             return False
-        if not 0 < self.correlation_id - before[-1].correlation_id <= _MOST_STEPS:
+        # Kafka's Java may number a request before others that it sends first.
+        if not 0 < abs(self.correlation_id - before[-1].correlation_id) <= _MOST_STEPS:
             return False
         same = (one for one in before if one.api_key == self.api_key != API_VERSIONS)
         return all(one.version == self.version for one in same)

@@ -231,12 +231,21 @@ def faults(
     segments = [parse(packet.link_type, packet.data) for packet in read_packets(BytesIO(data))]
     for first in range(count) if firsts is None else firsts:
         for at, fault in product([first + distance for distance in distances], Fault):
-            if at < count:
+            if at < count and not (fault is not Fault.DOUBLED and _is_sent_again(segments, at)):
                 order = order_of(fault, first, at, count)
                 found = read_from(whole, rows, first, engine, order)
                 begun = any(_has_data_of(segments[at], segments[i]) for i in range(first, at))
                 exact = fault is Fault.DOUBLED or (fault is Fault.SWAPPED and begun)
                 yield first, at, fault, found.fault if exact else _with_fault(found, segments, order, first, at)
+
+
+def _is_sent_again(segments: Sequence[object], at: int) -> bool:
+    """Whether another packet has the same bytes, so that the loss of this one changes no more than a time."""
+    gone = segments[at]
+    return any(
+        _has_data_of(gone, other) and (other.sequence, other.payload) == (gone.sequence, gone.payload)
+        for other in (*segments[max(0, at - 20) : at], *segments[at + 1 : at + 20])
+    )
 
 
 def _with_fault(found: Found, segments: Sequence[object], order: Sequence[int], first: int, at: int) -> str | None:
