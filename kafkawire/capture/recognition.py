@@ -230,8 +230,8 @@ def find_response(
     *,
     final: bool = False,
 ) -> SearchResult:
-    """Searches for the first response to one of the outstanding requests: one that decodes, or with which a packet
-    begins, and behind which nothing or another one follows. Brokers respond in the order of requests.
+    """Searches for the first response to one of the outstanding requests. Of three signs it has two: a packet begins
+    with it, nothing or another one follows (brokers respond in the order of requests), and it decodes.
 
     Args:
         outstanding: the expected responses by correlation id.
@@ -248,9 +248,10 @@ def find_response(
             at = data.find(wanted, at + 1)
 
     def judged(position: int, end: int) -> bool:
-        if len(data) - end >= 8 and end not in found:
-            return False
-        return position in starts or outstanding[found[position]].is_answered_by(data[position + 4 : end])
+        aligned, followed = position in starts, len(data) - end < 8 or end in found
+        if aligned and followed:
+            return True
+        return (aligned or followed) and outstanding[found[position]].is_answered_by(data[position + 4 : end])
 
     return _first(data, sorted(found), judged, starts, final)
 
