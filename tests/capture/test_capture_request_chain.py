@@ -144,6 +144,31 @@ def test_a_joined_connection_is_recognized_at_an_api_versions_request_of_a_dista
     assert [row.correlation_id for row in read(talk_of(packets))] == [17, 18]
 
 
+def test_requests_that_are_numbered_out_of_order_chain() -> None:
+    """As Kafka's Java 2.4 sends them: FindCoordinator 0 behind Metadata 2."""
+    packets = [(0, newer_fetch(number)) for number in (1, 2, 0)]
+    assert [row.correlation_id for row in read(talk_of(packets))] == [1, 2, 0]
+
+
+def test_zeros_inside_a_large_response_are_no_response_to_the_request_0() -> None:
+    talk = Conversation(handshake=False, mss=100).request(MetadataRequest(topics=()), version=1, correlation_id=0)
+    body = struct.pack(">i", 0) + b"\1" * 50 + bytes(400)
+    talk.send(1, struct.pack(">i", len(body)) + body)
+    (row,) = read(talk)
+    assert (row.response_bytes, row.response_packet) == (len(body), 2)
+
+
+def test_what_decodes_inside_of_an_earlier_response_is_not_the_one_that_is_waited_for() -> None:
+    """The response to a request that was cut off is in the packet before; it holds what decodes as a response, too."""
+    inside = encode_response(MetadataResponse(), version=0, correlation_id=5)
+    talk = Conversation(handshake=False)
+    talk.send(1, answer(4)[:-9] + inside + b"\1" * 40)
+    talk.request(MetadataRequest(topics=()), version=0, correlation_id=5)
+    talk.response(MetadataResponse(), version=0, correlation_id=5)
+    rows = [row for row in read(talk) if row.api is not None]
+    assert [(row.correlation_id, row.response_packet, row.problem) for row in rows] == [(5, 3, None)]
+
+
 @pytest.mark.parametrize("name", list(OTHERS))
 @pytest.mark.parametrize("handshake", [False, True])
 def test_other_protocols_are_not_recognized_from_any_packet_on(name: str, handshake: bool) -> None:
