@@ -16,7 +16,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import itemgetter
 
-from kafkawire.transactions.answers import ID_IN_ITS_PARTITION, MARKER_EPOCH, ONE_OUTCOME, PRODUCER_ID_UNIQUE, Tally
+from kafkawire.transactions.answers import (
+    ID_IN_ITS_PARTITION,
+    MARKER_EPOCH,
+    MAX_BREACHES,
+    ONE_OUTCOME,
+    PRODUCER_ID_UNIQUE,
+    Tally,
+)
 from kafkawire.transactions.coordinator_rules import raises_epoch
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
@@ -34,6 +41,7 @@ _OVER = 64
 UNKNOWN = "no record of the coordinator's decision was found (compacted, expired or not copied)"
 _SEVERAL = "several transactions of that epoch ended about that time, with different outcomes"
 _LATER = "the records of the coordinator end before the marker: it may be of a later decision"
+_OTHER_TIME = "the coordinator decided it at another time: the clocks of its broker and of the marker's differ"
 _NO_LIST = "the Prepare record was compacted, and with it the list of the transaction's partitions"
 _NOT_LISTED = "the coordinator's transaction does not list the partition: an abort by hand"
 
@@ -106,6 +114,7 @@ def judge_epoch(
             continue
         candidates = decided.candidates(one)
         if candidates:
+            decided.found(one)
             if _compare(one, candidates, tallies, decided_until) and len(candidates) == 1:
                 candidates.clear()  # a transaction ends once in a partition
         else:
@@ -156,6 +165,8 @@ class _Decisions:
     def __init__(self) -> None:
         self.count = 0
         self._everywhere = 0  # of how many the partitions are not known
+        self._commits: Counter[tuple[str, int] | None] = Counter()  # by partition; of how many these are not known
+        self._committed: Counter[Place] = Counter()
         self._listing: Counter[tuple[str, int]] = Counter()
         self._now = _Candidates()
         self._by_partition: dict[tuple[str, int], _Candidates] = {}
@@ -164,6 +175,8 @@ class _Decisions:
         """Take the next that begins."""
         self.count += 1
         self._now.add(decision)
+        if decision.outcome == "COMMIT":
+            self._commits.update([None] if decision.partitions is None else decision.partitions)
         if decision.partitions is None:
             self._everywhere += 1
             for candidates in self._by_partition.values():
@@ -184,6 +197,15 @@ class _Decisions:
                     found.add(decision)
         found.forget(ending.timestamp)
         return found
+
+    def found(self, ending: Ending) -> None:
+        """Note a marker that one of them, at its time, can have decided."""
+        self._committed[ending.place] += ending.outcome == "COMMIT"
+
+    def spare_commits(self, place: Place) -> int:
+        """How many decided COMMIT, at any time, for which no such marker was found in a partition."""
+        decided = self._commits[place.topic, place.partition] + self._commits[None]
+        return max(0, decided - self._committed[place])
 
     def may_have(self, place: Place) -> bool:
         """Whether every transaction may have been in a partition."""
@@ -362,6 +384,8 @@ class _Orphans:
         self._decided_until = decided_until
         self._raised: dict[int, list[Ending]] = defaultdict(list)
         self._aborted: Counter[Place] = Counter()
+        self._committed: dict[Place, list[Ending]] = defaultdict(list)
+        self._commits: Counter[Place] = Counter()
 
     def take(self, ending: Ending) -> None:
         if ending.marker_epoch > ending.data_epoch:
@@ -377,13 +401,19 @@ class _Orphans:
             self._tallies.outcome[ending.place].lack(UNKNOWN)
         elif ending.outcome == "ABORT":
             self._aborted[ending.place] += 1
-        elif not self._is_decided_by_none(ending):
+        elif not self._is_read(ending):
             self._tallies.lack(ending.place, UNKNOWN)
+        else:
+            self._commits[ending.place] += 1
+            if len(self._committed[ending.place]) < MAX_BREACHES:
+                self._committed[ending.place].append(ending)
 
     def judge(self, decided: _Decisions) -> None:
         """Judge what needs all decisions."""
         for place, count in self._aborted.items():
             self._tallies.lack(place, UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
+        for place, committed in self._committed.items():
+            self._judge_commits(committed, self._commits[place], decided.spare_commits(place))
         for group in self._raised.values():
             others = []
             for ending in group:
@@ -417,15 +447,35 @@ class _Orphans:
             else:
                 tally.lack(UNKNOWN)
 
+    def _judge_commits(self, committed: list[Ending], count: int, spare: int) -> None:
+        """COMMITs at times of which no decision is missing. Decisions at other times may be theirs, where clocks differ
+        by more: as many as no other marker was found for.
+
+        Args:
+            committed: the first of them, in one partition. `count`: of all. `spare`: of these decisions.
+        """
+        place = committed[0].place
+        self._tallies.lack(place, _OTHER_TIME, min(spare, count))
+        for ending in committed[spare:]:
+            self._undecided(ending)
+        for _ in range(max(spare, len(committed)), count):
+            self._undecided(committed[-1])
+
+    def _is_read(self, ending: Ending) -> bool:
+        """Whether its decision would be among those that were read, by any broker's clock."""
+        return self._decided_until is not None and ending.timestamp + CLOCK_SKEW_MS < self._decided_until
+
     def _is_decided_by_none(self, ending: Ending) -> bool:
-        """Whether it is a COMMIT at a time of which no decision is missing, by any broker's clock."""
-        until = self._decided_until
-        if ending.outcome != "COMMIT" or until is None or ending.timestamp + CLOCK_SKEW_MS >= until:
+        """Whether it is a COMMIT at a time of which no decision is missing."""
+        if ending.outcome != "COMMIT" or not self._is_read(ending):
             return False
+        self._undecided(ending)
+        return True
+
+    def _undecided(self, ending: Ending) -> None:
         self._tallies.epoch[ending.place].lack(UNKNOWN)
         what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
         self._tallies.outcome[ending.place].breach(ending.offset, ending.producer_id, what)
-        return True
 
     def _own_of_later_epoch(self, ending: Ending) -> Decision | None:
         """The decision whose marker this is, though the data before it has the marker's epoch: from version 2 on it has

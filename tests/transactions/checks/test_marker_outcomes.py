@@ -288,6 +288,19 @@ def test_a_commit_without_a_decision_is_wrong_where_the_coordinators_log_goes_on
     assert [(tally.violated, tally.not_checkable) for tally in tallies.outcome.values()] == [(violated, 1 - violated)]
 
 
+@pytest.mark.parametrize(("decisions", "violated"), [(1, 1), (2, 0)])
+def test_a_commit_may_be_one_that_was_decided_at_another_time_where_clocks_differ(
+    decisions: int, violated: int
+) -> None:
+    """As many as were decided: where another marker is at the time of the one decision, no other can be of it."""
+    markers = [ended("COMMIT", 20_000), ended("COMMIT", 260_000)]
+    tallies = Tallies()
+    decided_ = [decided("COMMIT", 20_000, 20_001), decided("COMMIT", 500_000, 500_001)][:decisions]
+    judge(markers, decided_, tallies, decided_until=10**6)
+    found = tallies.outcome[PLACE].answer()
+    assert (found.held, found.violated, found.not_checkable) == (1, violated, 1 - violated)
+
+
 @pytest.mark.parametrize("time", [26_000, 14_000])
 def test_time_of_an_earlier_decision_does_not_rule_out_one_of_version_2(time: int) -> None:
     decisions = [

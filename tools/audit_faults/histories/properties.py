@@ -13,7 +13,6 @@ from kafkawire.logdir.isolation import outcomes_of
 from kafkawire.logdir.view import View
 from kafkawire.records import Batch
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
-from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS
 from kafkawire.transactions.completeness import outcome
 from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
@@ -129,7 +128,7 @@ def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sou
             yield FALSE_ATTENTION, _text(finding)
         elif finding.verdict == "unknown" and sound:
             yield NO_CAUSE, _text(finding)
-    if not history.hangs and history.far is None and history.clocks_apart <= CLOCK_SKEW_MS:
+    if not history.hangs:
         for violation in audit.violations:
             yield FALSE_RULE, f"{violation.check}: {violation.place}: {violation.what}"
     end = outcome(audit)
