@@ -274,6 +274,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         """By how much the clocks that wrote its logs may differ: all of one where one broker leads all partitions."""
         return ONE_CLOCK_MS if len({leader.broker for leader in self.leaders.values()}) == 1 else SKEW_MS
 
+    @cached_property
+    def is_one_moment(self) -> bool:
+        """Whether all that counts is of one broker that was stopped cleanly."""
+        copies = {place.copy for place in self.chosen}
+        return copies <= self.facts.stopped and len({self.nodes.get(copy, copy) for copy in copies}) == 1
+
     @property
     def _compared(self) -> Iterator[tuple[str, int]]:
         """The partitions whose times are compared with others."""

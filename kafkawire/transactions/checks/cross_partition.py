@@ -87,14 +87,17 @@ def _without_undecided(
     return ended.where(judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)).by_producer()
 
 
-def _until(history: IdFacts, partition: PartitionFacts) -> int | None:
-    return partition.broker_time if history.intact and not partition.damaged else None
+def _until(history: IdFacts, partition: PartitionFacts, skew_ms: int) -> int | None:
+    time = partition.broker_time
+    return time - skew_ms if time is not None and history.intact and not partition.damaged else None
 
 
 def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | None]]:
     """Up to when no id can have decided anything that no record says: of any id, and of those in each partition of
     `__transaction_state`; None: at no time."""
-    known = {place: _until(history, cluster.chosen[place]) for place, history in cluster.histories.items()}
+    # Copies of running brokers are of several moments, which only their clocks tell apart.
+    skew_ms = 0 if cluster.is_one_moment else max(0, cluster.skew_ms - CLOCK_SKEW_MS)
+    known = {place: _until(history, cluster.chosen[place], skew_ms) for place, history in cluster.histories.items()}
     times = [time for time in known.values() if time is not None]
     return min(times) if cluster.log.complete and times and len(times) == len(known) else None, known
 
