@@ -2,7 +2,8 @@
 
 The audit of one machine, Spark's, and Kafka's own classes judge each. Then true histories are copied at any moments,
 and the audit of each copy is compared with the truth. Prints what is missed or false; `--write` puts the numbers into
-docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these out.
+docs/audit.md. Needs Java 17 and Maven for Kafka's classes, and PySpark; `--no-kafka` and `--no-spark` leave these out,
+`--no-faults` all but the histories.
 Exit code 3: a fault is missed, a sound directory is not, or an answer to a copy is false.
 """
 
@@ -38,6 +39,8 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="draws the faults (default %(default)s)")
     parser.add_argument("--no-kafka", action="store_true", help="without Kafka's own classes")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
+    parser.add_argument("--no-faults", action="store_true", help="histories only")
+    parser.add_argument("--processes", type=int, help="that try histories (default: one a processor)")
     parser.add_argument("--on-spark", type=int, metavar="COUNT", help="faults that Spark judges as well (default: all)")
     parser.add_argument("--histories", type=int, default=4000, help="true histories (default %(default)s)")
     parser.add_argument("--write", action="store_true", help="write the section of docs/audit.md")
@@ -84,21 +87,15 @@ def _histories_on_spark(root: Path, count: int) -> list[str]:
         return differing(session, root / "histories", range(count))
 
 
-def main(words: Sequence[str]) -> int:
-    arguments = _arguments(words)
+def _faults(arguments: argparse.Namespace, root: Path, command: str) -> bool:
+    """Judge faults. Returns whether one is missed, or anything false was found."""
     made = {number: sound(number) for number in range(arguments.seeds)}
     chosen = sample(arguments.seeds, arguments.count, arguments.seed, made.__getitem__)
     refusals = {} if arguments.no_kafka else _refusals(made, chosen)
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        root = Path(folder)
-        alarms = _alarms(root, made)
-        judged = [JudgedFault(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
-        on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
-        other = _differing(root, made, on_spark) if on_spark else []
-        on_spark_too = 0 if arguments.no_spark else min(arguments.histories, _ON_SPARK)
-        apart = _histories_on_spark(root, on_spark_too) if on_spark_too else []
-    command = " ".join(["python -m tools.audit_faults", *words])
+    alarms = _alarms(root, made)
+    judged = [JudgedFault(*one, refusals.get(str(one[0]), ())) for one in outcomes(root, made, chosen)]
+    on_spark = [] if arguments.no_spark else judged[: arguments.on_spark]
+    other = _differing(root, made, on_spark) if on_spark else []
     found = figures(
         judged,
         sound=len(made),
@@ -110,15 +107,33 @@ def main(words: Sequence[str]) -> int:
     for line in [*failures(judged), *(f"on Spark: {fault}" for fault in other)]:
         print(line)
     print(text)
-    with ProcessPoolExecutor() as processes:
-        histories = summary(processes.map(tried, range(arguments.histories), chunksize=50))
-    for line in [*map(str, histories.breaches), *apart]:
-        print(line)
-    print(histories.line)
     if arguments.write:
         write_section(_PAGE, "faults", text)
-        write_section(_PAGE, "histories", of_histories(histories, command, (on_spark_too, len(apart))))
-    return _FOUND if found.total[MISSED] or alarms or other or histories.breaches or apart else 0
+    return bool(found.total[MISSED] or alarms or other)
+
+
+def _histories(arguments: argparse.Namespace, root: Path, command: str) -> bool:
+    """Try histories. Returns whether anything false was found."""
+    on_spark = 0 if arguments.no_spark else min(arguments.histories, _ON_SPARK)
+    apart = _histories_on_spark(root, on_spark) if on_spark else []
+    with ProcessPoolExecutor(arguments.processes) as processes:
+        found = summary(processes.map(tried, range(arguments.histories), chunksize=50))
+    for line in [*map(str, found.breaches), *apart]:
+        print(line)
+    print(found.line)
+    if arguments.write:
+        write_section(_PAGE, "histories", of_histories(found, command, (on_spark, len(apart))))
+    return bool(found.breaches or apart)
+
+
+def main(words: Sequence[str]) -> int:
+    arguments = _arguments(words)
+    command = " ".join(["python -m tools.audit_faults", *words])
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        parts = (_histories,) if arguments.no_faults else (_faults, _histories)
+        false = [part(arguments, Path(folder), command) for part in parts]
+    return _FOUND if any(false) else 0
 
 
 if __name__ == "__main__":
