@@ -7,7 +7,7 @@ that time is compared with times up to it only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import msgspec
@@ -38,6 +38,7 @@ class BrokerClocks(msgspec.Struct, frozen=True, kw_only=True):
         alone: likewise of partitions whose leader is not known.
         reference: the newest time that counts without the metadata log, where that of the metadata log is far after
             it: all brokers wrote nothing since, or its clock is ahead.
+        apart: partitions that a broker leads which is far before others: how late it is there is not known.
     """
 
     newest: Stamp | None = None
@@ -45,6 +46,7 @@ class BrokerClocks(msgspec.Struct, frozen=True, kw_only=True):
     behind: Mapping[int, Stamp] = {}
     alone: Mapping[tuple[str, int], int] = {}
     reference: int | None = None
+    apart: frozenset[tuple[str, int]] = frozenset()
 
     def is_far(self, time: int) -> bool:
         """Whether a time that a broker wrote is after the newest that counts."""
@@ -56,9 +58,14 @@ class BrokerClocks(msgspec.Struct, frozen=True, kw_only=True):
         known += [found for found in (self.alone.get(partition), self.reference) if found is not None]
         return min((found for found in known if found >= time), default=None)
 
-    def of(self, partitions: Iterable[tuple[str, int]]) -> BrokerClocks:
+    def of(self, partitions: Collection[tuple[str, int]], leaders: Mapping[tuple[str, int], Leader]) -> BrokerClocks:
         """What is needed to compare the times of some partitions."""
-        return msgspec.structs.replace(self, alone={key: self.alone[key] for key in partitions if key in self.alone})
+        led = {key: leaders[key].broker for key in partitions if key in leaders}
+        return msgspec.structs.replace(
+            self,
+            alone={key: self.alone[key] for key in partitions if key in self.alone},
+            apart=frozenset(key for key, broker in led.items() if broker in self.behind),
+        )
 
 
 def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[str, int], Leader]) -> BrokerClocks:

@@ -7,7 +7,7 @@ never joined (`by_cluster`; `audit_result` puts their answers together).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -281,10 +281,10 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return copies <= self.facts.stopped and len({self.nodes.get(copy, copy) for copy in copies}) == 1
 
     @property
-    def _compared(self) -> Iterator[tuple[str, int]]:
+    def _compared(self) -> set[tuple[str, int]]:
         """The partitions whose times are compared with others."""
-        for place in (*self.facts.first_starts, *(partition.place for partition in self.of_ids.values())):
-            yield place.topic, place.partition
+        places = *self.facts.first_starts, *(partition.place for partition in self.of_ids.values())
+        return {(place.topic, place.partition) for place in places}
 
     @cached_property
     def context(self) -> CaseContext:
@@ -300,7 +300,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             moments=self.moments,
             with_metadata=frozenset(self.facts.metadata),
             leaders=self.led,
-            clocks=self.clocks.of(self._compared),
+            clocks=self.clocks.of(self._compared, self.leaders),
             max_timeout_ms=self.resolved.max_timeout.value,
             traits=self.traits,
             without_open=self.without_open,

@@ -504,6 +504,12 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
         since = super().held_since
         if since is None:
             since = self.open.written_after if self.age_ms is None else self.open.last_timestamp
+        if self.may_block and not self.given and self._key in self.clocks.apart:
+            what = (
+                "For how long it has held the last stable offset is not known: the newest time of the broker that "
+                f"leads {self.open.place} is far before those of others."
+            )
+            return unmet(DEADLINE, what, "give the clock (--as-of)", self.open.place.copy)
         if not self.may_block or self.as_of is None or since is None or self.as_of - since <= self.blocked_after_ms:
             return None
         lasted = duration(self.as_of - since)

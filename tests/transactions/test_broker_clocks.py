@@ -55,7 +55,7 @@ def test_a_leader_is_the_source_of_what_it_wrote_and_not_of_what_an_earlier_lead
 
 @pytest.mark.parametrize("of", [("orders", 9), ("orders", 8)])
 def test_times_of_a_partition_whose_leader_is_not_known_compare_up_to_its_own_newest(of: tuple[str, int]) -> None:
-    found = clocks(partition(0, NOON), partition(1, NOON), partition(9, NOON - 2 * DAY)).of([of])
+    found = clocks(partition(0, NOON), partition(1, NOON), partition(9, NOON - 2 * DAY)).of([of], {})
     assert found.limit(("orders", 9), NOON - 2 * DAY) == (NOON - 2 * DAY if of == ("orders", 9) else None)
     assert found.limit(("orders", 0), NOON - 2 * DAY) is None
 
@@ -80,3 +80,8 @@ def test_a_time_far_after_all_others_does_not_count() -> None:
 def test_without_times_nothing_is_known() -> None:
     assert clocks() == BrokerClocks()
     assert not BrokerClocks().is_far(NOON)
+
+
+def test_partitions_that_are_led_by_a_broker_far_before_others_are_known() -> None:
+    found = clocks(partition(0, NOON), partition(1, NOON), partition(2, NOON - 2 * DAY))
+    assert found.of([("orders", 1), ("orders", 2), ("orders", 9)], LEADERS).apart == {("orders", 2)}

@@ -80,6 +80,10 @@ class History:
         """The true time of an event."""
         return self.timeline.moments[event]
 
+    def clock_at(self, place: Place, event: int) -> int:
+        """How far the clock of a partition's leader was ahead of true time."""
+        return self.cluster.clocks[self.logs[place].led_at(event)]
+
     def event_before(self, event: int, milliseconds: int) -> int:
         """The last event that is so long before another."""
         moments = self.timeline.moments

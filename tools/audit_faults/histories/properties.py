@@ -13,6 +13,7 @@ from kafkawire.logdir.isolation import outcomes_of
 from kafkawire.logdir.view import View
 from kafkawire.records import Batch
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
+from kafkawire.transactions.broker_clocks import FAR_MS
 from kafkawire.transactions.completeness import outcome
 from tools.audit_faults.histories.cluster import DATA, Place
 from tools.audit_faults.histories.copies import Copy, plan, replicated, whole, write
@@ -134,7 +135,7 @@ def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sou
     end = outcome(audit)
     if end.found or not end.complete:
         return
-    clock = newest_time(history, copy)
+    clock = newest_time(history, copy, audit.as_of or 0)
     for true in truth.transactions.values():
         event = min(
             clock, max(replicated(history, one, true.place, copy.moments[one, true.place]) for one in copy.brokers)
@@ -143,16 +144,20 @@ def judged(history: History, truth: Truth, copy: Copy, audit: rows.Audit, *, sou
             yield FALSE_CLEAR, f"{true.place} offset {true.start}, {_lasted(history, true, event) // 1000} s: {true}"
 
 
-def newest_time(history: History, copy: Copy) -> int:
-    """The newest event in a copy that has a broker's time: until then, what is open can be seen to be."""
-    return max(
+def newest_time(history: History, copy: Copy, as_of: int) -> int:
+    """The newest event in a copy that has a broker's time: until then, what is open can be seen to be. One whose time
+    is far from the audit's clock shows nothing of that."""
+    events = (
         appended.event
         for (broker, place), moment in copy.moments.items()
         if place is not None
         for until in [replicated(history, broker, place, moment)]
         for appended in history.logs[place].appended
-        if appended.stamped and appended.event <= until
+        if appended.stamped
+        and appended.event <= until
+        and abs(history.moment(appended.event) + history.clock_at(place, appended.event) - as_of) <= FAR_MS
     )
+    return max(events, default=-1)
 
 
 def _is_short(history: History, true: TrueTransaction | None) -> bool:
