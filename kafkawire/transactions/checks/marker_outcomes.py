@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from kafkawire.transactions.answers import (
     ID_IN_ITS_PARTITION,
@@ -114,8 +115,8 @@ def judge_epoch(
             continue
         candidates = decided.candidates(one)
         if candidates:
-            decided.found(one)
-            if _compare(one, candidates, tallies, decided_until) and len(candidates) == 1:
+            decided.found(one, candidates)
+            if _compare(one, candidates, tallies, decided_until, orphans) and len(candidates) == 1:
                 candidates.clear()  # a transaction ends once in a partition
         else:
             orphans.take(one)
@@ -198,9 +199,9 @@ class _Decisions:
         found.forget(ending.timestamp)
         return found
 
-    def found(self, ending: Ending) -> None:
-        """Note a marker that one of them, at its time, can have decided."""
-        self._committed[ending.place] += ending.outcome == "COMMIT"
+    def found(self, ending: Ending, candidates: _Candidates) -> None:
+        """Note a marker whose outcome one of them decided at its time."""
+        self._committed[ending.place] += ending.outcome == "COMMIT" and candidates.agreeing(ending) > 0
 
     def spare_commits(self, place: Place) -> int:
         """How many decided COMMIT, at any time, for which no such marker was found in a partition."""
@@ -303,6 +304,11 @@ class _Candidates:
         """From where and up to where timed decisions can have been made at the time of a marker."""
         return max(self._start, bisect_left(self._until, ending.timestamp)), bisect_right(self._since, ending.timestamp)
 
+    @property
+    def any_raised(self) -> bool:
+        """Whether one of them has the epoch for itself: no time is needed to know that the marker is of it."""
+        return any(raises_epoch(one.version) for one in self._lasting)
+
     def permit_others(self, ending: Ending, decided_until: int | None) -> bool:
         """Whether the marker may be of another decision about that epoch, one that was not read: the records of the
         coordinator end before it, none of these has the epoch for itself, and none was being carried out then.
@@ -312,7 +318,7 @@ class _Candidates:
         """
         if decided_until is not None and ending.timestamp + CLOCK_SKEW_MS < decided_until:
             return False
-        if any(raises_epoch(one.version) for one in self._lasting):
+        if self.any_raised:
             return False
         # Of a Prepare record without a Complete record, the latter may be among what was not read.
         read = decided_until is not None and ending.timestamp < decided_until
@@ -327,7 +333,9 @@ class _Candidates:
         return epoch in self._lasting_epochs or self._last_of.get(epoch, -1) >= self._removed + self._start
 
 
-def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies, decided_until: int | None) -> bool:
+def _compare(
+    ending: Ending, candidates: _Candidates, tallies: Tallies, decided_until: int | None, orphans: _Orphans
+) -> bool:
     """Returns whether it could be compared.
 
     Args:
@@ -358,7 +366,10 @@ def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies, decided_
             f"{ending.outcome} of a transaction of epoch {ending.data_epoch}, and its coordinator decided "
             f"{decision.outcome} ({decision.place}, offset {decision.offset})"
         )
-        outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
+        if ending.outcome == "COMMIT" and not candidates.any_raised:
+            orphans.take_commit(_Commit(ending, what, decision))
+        else:
+            outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
     if by_hand or names_epoch:
         epoch.held += 1
     elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards is violated
@@ -368,6 +379,14 @@ def _compare(ending: Ending, candidates: _Candidates, tallies: Tallies, decided_
         )
         epoch.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
     return True
+
+
+class _Commit(NamedTuple):
+    """A COMMIT at a time of which no decision is missing, and none commits. `decision`: at that time; None: none is."""
+
+    ending: Ending
+    what: str
+    decision: Decision | None = None
 
 
 class _Orphans:
@@ -384,7 +403,7 @@ class _Orphans:
         self._decided_until = decided_until
         self._raised: dict[int, list[Ending]] = defaultdict(list)
         self._aborted: Counter[Place] = Counter()
-        self._committed: dict[Place, list[Ending]] = defaultdict(list)
+        self._committed: dict[Place, list[_Commit]] = defaultdict(list)
         self._commits: Counter[Place] = Counter()
 
     def take(self, ending: Ending) -> None:
@@ -404,9 +423,14 @@ class _Orphans:
         elif not self._is_read(ending):
             self._tallies.lack(ending.place, UNKNOWN)
         else:
-            self._commits[ending.place] += 1
-            if len(self._committed[ending.place]) < MAX_BREACHES:
-                self._committed[ending.place].append(ending)
+            self.take_commit(_Commit(ending, _not_decided(ending)))
+
+    def take_commit(self, commit: _Commit) -> None:
+        """Take a COMMIT that no decision of its time made."""
+        place = commit.ending.place
+        self._commits[place] += 1
+        if len(self._committed[place]) < MAX_BREACHES:
+            self._committed[place].append(commit)
 
     def judge(self, decided: _Decisions) -> None:
         """Judge what needs all decisions."""
@@ -447,19 +471,24 @@ class _Orphans:
             else:
                 tally.lack(UNKNOWN)
 
-    def _judge_commits(self, committed: list[Ending], count: int, spare: int) -> None:
-        """COMMITs at times of which no decision is missing. Decisions at other times may be theirs, where clocks differ
-        by more: as many as no other marker was found for.
+    def _judge_commits(self, committed: list[_Commit], count: int, spare: int) -> None:
+        """Decisions at other times may be those of COMMITs, where clocks differ by more: as many as no other marker was
+        found for.
 
         Args:
             committed: the first of them, in one partition. `count`: of all. `spare`: of these decisions.
         """
-        place = committed[0].place
-        self._tallies.lack(place, _OTHER_TIME, min(spare, count))
-        for ending in committed[spare:]:
-            self._undecided(ending)
-        for _ in range(max(spare, len(committed)), count):
-            self._undecided(committed[-1])
+        place = committed[0].ending.place
+        outcome, epoch = self._tallies.outcome[place], self._tallies.epoch[place]
+        for number in range(count):
+            ending, what, decision = committed[min(number, len(committed) - 1)]
+            if number < spare:
+                outcome.lack(_OTHER_TIME)
+            else:
+                transactional_id = None if decision is None else decision.transactional_id
+                outcome.breach(ending.offset, ending.producer_id, what, transactional_id=transactional_id)
+            if decision is None:
+                epoch.lack(UNKNOWN)
 
     def _is_read(self, ending: Ending) -> bool:
         """Whether its decision would be among those that were read, by any broker's clock."""
@@ -469,13 +498,9 @@ class _Orphans:
         """Whether it is a COMMIT at a time of which no decision is missing."""
         if ending.outcome != "COMMIT" or not self._is_read(ending):
             return False
-        self._undecided(ending)
-        return True
-
-    def _undecided(self, ending: Ending) -> None:
         self._tallies.epoch[ending.place].lack(UNKNOWN)
-        what = f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
-        self._tallies.outcome[ending.place].breach(ending.offset, ending.producer_id, what)
+        self._tallies.outcome[ending.place].breach(ending.offset, ending.producer_id, _not_decided(ending))
+        return True
 
     def _own_of_later_epoch(self, ending: Ending) -> Decision | None:
         """The decision whose marker this is, though the data before it has the marker's epoch: from version 2 on it has
@@ -488,3 +513,7 @@ class _Orphans:
             if listed and decision.outcome == ending.outcome and _is_during(decision, ending):
                 return decision
         return None
+
+
+def _not_decided(ending: Ending) -> str:
+    return f"COMMIT of a transaction of epoch {ending.data_epoch}, and no coordinator decided it"
