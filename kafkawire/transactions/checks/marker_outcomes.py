@@ -353,6 +353,13 @@ def _compare(
     alone = bool(agreeing) and count == 1 and decision.partitions is not None
     own = alone and raises_epoch(decision.version) and _is_during(decision, ending)
     by_hand = ending.outcome == "ABORT" and ending.marker_epoch == ending.data_epoch and not own
+    named = by_hand or names_epoch
+    other_epoch = None
+    if not named and ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards is violated
+        other_epoch = (
+            f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator prepared "
+            f"epoch {decision.marker_epoch} at transaction version {decision.version}"
+        )
     if agreeing:
         outcome.held += 1
     elif by_hand and candidates.unlisted:
@@ -367,26 +374,29 @@ def _compare(
             f"{decision.outcome} ({decision.place}, offset {decision.offset})"
         )
         if ending.outcome == "COMMIT" and not candidates.any_raised:
-            orphans.take_commit(_Commit(ending, what, decision))
+            orphans.take_commit(_Commit(ending, what, decision, other_epoch))
+            other_epoch = None
         else:
             outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
-    if by_hand or names_epoch:
+    if named:
         epoch.held += 1
-    elif ending.marker_epoch >= ending.data_epoch:  # below it, epoch_not_backwards is violated
-        what = (
-            f"a marker of epoch {ending.marker_epoch} for data of epoch {ending.data_epoch}; its coordinator prepared "
-            f"epoch {decision.marker_epoch} at transaction version {decision.version}"
-        )
-        epoch.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
+    elif other_epoch is not None:
+        epoch.breach(ending.offset, ending.producer_id, other_epoch, transactional_id=decision.transactional_id)
     return True
 
 
 class _Commit(NamedTuple):
-    """A COMMIT at a time of which no decision is missing, and none commits. `decision`: at that time; None: none is."""
+    """A COMMIT at a time of which no decision is missing, and none commits.
+
+    Attributes:
+        what: what is wrong. `decision`: at that time; None: none is.
+        other_epoch: what is wrong with the marker's epoch by that decision; None: nothing.
+    """
 
     ending: Ending
     what: str
     decision: Decision | None = None
+    other_epoch: str | None = None
 
 
 class _Orphans:
@@ -481,14 +491,17 @@ class _Orphans:
         place = committed[0].ending.place
         outcome, epoch = self._tallies.outcome[place], self._tallies.epoch[place]
         for number in range(count):
-            ending, what, decision = committed[min(number, len(committed) - 1)]
-            if number < spare:
-                outcome.lack(_OTHER_TIME)
-            else:
-                transactional_id = None if decision is None else decision.transactional_id
-                outcome.breach(ending.offset, ending.producer_id, what, transactional_id=transactional_id)
+            ending, what, decision, other_epoch = committed[min(number, len(committed) - 1)]
+            who = None if decision is None else decision.transactional_id
             if decision is None:
                 epoch.lack(UNKNOWN)
+            if number < spare:
+                outcome.lack(_OTHER_TIME)
+                epoch.lack(_OTHER_TIME, 0 if other_epoch is None else 1)
+                continue
+            outcome.breach(ending.offset, ending.producer_id, what, transactional_id=who)
+            if other_epoch is not None:
+                epoch.breach(ending.offset, ending.producer_id, other_epoch, transactional_id=who)
 
     def _is_read(self, ending: Ending) -> bool:
         """Whether its decision would be among those that were read, by any broker's clock."""
