@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -400,7 +401,7 @@ def test_client_of_this_package_finds_a_hanging_transaction() -> None:
 def _write_late(address: str) -> None:
     with RawCluster(address) as client:
         producer = client.init_producer("late")
-        client.produce("orders", 0, [b"lost"], producer, timestamp=1)
+        client.produce("orders", 0, [b"lost"], producer, timestamp=int(time.time() * 1000) - 3_600_000)
 
 
 def test_fixture_is_a_running_broker(mock_broker: MockBroker) -> None:  # noqa: F811
