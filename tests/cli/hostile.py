@@ -137,7 +137,7 @@ def missing(names: Sequence[str], places: Sequence[str]) -> list[str]:
 #: whose id and coordinator's state have the topic's name.
 LOST, HELD, END = 40, 44, 48
 OF_LOST, OF_HELD = 100, 500
-_LONG_AGO = 1000
+_LONG_AGO = 1_700_000_000_000
 
 
 def _log(topic: str, offset: int) -> bytes:

@@ -292,7 +292,7 @@ def test_file_tables_match_golden_files(
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", str(width))
     text = run(*arguments, "--format", "table").text
-    table = text.split("\nAges as of")[0] if name == "audit" else text
+    table = text.split("\nFound: ")[0] if name == "audit" else text
     assert widest(table) <= width
     golden.check(f"cli/table-{name}.txt", table, f"{width} columns")
 
