@@ -19,7 +19,7 @@ class ActiveTask(Struct, frozen=True):
     topic_group_id: Int32 = 0
     """Number of the subtopology."""
     partition: Int32 = 0
-    """Partition of the task."""
+    """Number of the partition of the input topics that the task reads."""
     named_topology: Annotated[tuple[Uint16, ...], Wire("10+", ignorable=True)] = ()
     """Name of the topology, in UTF-16; empty for the only one."""
 
@@ -28,7 +28,7 @@ class TopicPartition(Struct, frozen=True):
     """In AssignmentInfo: versions 1-11."""
 
     topic: TopicName = ""
-    """Topic."""
+    """Name of a topic that tasks read."""
     partition: Int32 = 0
     """Partition number."""
 
@@ -39,7 +39,7 @@ class StandbyTask(Struct, frozen=True):
     topic_group_id: Int32 = 0
     """Number of the subtopology."""
     partition: Int32 = 0
-    """Partition of the task."""
+    """Number of the partition of the input topics that the task reads."""
     named_topology: Annotated[tuple[Uint16, ...], Wire("10+", ignorable=True)] = ()
     """Name of the topology, in UTF-16; empty for the only one."""
     partitions: tuple[TopicPartition, ...] = ()
@@ -54,9 +54,9 @@ class HostPartitions(Struct, frozen=True):
     host: str = ""
     """Host of application.server."""
     port: Int32 = 0
-    """Its port."""
+    """TCP port of application.server."""
     partitions: tuple[TopicPartition, ...] = ()
-    """Its partitions."""
+    """Partitions whose tasks run there."""
 
 
 class TopicIndex(Struct, frozen=True):
@@ -67,7 +67,7 @@ class TopicIndex(Struct, frozen=True):
     index: Int32 = 0
     """Number that stands for the topic."""
     topic: TopicName = ""
-    """The topic."""
+    """Name of the topic that the number stands for."""
 
 
 class PartitionIndex(Struct, frozen=True):
@@ -76,7 +76,7 @@ class PartitionIndex(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="5+")
 
     topic_index: Int32 = 0
-    """Index of the topic."""
+    """Number that stands for the topic in Topics."""
     partition: Int32 = 0
     """Partition number."""
 
@@ -89,9 +89,9 @@ class HostPartitionIndexes(Struct, frozen=True):
     host: str = ""
     """Host of application.server."""
     port: Int32 = 0
-    """Its port."""
+    """TCP port of application.server."""
     partitions: tuple[PartitionIndex, ...] = ()
-    """Its partitions."""
+    """Partitions whose tasks run there."""
 
 
 class AssignmentInfo(Message, frozen=True):

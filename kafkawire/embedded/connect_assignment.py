@@ -17,7 +17,7 @@ class ConnectorTasks(Struct, frozen=True):
     """In ConnectAssignment: versions 0-2."""
 
     connector: str = ""
-    """Name of the connector."""
+    """Name under which Connect runs it."""
     tasks: tuple[Int32, ...] = ()
     """Numbers of its tasks; -1 for the connector itself."""
 

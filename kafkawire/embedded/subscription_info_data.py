@@ -23,7 +23,7 @@ class TaskId(Struct, frozen=True):
     topic_group_id: Int32 = 0
     """Number of the subtopology."""
     partition: Int32 = 0
-    """Partition of the task."""
+    """Number of the partition of the input topics that the task reads."""
 
 
 class PartitionToOffsetSum(Struct, frozen=True):
@@ -32,7 +32,7 @@ class PartitionToOffsetSum(Struct, frozen=True):
     spec: ClassVar[StructSpec] = struct(versions="7-9")
 
     partition: Int32 = 0
-    """Partition of the task."""
+    """Number of the partition of the input topics that the task reads."""
     offset_sum: Int64 = 0
     """Sum of the offsets up to which its state stores have read."""
 
@@ -45,7 +45,7 @@ class TaskOffsetSum(Struct, frozen=True):
     topic_group_id: Int32 = 0
     """Number of the subtopology."""
     partition: Annotated[Int32, Wire("10+", ignorable=True)] = 0
-    """Partition of the task."""
+    """Number of the partition of the input topics that the task reads."""
     offset_sum: Annotated[Int64, Wire("10+", ignorable=True)] = 0
     """Sum of the offsets up to which its state stores have read; -2 for an active task, -3 for one of an unknown
     sum."""

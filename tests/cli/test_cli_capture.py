@@ -111,7 +111,10 @@ def test_body_prints_whole_messages(run: Run, trace: Path) -> None:
     assert rows[0]["response"]["transactionStates"][0]["errorCode"] == 105
     assert isinstance(rows[1]["request"]["topicData"][0]["partitionData"][0]["records"], str)
     assert rows[2]["request"] == {"authBytes": "[redacted]"}
-    assert exchanges(run, trace, "--body", "--show-secrets")[2]["request"] == {"authBytes": "AHVzZXIAc2VjcmV0"}
+    assert exchanges(run, trace, "--body", "--show-secrets")[2]["request"] == {
+        "authBytes": "AHVzZXIAc2VjcmV0",
+        "authBytesDecoded": {"name": "text", "version": None, "data": "\0user\0secret"},
+    }
 
 
 def test_records_decodes_batches_and_no_payloads_omits_them(run: Run, trace: Path) -> None:

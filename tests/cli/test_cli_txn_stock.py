@@ -168,7 +168,7 @@ def test_abort_by_epochs_writes_the_same_marker(txn: Any, made: Made) -> None:
 
 
 def test_force_terminate_ends_like_kafkas_tool(txn: Any, made: Made) -> None:
-    """Kafka's tool repeats InitProducerId until it gets a producer. Ours does not: the next transaction may have begun."""
+    """Kafka's tool repeats InitProducerId until it gets a producer; ours does not (the next one may be open)."""
     ours, theirs = f"{TOPIC}-{OURS_ENDS}", f"{TOPIC}-{THEIRS_ENDS}"
     assert kafka(made.address, "forceTerminateTransaction", "--transactionalId", theirs) == []
     result = txn("forceTerminateTransaction", "--transactionalId", ours, "--yes")
