@@ -144,7 +144,11 @@ class SegmentStream(LimitedStream):
         had = position_at(last, 0, last.offset) if known is None else known[1]
         try:
             end, offset = written(last, had.end if had.end <= last.size else 0, before=limit)
-        except OSError:
+        except OSError as error:
+            if last.path not in self._held:
+                self._held.add(last.path)
+                why = error.strerror or str(error)
+                warnings.warn(f"{last.path} cannot be read ({why}): the stream waits for it", RuntimeWarning)
             return had
         found = position_at(last, end, had.offset if offset is None else offset)
         if seen[0] is not None:

@@ -23,7 +23,6 @@ from kafkawire.spark import admission, register
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
-from tests.audit_logs import PartitionLog
 from tests.consumed import RELEASES, Replicas
 from tools.recordings.archive import unpacked
 
@@ -475,23 +474,3 @@ def test_a_stream_of_a_log_that_grows_has_what_a_java_consumer_got(tmp_path: Pat
             assert read == expected[: len(read)]
         assert read == expected
         shutil.rmtree(tmp_path / f"{topic}-0")
-
-
-def test_a_stream_warns_once_where_damage_hides_what_is_open(tmp_path: Path) -> None:
-    """And goes on once a snapshot shows it."""
-    (tmp_path / "t-0").mkdir()
-    log = [bytearray(build([Record(b"k")], base_offset=offset)) for offset in range(4)]
-    log[1][-1] ^= 1
-    path = tmp_path / "t-0" / f"{0:020}.log"
-    path.write_bytes(b"".join(log[:3]))
-    options = {"path": str(tmp_path), "isolationLevel": "read_committed"}
-    found = SegmentStream(from_arrow_schema(RECORDS), SourceOptions(options))
-    with pytest.warns(RuntimeWarning, match="offsets 1 to 2: .* the stream waits for a snapshot") as caught:
-        end = [found.latestOffset({}), found.latestOffset({})][-1]
-    assert len(caught) == 1
-    assert offsets(rows(found, {}, end)) == [0]
-    PartitionLog(tmp_path / "t-0").snapshot(offset=4)
-    path.write_bytes(b"".join(log))
-    later = rows(found, end, found.latestOffset(end))
-    assert [row["offset"] for row in later if row["error"] is None] == [2, 3]
-    assert [row["error"][:12] for row in later if row["error"]] == ["crc_mismatch"]
