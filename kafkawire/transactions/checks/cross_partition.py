@@ -29,7 +29,6 @@ from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
     ClusterMetadata,
-    PartitionFacts,
     Place,
     ProducerIdsBlock,
     ProducerIdUse,
@@ -87,9 +86,12 @@ def _without_undecided(
     return ended.where(judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)).by_producer()
 
 
-def _until(history: IdFacts, partition: PartitionFacts, skew_ms: int) -> int | None:
+def _until(cluster: ClusterFacts, place: Place, skew_ms: int) -> int | None:
+    history, partition = cluster.histories[place], cluster.chosen[place]
     time = partition.broker_time
-    return time - skew_ms if time is not None and history.intact and not partition.damaged else None
+    if time is None or not history.intact or partition.damaged or cluster.clocks.is_far(time):
+        return None
+    return time - skew_ms
 
 
 def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | None]]:
@@ -97,7 +99,7 @@ def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | 
     `__transaction_state`; None: at no time."""
     # Copies of running brokers are of several moments, which only their clocks tell apart.
     skew_ms = 0 if cluster.is_one_moment else max(0, cluster.skew_ms - CLOCK_SKEW_MS)
-    known = {place: _until(history, cluster.chosen[place], skew_ms) for place, history in cluster.histories.items()}
+    known = {place: _until(cluster, place, skew_ms) for place in cluster.histories}
     times = [time for time in known.values() if time is not None]
     return min(times) if cluster.log.complete and times and len(times) == len(known) else None, known
 
