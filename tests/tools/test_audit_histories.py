@@ -60,7 +60,7 @@ def test_answers_that_once_were_false_are_true() -> None:
         1943,
         1950,
     ]
-    seeds += [1963, 2077, 2146, 2276, 2300, 2384, 2546, 2588, 3935]
+    seeds += [1963, 2077, 2146, 2276, 2300, 2384, 2546, 2588, 2776, 3935]
     assert [str(breach) for seed in seeds for breach in tried(seed).breaches] == []
 
 

@@ -166,8 +166,10 @@ class _Decisions:
     def __init__(self) -> None:
         self.count = 0
         self._everywhere = 0  # of how many the partitions are not known
-        self._commits: Counter[tuple[str, int] | None] = Counter()  # by partition; of how many these are not known
-        self._committed: Counter[Place] = Counter()
+        # By outcome and partition how many there are, those whose partitions are not known under None; and by place
+        # how many markers agree with one of their time.
+        self._decided: Counter[tuple[str, tuple[str, int] | None]] = Counter()
+        self._agreed: Counter[tuple[str, Place]] = Counter()
         self._listing: Counter[tuple[str, int]] = Counter()
         self._now = _Candidates()
         self._by_partition: dict[tuple[str, int], _Candidates] = {}
@@ -176,8 +178,8 @@ class _Decisions:
         """Take the next that begins."""
         self.count += 1
         self._now.add(decision)
-        if decision.outcome == "COMMIT":
-            self._commits.update([None] if decision.partitions is None else decision.partitions)
+        listed: Iterable[tuple[str, int] | None] = [None] if decision.partitions is None else decision.partitions
+        self._decided.update((decision.outcome, key) for key in listed)
         if decision.partitions is None:
             self._everywhere += 1
             for candidates in self._by_partition.values():
@@ -201,12 +203,12 @@ class _Decisions:
 
     def found(self, ending: Ending, candidates: _Candidates) -> None:
         """Note a marker whose outcome one of them decided at its time."""
-        self._committed[ending.place] += ending.outcome == "COMMIT" and candidates.agreeing(ending) > 0
+        self._agreed[ending.outcome, ending.place] += candidates.agreeing(ending) > 0
 
-    def spare_commits(self, place: Place) -> int:
-        """How many decided COMMIT, at any time, for which no such marker was found in a partition."""
-        decided = self._commits[place.topic, place.partition] + self._commits[None]
-        return max(0, decided - self._committed[place])
+    def spare(self, outcome: str, place: Place) -> int:
+        """How many decided an outcome, at any time, for which no such marker was found in a partition."""
+        decided = self._decided[outcome, (place.topic, place.partition)] + self._decided[outcome, None]
+        return max(0, decided - self._agreed[outcome, place])
 
     def may_have(self, place: Place) -> bool:
         """Whether every transaction may have been in a partition."""
@@ -373,8 +375,8 @@ def _compare(
             f"{ending.outcome} of a transaction of epoch {ending.data_epoch}, and its coordinator decided "
             f"{decision.outcome} ({decision.place}, offset {decision.offset})"
         )
-        if ending.outcome == "COMMIT" and not candidates.any_raised:
-            orphans.take_commit(_Commit(ending, what, decision, other_epoch))
+        if not candidates.any_raised:
+            orphans.take_untimed(_Untimed(ending, what, decision, other_epoch))
             other_epoch = None
         else:
             outcome.breach(ending.offset, ending.producer_id, what, transactional_id=decision.transactional_id)
@@ -385,8 +387,8 @@ def _compare(
     return True
 
 
-class _Commit(NamedTuple):
-    """A COMMIT at a time of which no decision is missing, and none commits.
+class _Untimed(NamedTuple):
+    """A marker at a time of which no decision is missing, and none has its outcome.
 
     Attributes:
         what: what is wrong. `decision`: at that time; None: none is.
@@ -413,8 +415,8 @@ class _Orphans:
         self._decided_until = decided_until
         self._raised: dict[int, list[Ending]] = defaultdict(list)
         self._aborted: Counter[Place] = Counter()
-        self._committed: dict[Place, list[_Commit]] = defaultdict(list)
-        self._commits: Counter[Place] = Counter()
+        self._untimed: dict[tuple[str, Place], list[_Untimed]] = defaultdict(list)
+        self._count: Counter[tuple[str, Place]] = Counter()
 
     def take(self, ending: Ending) -> None:
         if ending.marker_epoch > ending.data_epoch:
@@ -433,21 +435,21 @@ class _Orphans:
         elif not self._is_read(ending):
             self._tallies.lack(ending.place, UNKNOWN)
         else:
-            self.take_commit(_Commit(ending, _not_decided(ending)))
+            self.take_untimed(_Untimed(ending, _not_decided(ending)))
 
-    def take_commit(self, commit: _Commit) -> None:
-        """Take a COMMIT that no decision of its time made."""
-        place = commit.ending.place
-        self._commits[place] += 1
-        if len(self._committed[place]) < MAX_BREACHES:
-            self._committed[place].append(commit)
+    def take_untimed(self, untimed: _Untimed) -> None:
+        """Take a marker with which no decision of its time agrees."""
+        key = untimed.ending.outcome, untimed.ending.place
+        self._count[key] += 1
+        if len(self._untimed[key]) < MAX_BREACHES:
+            self._untimed[key].append(untimed)
 
     def judge(self, decided: _Decisions) -> None:
         """Judge what needs all decisions."""
         for place, count in self._aborted.items():
             self._tallies.lack(place, UNKNOWN if decided.may_have(place) else _NOT_LISTED, count)
-        for place, committed in self._committed.items():
-            self._judge_commits(committed, self._commits[place], decided.spare_commits(place))
+        for key, untimed in self._untimed.items():
+            self._judge_untimed(untimed, self._count[key], decided.spare(*key))
         for group in self._raised.values():
             others = []
             for ending in group:
@@ -481,17 +483,17 @@ class _Orphans:
             else:
                 tally.lack(UNKNOWN)
 
-    def _judge_commits(self, committed: list[_Commit], count: int, spare: int) -> None:
-        """Decisions at other times may be those of COMMITs, where clocks differ by more: as many as no other marker was
+    def _judge_untimed(self, untimed: list[_Untimed], count: int, spare: int) -> None:
+        """Decisions at other times may be those of markers, where clocks differ by more: as many as no other marker was
         found for.
 
         Args:
-            committed: the first of them, in one partition. `count`: of all. `spare`: of these decisions.
+            untimed: the first of them, of one outcome in one partition. `count`: of all. `spare`: of these decisions.
         """
-        place = committed[0].ending.place
+        place = untimed[0].ending.place
         outcome, epoch = self._tallies.outcome[place], self._tallies.epoch[place]
         for number in range(count):
-            ending, what, decision, other_epoch = committed[min(number, len(committed) - 1)]
+            ending, what, decision, other_epoch = untimed[min(number, len(untimed) - 1)]
             who = None if decision is None else decision.transactional_id
             if decision is None:
                 epoch.lack(UNKNOWN)

@@ -205,8 +205,8 @@ def walked(endings: list[Ending], decisions: list[Decision]) -> dict[str, list[i
     """How many markers hold, break and do not decide each of the two rules, as `judge` should count them."""
     found = {"one_outcome": [0, 0, 0], "marker_epoch": [0, 0, 0]}
     past: dict[Place, list[Decision]] = {}
-    committed: Counter[Place] = Counter()
-    wrong: defaultdict[Place, list[int | None]] = defaultdict(list)
+    agreed: Counter[tuple[str, Place]] = Counter()
+    wrong: defaultdict[tuple[str, Place], list[int | None]] = defaultdict(list)
     orphans = False
     by_time = sorted(decisions, key=lambda one: -math.inf if one.version >= 2 else one.since)
     for ending in sorted(endings, key=lambda one: (one.timestamp, one)):
@@ -222,21 +222,20 @@ def walked(endings: list[Ending], decisions: list[Decision]) -> dict[str, list[i
             judged: tuple[int | None, int | None] = (2, 2)
         else:
             judged = compared(ending, candidates)
-            if ending.outcome == "COMMIT":
-                committed[ending.place] += any(one.outcome == "COMMIT" for one in candidates)
-                if judged[0] == 1 and all(one.version < 2 for one in candidates):
-                    wrong[ending.place].append(judged[1])
+            agreed[ending.outcome, ending.place] += any(one.outcome == ending.outcome for one in candidates)
+            if judged[0] == 1 and all(one.version < 2 for one in candidates):
+                wrong[ending.outcome, ending.place].append(judged[1])
             if judged != (2, 2) and len(candidates) == 1:
                 past.setdefault(ending.place, []).append(candidates[0])
         for rule, which in zip(found.values(), judged, strict=True):
             if which is not None:
                 rule[which] += 1
     assume(not orphans)  # these are compared with each other
-    for log, of_epoch in wrong.items():  # those that may have been decided at another time
+    for (outcome, log), of_epoch in wrong.items():  # those that may have been decided at another time
         where = log.topic, log.partition
-        commits = [one for one in decisions if one.outcome == "COMMIT"]
-        listing = [one for one in commits if one.partitions is None or where in one.partitions]
-        spare = of_epoch[: max(0, len(listing) - committed[log])]
+        same = [one for one in decisions if one.outcome == outcome]
+        listing = [one for one in same if one.partitions is None or where in one.partitions]
+        spare = of_epoch[: max(0, len(listing) - agreed[outcome, log])]
         for name, moved in ("one_outcome", len(spare)), ("marker_epoch", spare.count(1)):
             found[name][1] -= moved
             found[name][2] += moved
