@@ -26,8 +26,8 @@ from kafkawire.spark.tier_listing import replica_at
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.checks.answer_rows import added
 from kafkawire.transactions.checks.cross_partition import first_uses
-from kafkawire.transactions.checks.marker_outcomes import begins, epochs
 from kafkawire.transactions.checks.replica_agreement import ReplicaDigests
+from kafkawire.transactions.checks.timed_decisions import begins, epochs
 from kafkawire.transactions.cluster_facts import reach
 from kafkawire.transactions.endings import JUDGED, PACKED, Packed
 from kafkawire.transactions.facts import Open, Place

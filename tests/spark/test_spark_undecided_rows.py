@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from kafkawire.spark import undecided_rows
 from kafkawire.spark.outcome_rows import DECISION, ENDING, SCHEMA, USE, packed, unpacked
-from kafkawire.transactions.checks.marker_outcomes import Tallies, begins, judge_epoch
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge_epoch
+from kafkawire.transactions.checks.timed_decisions import begins
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
 from kafkawire.transactions.facts import Place

@@ -3,8 +3,8 @@
 - one replica of a partition: `replica_checks`, which joins `log_checks` (its log), `derived_files` (its
   `.snapshot` files) and `aborted_index` (its `.txnindex` files)
 - one partition of `__transaction_state`: `coordinator_records`
-- several partitions: `cross_partition`, and `marker_outcomes` for markers beside the decisions of coordinators;
-  `undecided` judges those without a decision, as columns
+- several partitions: `cross_partition`, and `marker_outcomes` for markers beside the decisions of coordinators
+  (`timed_decisions`); `undecided` judges those without a decision, as columns
 - several replicas of a partition: `replica_agreement`
 - verdicts: `open_transactions`
 - the tier of a partition and its metadata: `tier_copies`

@@ -18,7 +18,8 @@ from kafkawire.transactions.answers import (
     Placed,
     Tally,
 )
-from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
+from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import IdFacts

@@ -18,7 +18,8 @@ from kafkawire import logdir, transactions
 from kafkawire.records import Batch, read
 from kafkawire.rows import Audit
 from kafkawire.transactions.answers import Answer
-from kafkawire.transactions.checks.marker_outcomes import CLOCK_SKEW_MS, Tallies, judge, judge_epoch
+from kafkawire.transactions.checks.marker_outcomes import Tallies, judge, judge_epoch
+from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Ending
 from kafkawire.transactions.facts import Place
