@@ -146,7 +146,9 @@ class _AuditJob(NamedTuple):
                 tables.first(DAMAGE, self.most_rows) if any(one.damaged for one in of_replicas) else ([], ())
             )
         with every_breach(whole):
-            audit = conclude(_damaged(facts, of_replicas, damage), self.settings, tables.concluded)
+            hidden = sum(one.count for one in undamaged if not one.harmless)
+            shown = replace(_damaged(facts, of_replicas, damage), more_damage=hidden)
+            audit = conclude(shown, self.settings, tables.concluded)
         with self._job("take findings"):
             findings, more = tables.first(FINDING, self.most_rows) if opens else ([], ())
         if self.save is not None:

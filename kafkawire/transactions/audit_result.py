@@ -94,7 +94,7 @@ def _conclude(
             coverage,
             checks=tuple(answer.check for answer in answers),
             settings=cluster.resolved.rows,
-            premises=(_reach(cluster, coverage), premises.soundness(damage)),
+            premises=(_reach(cluster, coverage), premises.soundness(damage, facts.more_damage)),
         ),
         findings=tuple(finding for _, finding in judged),
         violations=tuple(violations(placed)),

@@ -53,7 +53,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         endings, producers: of all replicas.
         stopped: the log directories whose brokers were stopped cleanly.
         clusters: the cluster's id, by log directory; without directories that have none.
-        damage: of other files than segments. `gaps`: sentences on what could not be looked at.
+        damage: of other files than segments. `more_damage`: number of damaged places that are not here. `gaps`:
+            sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
         directories: the brokers' log directories, and what they must hold.
     """
@@ -71,6 +72,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clusters: dict[str, str] = {}
     damage: tuple[rows.DamageRow, ...] = ()
     gaps: tuple[str, ...] = ()
+    more_damage: int = 0
     answers: Sequence[Placed] = ()
     directories: Sequence[DirectoryContent] = ()
 
@@ -363,7 +365,7 @@ def by_cluster(facts: Facts) -> list[tuple[str | None, Facts]]:
             histories=dict(histories[cluster]),
             directories=directories[cluster],
         )
-        groups.append((cluster, replace(part, damage=(), gaps=()) if groups else part))
+        groups.append((cluster, replace(part, damage=(), gaps=(), more_damage=0) if groups else part))
     return groups
 
 

@@ -36,15 +36,23 @@ def reach(read: int, named_by: Sequence[str], gaps: Sequence[str], passed_over: 
     return rows.Premise(name=REACH, holds=True, what=what, source=source)
 
 
-def soundness(damage: Sequence[rows.DamageRow]) -> rows.Premise:
-    """That nothing that was read is damaged. `damage`: in any order, the same place may be in it several times."""
+def soundness(damage: Sequence[rows.DamageRow], more: int = 0) -> rows.Premise:
+    """That nothing that was read is damaged.
+
+    Args:
+        damage: in any order, the same place may be in it several times.
+        more: number of further damaged places.
+    """
     found = sorted(
         {(one.file or "", one.position or 0, one.detail or one.reason) for one in damage if not one.harmless}
     )
     places = [f"{file}: at byte {position}: {what}" for file, position, what in found]
     if places:
         return rows.Premise(
-            name=SOUNDNESS, holds=False, what=f"damaged: {_some(places)}", needs="an undamaged copy, or another replica"
+            name=SOUNDNESS,
+            holds=False,
+            what=f"damaged: {_some(places, more)}",
+            needs="an undamaged copy, or another replica",
         )
     return rows.Premise(name=SOUNDNESS, holds=True, what="nothing that was read is damaged")
 
@@ -115,8 +123,8 @@ def live_soundness(errors: Sequence[str]) -> rows.Premise:
     return met(SOUNDNESS, "no broker answered with an error")
 
 
-def _some(texts: Sequence[str]) -> str:
-    """The first texts, and how many more there are."""
+def _some(texts: Sequence[str], others: int = 0) -> str:
+    """The first texts, and how many more there are, with `others`."""
     named = "; ".join(texts[:_NAMED])
-    more = len(texts) - _NAMED
+    more = len(texts) + others - _NAMED
     return f"{named}; and {more:,} more" if more > 0 else named
