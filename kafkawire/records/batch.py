@@ -169,7 +169,14 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         Raises:
             RecordError: the control record cannot be read.
         """
-        return control_of(next(self.records, None)) if self.attributes & CONTROL else None
+        if not self.attributes & CONTROL:
+            return None
+        if self.magic == MAGIC and not self.record_count and self.batch_length + LOG_OVERHEAD > HEADER.size:
+            found = f"{self.batch_length + LOG_OVERHEAD - HEADER.size} bytes"
+            raise RecordError(
+                expected="no record, as the header counts", found=found, offset=self.position, path="records"
+            )
+        return control_of(next(self.records, None))
 
     def rebased(self, base_offset: int, leader_epoch: int) -> bytes:
         """The bytes of the batch as a broker writes them to its log: at its own offset, in the leader's epoch.

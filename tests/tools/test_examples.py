@@ -284,7 +284,7 @@ def test_brokers_are_queried_until_the_last_marker_has_arrived(monkeypatch: pyte
         answer(18, "never"),
     ]
     left = iter(answers)
-    monkeypatch.setattr(broker_answers, "ask", lambda wire, topics: next(left))
+    monkeypatch.setattr(broker_answers, "ask", lambda wire, topics, **_: next(left))
     settled = transaction_recipes.settled_answers(
         transaction_recipes.TransactionScene(running=None, wire=None), {"orders": 1}
     )

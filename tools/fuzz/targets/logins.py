@@ -178,6 +178,14 @@ class _AnsweredSocket:
     def sendall(self, data: bytes) -> None:
         """Discards the data."""
 
+    def settimeout(self, seconds: float | None) -> None:
+        """All data is there."""
+
+    def recv_into(self, buffer: memoryview) -> int:
+        taken = self._data[: len(buffer)]
+        buffer[: len(taken)], self._data = taken, self._data[len(taken) :]
+        return len(taken)
+
     def makefile(self, mode: str, *_: Any) -> BytesIO:
         return BytesIO(self._data)
 
