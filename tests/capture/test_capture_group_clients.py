@@ -14,7 +14,7 @@ import pytest
 from kafkawire.capture.message_json import body_json
 from kafkawire.testing import MockBroker
 
-TOPIC, PARTITIONS, TIMEOUT_S = "orders", 4, 30.0
+TOPIC, PARTITIONS, TIMEOUT_S = "orders", 4, 120.0
 GROUP_MESSAGES = ("JoinGroupRequest", "SyncGroupRequest")
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def librdkafka(broker: MockBroker, assignor: str) -> None:
         pytest.skip("librdkafka has no assignor sticky")
     options = {
         "bootstrap.servers": broker.address, "group.id": "g", "log_level": 2, "heartbeat.interval.ms": 50,
-        "partition.assignment.strategy": assignor, "session.timeout.ms": 6000,
+        "partition.assignment.strategy": assignor, "session.timeout.ms": 30000,
     }  # fmt: skip
     consumers: list[Any] = []
     for share in SHARES:
@@ -51,7 +51,7 @@ def kafka_python(broker: MockBroker, assignor: str) -> None:
     consumers: list[Any] = []
     for share in SHARES:
         consumer = client.KafkaConsumer(
-            TOPIC, bootstrap_servers=broker.address, group_id="g", heartbeat_interval_ms=50, session_timeout_ms=6000,
+            TOPIC, bootstrap_servers=broker.address, group_id="g", heartbeat_interval_ms=50, session_timeout_ms=30000,
             partition_assignment_strategy=(classes[assignor],),
         )  # fmt: skip
         consumers.append(consumer)
@@ -74,7 +74,7 @@ def aiokafka(broker: MockBroker, assignor: str) -> None:
         for share in SHARES:
             consumer = client.AIOKafkaConsumer(
                 TOPIC, bootstrap_servers=broker.address, group_id="g", heartbeat_interval_ms=50,
-                partition_assignment_strategy=(classes[assignor],), session_timeout_ms=6000,
+                partition_assignment_strategy=(classes[assignor],), session_timeout_ms=30000,
             )  # fmt: skip
             await consumer.start()
             consumers.append(consumer)
