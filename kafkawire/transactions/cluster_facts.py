@@ -57,6 +57,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             sentences on what could not be looked at.
         answers: of the checks that need one replica, or several of one partition.
         directories: the brokers' log directories, and what they must hold.
+        decisions_last: `__transaction_state` was read after the data, each partition to its high watermark: a Prepare
+            record is replicated before its markers are sent, so that the decision of every marker was read.
     """
 
     paths: tuple[str, ...]
@@ -75,6 +77,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     more_damage: int = 0
     answers: Sequence[Placed] = ()
     directories: Sequence[DirectoryContent] = ()
+    decisions_last: bool = False
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, dict=True):

@@ -142,11 +142,11 @@ def test_proposed_commands_carry_what_the_verdict_depends_on() -> None:
     [
         (Search(), ()),
         (Search(confirm_after_s=30), ("--confirm-after 30",)),
-        (Search(max_timeout_ms=119_999), ("--max-transaction-timeout 1",)),
+        (Search(max_timeout_ms=119_999), ("--max-transaction-timeout 2",)),
     ],
 )
 def test_options_of_proposed_commands(search: Search, options: tuple[str, ...]) -> None:
-    """A limit between two minutes becomes the shorter one: what was too old for it is too old for that one."""
+    """A limit between two minutes becomes the longer one: no command judges by a shorter limit than the verdict."""
     assert search.options == options
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire.errors import EncodeError, RecordError
-from kafkawire.records import Batch, Header, Record, build, read
+from kafkawire.records import Batch, Header, Record, build, build_marker, read
 from tests.records.record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
 SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
@@ -54,6 +54,16 @@ def test_a_batch_without_records_keeps_its_producer() -> None:
     batch = one(build([], base_offset=5, last_offset=9, producer_id=4, producer_epoch=1, base_sequence=3))
     assert list(batch.records) == []
     assert (batch.last_offset, batch.last_sequence, batch.record_count) == (9, 7, 0)
+
+
+def test_a_control_batch_that_counts_no_record_and_holds_bytes_is_malformed() -> None:
+    marker = build_marker("ABORT", offset=5, timestamp=9, producer_id=4, producer_epoch=1, coordinator_epoch=2)
+    with pytest.raises(RecordError, match="no record, as the header counts") as caught:
+        one(fixed(marker, count=0)).control  # noqa: B018
+    assert caught.value.found == f"{len(marker) - 61} bytes"
+    emptied = one(fixed(marker[:61], count=0, length=49)).control
+    assert emptied is not None
+    assert emptied.name == "EMPTY"
 
 
 @pytest.mark.parametrize("count", [1000, 2**31 - 1])

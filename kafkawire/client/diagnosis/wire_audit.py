@@ -130,6 +130,7 @@ async def audit(
         clusters={} if cluster_id is None else {address: cluster_id},
         gaps=tuple(dict.fromkeys((*observed.audit.read.gaps, *(gap.text for gap in gaps_of(errors))))),
         answers=list(_answers(address, zip(stretches, found, strict=True), errors)),
+        decisions_last=True,
     )
     judged = list(zip(observed.cases, observed.audit.findings, strict=True))
     settings = replace(wanted.settings, as_of=observed.audit.as_of)

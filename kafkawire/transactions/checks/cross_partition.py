@@ -99,7 +99,8 @@ def decided_until(cluster: ClusterFacts) -> tuple[int | None, dict[Place, int | 
     """Up to when no id can have decided anything that no record says: of any id, and of those in each partition of
     `__transaction_state`; None: at no time."""
     # Copies of running brokers are of several moments, which only their clocks tell apart.
-    skew_ms = 0 if cluster.is_one_moment else max(0, cluster.skew_ms - CLOCK_SKEW_MS)
+    in_order = cluster.is_one_moment or cluster.facts.decisions_last
+    skew_ms = 0 if in_order else max(0, cluster.skew_ms - CLOCK_SKEW_MS)
     known = {place: _until(cluster, place, skew_ms) for place in cluster.histories}
     times = [time for time in known.values() if time is not None]
     return min(times) if cluster.log.complete and times and len(times) == len(known) else None, known
