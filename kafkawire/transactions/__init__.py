@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from kafkawire.transactions.checks.log_checks import LogChecks
     from kafkawire.transactions.cluster_facts import Facts, choose_replicas
     from kafkawire.transactions.committed_batches import outcome_of, read_committed
+    from kafkawire.transactions.coordinator_copies import CoordinatorLog
     from kafkawire.transactions.coordinator_log import IdLog, registration, standing
     from kafkawire.transactions.coordinator_rules import state_name
-    from kafkawire.transactions.copied_case import CoordinatorLog, CopiedCase
+    from kafkawire.transactions.copied_case import CopiedCase
     from kafkawire.transactions.facts import Open, Owner, PartitionFacts, Place, Registration, Segment
     from kafkawire.transactions.local_audit import audit
     from kafkawire.transactions.producer_append import Append, append_of
@@ -49,7 +50,7 @@ _HOMES = {
     "Append": "producer_append",
     "Breach": "answers",
     "Case": "case",
-    "CoordinatorLog": "copied_case",
+    "CoordinatorLog": "coordinator_copies",
     "CopiedCase": "copied_case",
     "Ended": "replay",
     "Facts": "cluster_facts",

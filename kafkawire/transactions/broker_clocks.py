@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from kafkawire.transactions.facts import CLUSTER_METADATA, Leader, PartitionFacts, Place
+from kafkawire.transactions.formatting import when
 
 #: Times of two brokers that differ by more than this are not taken for times of clocks that are right.
 FAR_MS = 86_400_000
@@ -102,6 +103,14 @@ def broker_clocks(partitions: Iterable[PartitionFacts], leaders: Mapping[tuple[s
             if not isinstance(key, int) and reference - stamp.time > FAR_MS
         },
         reference=reference if newest.time - reference > FAR_MS else None,
+    )
+
+
+def apart(limit: int) -> str:
+    """Why times after a `limit` are not compared, a sentence that follows another."""
+    return (
+        f" Times after {when(limit)} are not compared with that: a broker that wrote until then wrote none since, or "
+        "its clock is behind."
     )
 
 

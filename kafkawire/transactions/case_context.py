@@ -7,7 +7,8 @@ import msgspec
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.broker_clocks import BrokerClocks, earlier_of
 from kafkawire.transactions.cluster_traits import ClusterTraits
-from kafkawire.transactions.copied_case import SKEW_MS, CoordinatorLog, CopiedCase, PartitionLeader
+from kafkawire.transactions.coordinator_copies import SKEW_MS, CoordinatorLog, PartitionLeader
+from kafkawire.transactions.copied_case import CopiedCase
 from kafkawire.transactions.facts import TRANSACTION_STATE, Open, Owner, PartitionFacts, Place
 
 

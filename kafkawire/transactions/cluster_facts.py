@@ -21,8 +21,8 @@ from kafkawire.transactions.case import given_limit
 from kafkawire.transactions.case_context import CaseContext, OtherReplica
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
+from kafkawire.transactions.coordinator_copies import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.coordinator_log import IdFacts, pick_owner
-from kafkawire.transactions.copied_case import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,

@@ -5,100 +5,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
-
-import msgspec
 
 from kafkawire.messages import TransactionLogValue
 from kafkawire.rows import Premise
-from kafkawire.transactions.broker_clocks import BrokerClocks, earlier_of
+from kafkawire.transactions.broker_clocks import BrokerClocks, apart, earlier_of
 from kafkawire.transactions.case import DEADLINE, EXPIRED, PLACE, REACH, SOUNDNESS, Case, met, unmet
+from kafkawire.transactions.coordinator_copies import LATER_COPY, SKEW_MS, CoordinatorLog, PartitionLeader, ShortLog
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED
 from kafkawire.transactions.coordinator_rules import begun_ms, raises_epoch, state_name
 from kafkawire.transactions.facts import TRANSACTION_STATE, Owner, PartitionFacts, Place
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.replay import last_stable_offset
-
-#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
-#: second number: by how much the clock of one broker may be set back.
-SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
-
-
-class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """How much of `__transaction_state` was read.
-
-    Attributes:
-        partitions: how many it has. `read`, `damaged`: their numbers, ascending.
-        leader_epochs: highest leader epoch of each partition: its coordinator's epoch.
-        newest: of each partition the time of its newest record, the broker's clock; without those that have none.
-        until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
-            directory: until then they are whole, unless their leader has more.
-    """
-
-    partitions: int
-    read: tuple[int, ...] = ()
-    damaged: tuple[int, ...] = ()
-    leader_epochs: dict[int, int] = {}
-    newest: dict[int, int] = {}
-    until: dict[int, int] = {}
-
-    @cached_property
-    def missing(self) -> list[int]:
-        return sorted(set(range(self.partitions)) - set(self.read))
-
-    @cached_property
-    def newest_times(self) -> list[int]:
-        return sorted(self.newest.values())
-
-    @cached_property
-    def until_times(self) -> list[int]:
-        return sorted(self.until.values())
-
-    @cached_property
-    def short(self) -> dict[tuple[str, int | None, int | None, int | None, int | None], ShortLog]:
-        """What is known of partitions that were not read past data: a log directory, and the places among
-        `newest_times` and `until_times` that the times of the data have."""
-        return {}
-
-    @property
-    def complete(self) -> bool:
-        """Whether an id that was found nowhere does not exist."""
-        return not self.missing and not self.damaged
-
-
-class PartitionLeader(msgspec.Struct, frozen=True):
-    """The leader of a partition, by the metadata log.
-
-    Attributes:
-        broker, epoch: its id, and the leader epoch. `source`: the metadata log.
-        read: its replica was read, so that the one that counts reaches at least as far.
-    """
-
-    broker: int
-    epoch: int
-    read: bool
-    source: str
-
-
-def _apart(limit: int) -> str:
-    return (
-        f" Times after {when(limit)} are not compared with that: a broker that wrote until then wrote none since, or "
-        "its clock is behind."
-    )
-
-
-class ShortLog(NamedTuple):
-    """Partitions of `__transaction_state` that may not have been read far enough.
-
-    Attributes:
-        partitions, names: how many, and their numbers as text. `newest`: the earliest of their newest times.
-        led: the leaders of those whose leader was not read.
-    """
-
-    partitions: int
-    names: str
-    led: tuple[PartitionLeader, ...]
-    newest: int | None
 
 
 class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
@@ -260,7 +177,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             if state == "Ongoing" or epoch > self.open.producer_epoch:
                 return (met(REACH, "The record is of this transaction: it has its epoch.", str(place)),)
             what = f"The record is of the transaction before: {state} of epoch {epoch} ends data of epoch {epoch - 1}."
-            return (unmet(REACH, what, _LATER.format(place), str(place)),)
+            return (unmet(REACH, what, LATER_COPY.format(place), str(place)),)
         if self.open.coordinator_epoch is None:
             return (met(REACH, "The record is of this transaction: no other has ended here.", self.open.place.copy),)
         limit = None if marked_at is None else self.clocks.limit(self._key, marked_at)
@@ -274,7 +191,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             f"The record may be of an earlier transaction: the producer's last marker here is of {when(marked_at)}, "
             f"and the record's transaction began {when(begun)}."
         )
-        return (unmet(REACH, what, _LATER.format(place), str(place)),)
+        return (unmet(REACH, what, LATER_COPY.format(place), str(place)),)
 
     @property
     def of_unheld(self) -> tuple[Premise, ...]:
@@ -309,8 +226,8 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
                 "copied too early."
             )
             if self._data_limit is not None and short.newest is not None and short.newest > self._data_limit:
-                what += _apart(self._data_limit)
-        return [unmet(REACH, what, _LATER.format(those), name)]
+                what += apart(self._data_limit)
+        return [unmet(REACH, what, LATER_COPY.format(those), name)]
 
     @property
     def _short(self) -> ShortLog:
@@ -454,7 +371,7 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             "may have come later."
         )
         if limit is not None and until is not None and until > limit:
-            what += _apart(limit)
+            what += apart(limit)
         return unmet(REACH, what, needs, source)
 
     @property
@@ -579,7 +496,3 @@ class CopiedCase(Case, frozen=True, kw_only=True, dict=True):
             return met(PLACE, f"{who}, and its replica was read.", leader.source)
         what = f"{who}, and its replica was not read: the one in {place.copy} may lack the marker."
         return unmet(PLACE, what, f"give the log directory of broker {leader.broker}", leader.source)
-
-
-#: What shows more than a copy of the coordinator's log that is not newer than the data.
-_LATER = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"

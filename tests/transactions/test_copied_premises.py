@@ -13,7 +13,7 @@ from kafkawire.records import Record
 from kafkawire.rows import Audit, Finding, Premise
 from kafkawire.transactions import Settings
 from kafkawire.transactions.completeness import outcome
-from kafkawire.transactions.copied_case import SKEW_MS
+from kafkawire.transactions.coordinator_copies import SKEW_MS
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
 
 PID = 1000

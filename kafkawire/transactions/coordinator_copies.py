@@ -1,0 +1,84 @@
+"""`CoordinatorLog`: how much of `__transaction_state` copies hold, and who leads its partitions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import msgspec
+
+#: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
+#: second number: by how much the clock of one broker may be set back.
+SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
+#: What shows more than a copy of the coordinator's log that is not newer than the data.
+LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
+
+
+class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """How much of `__transaction_state` was read.
+
+    Attributes:
+        partitions: how many it has. `read`, `damaged`: their numbers, ascending.
+        leader_epochs: highest leader epoch of each partition: its coordinator's epoch.
+        newest: of each partition the time of its newest record, the broker's clock; without those that have none.
+        until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
+            directory: until then they are whole, unless their leader has more.
+    """
+
+    partitions: int
+    read: tuple[int, ...] = ()
+    damaged: tuple[int, ...] = ()
+    leader_epochs: dict[int, int] = {}
+    newest: dict[int, int] = {}
+    until: dict[int, int] = {}
+
+    @cached_property
+    def missing(self) -> list[int]:
+        return sorted(set(range(self.partitions)) - set(self.read))
+
+    @cached_property
+    def newest_times(self) -> list[int]:
+        return sorted(self.newest.values())
+
+    @cached_property
+    def until_times(self) -> list[int]:
+        return sorted(self.until.values())
+
+    @cached_property
+    def short(self) -> dict[tuple[str, int | None, int | None, int | None, int | None], ShortLog]:
+        """What is known of partitions that were not read past data: a log directory, and the places among
+        `newest_times` and `until_times` that the times of the data have."""
+        return {}
+
+    @property
+    def complete(self) -> bool:
+        """Whether an id that was found nowhere does not exist."""
+        return not self.missing and not self.damaged
+
+
+class PartitionLeader(msgspec.Struct, frozen=True):
+    """The leader of a partition, by the metadata log.
+
+    Attributes:
+        broker, epoch: its id, and the leader epoch. `source`: the metadata log.
+        read: its replica was read, so that the one that counts reaches at least as far.
+    """
+
+    broker: int
+    epoch: int
+    read: bool
+    source: str
+
+
+class ShortLog(NamedTuple):
+    """Partitions of `__transaction_state` that may not have been read far enough.
+
+    Attributes:
+        partitions, names: how many, and their numbers as text. `newest`: the earliest of their newest times.
+        led: the leaders of those whose leader was not read.
+    """
+
+    partitions: int
+    names: str
+    led: tuple[PartitionLeader, ...]
+    newest: int | None
