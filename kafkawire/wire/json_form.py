@@ -17,7 +17,8 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from kafkawire.errors import EncodeError, JsonError, UnsupportedVersionError
-from kafkawire.wire.interpreter import ValuePath, shown
+from kafkawire.wire.interpreter import ValuePath
+from kafkawire.wire.interpreter_encoder import shown
 from kafkawire.wire.layout import (
     ARRAY,
     BOOL,

@@ -369,7 +369,7 @@ class Codec:
 
     def interpret_encode(self, value: Any, version: int) -> bytes:
         """Encode with the interpreter: slow, and explains."""
-        from kafkawire.wire.interpreter import Encoder
+        from kafkawire.wire.interpreter_encoder import Encoder
 
         encoder = Encoder(self.table, self.classes, message=self.message.spec.name, version=version)
         encoder.struct(self.layout(version), value)

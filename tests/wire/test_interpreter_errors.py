@@ -24,7 +24,8 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.alter_client_quotas_request import EntryData, OpData
 from kafkawire.messages.metadata_request import MetadataRequestTopic
-from kafkawire.wire.interpreter import Decoder, Encoder
+from kafkawire.wire.interpreter import Decoder
+from kafkawire.wire.interpreter_encoder import Encoder
 from kafkawire.wire.layout import COMPACT, INT64, Layout, Op, Table
 from kafkawire.wire.message import Message
 from kafkawire.wire.values import TaggedField

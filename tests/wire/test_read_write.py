@@ -14,7 +14,8 @@ import pytest
 from kafkawire.errors import DecodeError, EncodeError
 from kafkawire.testing.comparison import same
 from kafkawire.wire import classic, flexible, read, write
-from kafkawire.wire.interpreter import Decoder, Encoder
+from kafkawire.wire.interpreter import Decoder
+from kafkawire.wire.interpreter_encoder import Encoder
 from kafkawire.wire.layout import ARRAY, COMPACT, FIXED_SIZES, KIND_MASK, KIND_NAMES, NULLABLE, Table
 
 NOTHING = Table((), (), 0, ())
