@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kafkawire._loading import load_schemas
     from kafkawire._lookup import lookup
     from kafkawire.kafka_errors import ErrorCode
+    from kafkawire.scanning import scan
     from kafkawire.wire import columns
     from kafkawire.wire.backend import backend
     from kafkawire.wire.json_form import from_json, to_json
@@ -39,6 +40,7 @@ _NAMES = {
     "from_json": "kafkawire.wire.json_form",
     "load_schemas": "kafkawire._loading",
     "lookup": "kafkawire._lookup",
+    "scan": "kafkawire.scanning",
     "to_json": "kafkawire.wire.json_form",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "lookup",
     "messages",
     "records",
+    "scan",
     "to_json",
     "transactions",
     "versions",

@@ -203,6 +203,30 @@ class CaptureError(DecodeError):
     """A capture file whose container (pcap, pcapng) is damaged at `offset`."""
 
 
+class ScanError(KafkaWireError):
+    """What a scan could not read, raised behind its last row.
+
+    Attributes:
+        problems: rows of damage, the first ones.
+        count: how many there were.
+        rows: number of rows that were read.
+    """
+
+    def __init__(self, problems: tuple[Any, ...], count: int, rows: int) -> None:
+        super().__init__(problems, count, rows)
+        self.problems = problems
+        self.count = count
+        self.rows = rows
+
+    def __str__(self) -> str:
+        first = self.problems[0]
+        at = "" if first.position is None else f" at byte {first.position}"
+        place = f"{first.file}{at}: " if first.file else ""
+        more = f" (and {self.count - 1} more)" if self.count > 1 else ""
+        read = f"{self.rows} row{'s' * (self.rows != 1)} were read"
+        return f'{place}{first.reason}: {first.detail}{more}; {read}. errors="collect" lists problems instead'
+
+
 class KeyLogError(KafkaWireError, ValueError):
     """A file that is no TLS key log: none of its lines is of that form."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kafkawire.records.record_table import COLUMNS, HEADERS, bitmap
 if TYPE_CHECKING:
     from kafkawire.records.array_types import Bytes, Int32, Int64
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 #: The columns of `Records.to_arrow`; its `control` is the flag.
 _COLUMNS = ("offset", "timestamp", "sequence", "producer_id", "producer_epoch", "leader_epoch", "transactional",
             "control", "key", "value", "headers")  # fmt: skip
@@ -57,3 +59,21 @@ def headers(counts: Int32, keys: Any, values: Any) -> Any:
     np.cumsum(counts, out=offsets[1:])
     found = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS.value_type))
     return pa.ListArray.from_arrays(pa.array(offsets), found, type=HEADERS)
+
+
+def text_headers(found: Any, *, null_headers: bool = False) -> Any:
+    """The headers of `Records` with keys as text: each byte that is no UTF-8 becomes U+FFFD.
+
+    Args:
+        null_headers: whether a record without headers has null instead of an empty list.
+    """
+    listed = found.arrow_headers()
+    keys, values = listed.values.flatten()
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid:
+        decoded = (_SURROGATE.sub("\ufffd", key.decode("utf-8", "surrogateescape")) for key in keys.to_pylist())
+        texts = pa.array(list(decoded), pa.string())
+    none = pa.array(found.header_count == 0) if null_headers else None
+    pairs = pa.StructArray.from_arrays([texts, values], ["key", "value"])
+    return pa.ListArray.from_arrays(listed.offsets, pairs, mask=none)

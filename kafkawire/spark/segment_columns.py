@@ -16,6 +16,7 @@ from kafkawire.logdir import LogFile
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records import Batch, Record
 from kafkawire.records.array_types import Int8
+from kafkawire.records.arrow import text_headers
 from kafkawire.records.batch import TIMESTAMP_TYPES
 from kafkawire.records.columns import Batches, Records
 from kafkawire.records.control_columns import Controls
@@ -91,7 +92,7 @@ def of_columns(
         if isinstance(found, Records) and name in ("key", "value"):
             return found.arrow_keys() if name == "key" else found.arrow_values()
         if isinstance(found, Records) and name == "headers":
-            return _headers(found, null_headers)
+            return text_headers(found, null_headers=null_headers)
         if (value := place.get(name)) is None:
             return pa.nulls(len(found), column.type)
         if isinstance(value, str):
@@ -102,20 +103,6 @@ def of_columns(
     return _record_batch(
         [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema, len(found)
     )
-
-
-def _headers(found: Records, null_headers: bool) -> pa.Array:
-    """Headers with keys as text; bytes that are no UTF-8 become U+FFFD."""
-    headers = found.arrow_headers()
-    keys, values = headers.values.flatten()
-    try:
-        texts = keys.cast(pa.string())
-    except pa.ArrowInvalid:
-        decoded = (key.decode("utf-8", "surrogateescape") for key in keys.to_pylist())
-        texts = pa.array(list(map(arrow_text, decoded)), pa.string())
-    none = pa.array(found.header_count == 0) if null_headers else None
-    pairs = pa.StructArray.from_arrays([texts, values], ["key", "value"])
-    return pa.ListArray.from_arrays(headers.offsets, pairs, mask=none)
 
 
 def _record_batch(arrays: list[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View
 from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.segment_secrets import has_secrets, without_secret, without_secrets
 from kafkawire.logdir.splits import pieces, ranges
 from kafkawire.logdir.transaction_states import NONE, STATES, Outcomes
 from kafkawire.records import Batch, Damage, columns
@@ -27,7 +28,6 @@ from kafkawire.spark import segment_columns
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.offset_options import ALL_OFFSETS, RequestedRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
-from kafkawire.spark.segment_secrets import has_secrets, without_secret, without_secrets
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
 
 ROWS = ("records", "batches", "headers")

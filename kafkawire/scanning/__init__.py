@@ -1,0 +1,20 @@
+"""Sources of records as Arrow streams: `kafkawire.scan`.
+
+- `entry`: its arguments; `stream`: what it returns; `polars_source`: the same as a Polars `LazyFrame`
+- `logs`: log directories, segments, tiers
+- `record_options`, `record_filter`, `record_columns`: which records, and as what
+"""
+
+from __future__ import annotations
+
+from kafkawire.errors import MissingExtraError
+
+try:
+    import pyarrow  # noqa: F401
+except ImportError:
+    raise MissingExtraError("kafkawire.scan", "arrow") from None
+
+from kafkawire.scanning.entry import scan
+from kafkawire.scanning.stream import Scan
+
+__all__ = ["Scan", "scan"]
