@@ -67,16 +67,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return import_module(f"kafkawire.{name}")
-    if name == "columns":
-        return import_module("kafkawire.wire.columns")
-    if name in _NAMES:
-        value = getattr(import_module(_NAMES[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'kafkawire' has no attribute {name!r}")
+if not TYPE_CHECKING:  # checkers report names that are not there
+
+    def __getattr__(name: str) -> Any:
+        if name in _PACKAGES:
+            return import_module(f"kafkawire.{name}")
+        if name == "columns":
+            return import_module("kafkawire.wire.columns")
+        if name in _NAMES:
+            value = getattr(import_module(_NAMES[name]), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'kafkawire' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

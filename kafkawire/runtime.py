@@ -13,9 +13,13 @@ from kafkawire.errors import GeneratedCodeError
 from kafkawire.wire.registry import Entry, Registry
 
 if TYPE_CHECKING:
+    from kafkawire.wire import codec_names
     from kafkawire.wire.codec_names import *  # noqa: F403
 
 __all__ = ["INTERFACE", "Entry", "Registry", "check_generated"]
+if TYPE_CHECKING:
+    # Without it the names are private to the checkers of other projects.
+    __all__ += codec_names.__all__
 
 
 def check_generated(package: str, *, compiler: str, interface: tuple[int, int]) -> None:
@@ -33,11 +37,13 @@ def check_generated(package: str, *, compiler: str, interface: tuple[int, int]) 
         raise GeneratedCodeError(package, compiler, interface, INTERFACE)
 
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_"):  # the import system asks for __path__
-        from kafkawire.wire import codec_names
+if not TYPE_CHECKING:  # checkers report names that are not there
 
-        globals().update((each, getattr(codec_names, each)) for each in codec_names.__all__)
-        if name in globals():
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        if not name.startswith("_"):  # the import system asks for __path__
+            from kafkawire.wire import codec_names
+
+            globals().update((each, getattr(codec_names, each)) for each in codec_names.__all__)
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ data = encode_request(body, version=0, correlation_id=1, client_id="me")
 ```
 """
 
+from kafkawire.frames.error_responses import error_response
 from kafkawire.frames.headers import request_header_version, response_header_version
 from kafkawire.frames.reader import MAX_FRAME_BYTES, FrameReader
 from kafkawire.frames.rpc import (
@@ -19,6 +20,7 @@ from kafkawire.frames.rpc import (
     decode_response,
     encode_request,
     encode_response,
+    with_size,
 )
 
 __all__ = [
@@ -32,6 +34,8 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "error_response",
     "request_header_version",
     "response_header_version",
+    "with_size",
 ]

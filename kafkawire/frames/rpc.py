@@ -75,6 +75,11 @@ class Response(msgspec.Struct, Generic[M], frozen=True, gc=False):
         """As that of `Request`."""
         return cast("Response[N]", _checked(self, message))
 
+    @property
+    def correlation_id(self) -> int:
+        """That of the request."""
+        return self.header.correlation_id
+
 
 def _checked(frame: Request[M] | Response[M], message: type[N]) -> object:
     if not isinstance(frame.body, message):
@@ -141,7 +146,7 @@ def decode_request(
     api_key, version, correlation_id = _HEADER_START.unpack_from(frame)
     message = registry.rpc(api_key, "request")
     if message is None:
-        reason = f"no request is known with api key {api_key}"
+        reason = f"no request is known with api key {api_key}{_size_before(frame)}"
         return UndecodedRequest(bytes(frame), reason, api_key, version, correlation_id, _client_id(frame))
     body, end = None, len(frame)
     try:
@@ -153,7 +158,7 @@ def decode_request(
     except (DecodeError, UnsupportedVersionError) as error:
         return UndecodedRequest(
             bytes(frame),
-            str(error),
+            str(error) + _size_before(frame),
             api_key,
             version,
             correlation_id,
@@ -199,7 +204,15 @@ def decode_response(
                 return Response(header, message.decode(frame, 0, offset=offset, copy=copy), 0)
         partial = _partial(error, message)
         known = None if body is None and partial is None else version
-        return UndecodedResponse(bytes(frame), str(error), correlation_id, body, known, len(frame) - end, partial)
+        reason = str(error) + _size_before(frame)
+        return UndecodedResponse(bytes(frame), reason, correlation_id, body, known, len(frame) - end, partial)
+
+
+def _size_before(frame: Input) -> str:
+    """What to say of bytes that cannot be decoded and begin with their own size."""
+    if int.from_bytes(frame[:4], "big", signed=True) != len(frame) - 4:
+        return ""
+    return "; the bytes begin with their own size, which is no part of a frame: FrameReader takes it off"
 
 
 def _partial(error: Exception, message: type[Message]) -> Message | None:
@@ -230,7 +243,7 @@ def encode_request(body: Message, *, version: int, correlation_id: int, client_i
         correlation_id=correlation_id,
         client_id=client_id,
     )
-    return _framed(header.encode(header_version), encoded)
+    return with_size(header.encode(header_version) + encoded)
 
 
 def encode_response(body: Message, *, version: int, correlation_id: int) -> bytes:
@@ -248,11 +261,12 @@ def encode_response(body: Message, *, version: int, correlation_id: int) -> byte
     _sendable(body, "response", version)
     encoded = body.encode(version)
     header = ResponseHeader(correlation_id=correlation_id)
-    return _framed(header.encode(response_header_version(type(body), version)), encoded)
+    return with_size(header.encode(response_header_version(type(body), version)) + encoded)
 
 
-def _framed(header: bytes, body: bytes) -> bytes:
-    return (len(header) + len(body)).to_bytes(4, "big") + header + body
+def with_size(frame: bytes) -> bytes:
+    """A frame as it is sent: with its size before it, which `FrameReader` takes off."""
+    return len(frame).to_bytes(4, "big") + frame
 
 
 def _sendable(body: Message, kind: str, version: int) -> int:

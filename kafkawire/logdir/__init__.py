@@ -58,4 +58,5 @@ __all__ = [
 ]
 
 
-__getattr__ = on_first_use(__name__, _HOMES)
+if not TYPE_CHECKING:  # checkers report names that are not there
+    __getattr__ = on_first_use(__name__, _HOMES)

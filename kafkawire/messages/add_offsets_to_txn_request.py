@@ -25,9 +25,10 @@ class AddOffsetsToTxnRequest(Message, frozen=True):
         "0-4", flexible="3+", kind="request", family="rpc", api_key=25, listeners=("broker",),
         source="rpc/AddOffsetsToTxnRequest.json",
     )
-    response: ClassVar[type[AddOffsetsToTxnResponse]] = sibling(
-        "add_offsets_to_txn_response", "AddOffsetsToTxnResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AddOffsetsToTxnResponse]]
+    else:
+        response = sibling("add_offsets_to_txn_response", "AddOffsetsToTxnResponse")
 
     transactional_id: TransactionalId = ""
     """Id that the application chose as transactional.id; its hash picks the coordinator. Write on it is needed."""

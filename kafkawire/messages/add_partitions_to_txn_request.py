@@ -59,9 +59,10 @@ class AddPartitionsToTxnRequest(Message, frozen=True):
         "0-5", flexible="3+", kind="request", family="rpc", api_key=24, listeners=("broker",),
         source="rpc/AddPartitionsToTxnRequest.json",
     )
-    response: ClassVar[type[AddPartitionsToTxnResponse]] = sibling(
-        "add_partitions_to_txn_response", "AddPartitionsToTxnResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AddPartitionsToTxnResponse]]
+    else:
+        response = sibling("add_partitions_to_txn_response", "AddPartitionsToTxnResponse")
 
     transactions: Annotated[tuple[AddPartitionsToTxnTransaction, ...], Wire("4+")] = ()
     """Transactions to add partitions to or to verify, each id once; versions 0 to 3 carry a single one in the

@@ -40,7 +40,10 @@ class AddRaftVoterRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=80, listeners=("controller", "broker"),
         source="rpc/AddRaftVoterRequest.json",
     )
-    response: ClassVar[type[AddRaftVoterResponse]] = sibling("add_raft_voter_response", "AddRaftVoterResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[AddRaftVoterResponse]]
+    else:
+        response = sibling("add_raft_voter_response", "AddRaftVoterResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

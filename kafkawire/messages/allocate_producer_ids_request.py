@@ -24,9 +24,10 @@ class AllocateProducerIdsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=67, listeners=("controller",),
         source="rpc/AllocateProducerIdsRequest.json",
     )
-    response: ClassVar[type[AllocateProducerIdsResponse]] = sibling(
-        "allocate_producer_ids_response", "AllocateProducerIdsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AllocateProducerIdsResponse]]
+    else:
+        response = sibling("allocate_producer_ids_response", "AllocateProducerIdsResponse")
 
     broker_id: BrokerId = 0
     """Broker that will hand out the ids."""

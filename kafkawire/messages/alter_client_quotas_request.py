@@ -61,9 +61,10 @@ class AlterClientQuotasRequest(Message, frozen=True):
         "0-1", flexible="1+", kind="request", family="rpc", api_key=49, listeners=("broker", "controller"),
         source="rpc/AlterClientQuotasRequest.json",
     )
-    response: ClassVar[type[AlterClientQuotasResponse]] = sibling(
-        "alter_client_quotas_response", "AlterClientQuotasResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterClientQuotasResponse]]
+    else:
+        response = sibling("alter_client_quotas_response", "AlterClientQuotasResponse")
 
     entries: tuple[EntryData, ...] = ()
     """One entry for each entity to change. An entity that occurs again is answered with 42 (invalid request),

@@ -52,7 +52,10 @@ class AlterConfigsRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=33, listeners=("broker", "controller"),
         source="rpc/AlterConfigsRequest.json",
     )
-    response: ClassVar[type[AlterConfigsResponse]] = sibling("alter_configs_response", "AlterConfigsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterConfigsResponse]]
+    else:
+        response = sibling("alter_configs_response", "AlterConfigsResponse")
 
     resources: tuple[AlterConfigsResource, ...] = ()
     """Resources to change; one that occurs twice gets 42 (invalid request)."""

@@ -49,9 +49,10 @@ class AlterPartitionReassignmentsRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=45, listeners=("broker", "controller"),
         source="rpc/AlterPartitionReassignmentsRequest.json",
     )
-    response: ClassVar[type[AlterPartitionReassignmentsResponse]] = sibling(
-        "alter_partition_reassignments_response", "AlterPartitionReassignmentsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterPartitionReassignmentsResponse]]
+    else:
+        response = sibling("alter_partition_reassignments_response", "AlterPartitionReassignmentsResponse")
 
     timeout_ms: Int32 = 60000
     """Milliseconds that the request may wait in the controller's queue; past that, every entry gets 7 (request timed

@@ -75,7 +75,10 @@ class AlterPartitionRequest(Message, frozen=True):
         "0-3", flexible="0+", kind="request", family="rpc", api_key=56, listeners=("controller",),
         aliases=("AlterIsrRequest",), source="rpc/AlterPartitionRequest.json",
     )
-    response: ClassVar[type[AlterPartitionResponse]] = sibling("alter_partition_response", "AlterPartitionResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterPartitionResponse]]
+    else:
+        response = sibling("alter_partition_response", "AlterPartitionResponse")
 
     broker_id: BrokerId = 0
     """Leader that sends the change."""

@@ -48,9 +48,10 @@ class AlterReplicaLogDirsRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=34, listeners=("broker",),
         source="rpc/AlterReplicaLogDirsRequest.json",
     )
-    response: ClassVar[type[AlterReplicaLogDirsResponse]] = sibling(
-        "alter_replica_log_dirs_response", "AlterReplicaLogDirsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterReplicaLogDirsResponse]]
+    else:
+        response = sibling("alter_replica_log_dirs_response", "AlterReplicaLogDirsResponse")
 
     dirs: tuple[AlterReplicaLogDir, ...] = ()
     """Target directories, each with the replicas that go there."""

@@ -50,9 +50,10 @@ class AlterShareGroupOffsetsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=91, listeners=("broker",),
         source="rpc/AlterShareGroupOffsetsRequest.json",
     )
-    response: ClassVar[type[AlterShareGroupOffsetsResponse]] = sibling(
-        "alter_share_group_offsets_response", "AlterShareGroupOffsetsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterShareGroupOffsetsResponse]]
+    else:
+        response = sibling("alter_share_group_offsets_response", "AlterShareGroupOffsetsResponse")
 
     group_id: GroupId = ""
     """Share group to change; one that does not exist is created by the request. Empty gets 24."""

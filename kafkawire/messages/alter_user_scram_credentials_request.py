@@ -56,9 +56,10 @@ class AlterUserScramCredentialsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=51, listeners=("broker", "controller"),
         source="rpc/AlterUserScramCredentialsRequest.json",
     )
-    response: ClassVar[type[AlterUserScramCredentialsResponse]] = sibling(
-        "alter_user_scram_credentials_response", "AlterUserScramCredentialsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AlterUserScramCredentialsResponse]]
+    else:
+        response = sibling("alter_user_scram_credentials_response", "AlterUserScramCredentialsResponse")
 
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     """Credentials to delete. A user may occur once in Deletions and Upsertions together, even with different

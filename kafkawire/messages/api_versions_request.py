@@ -25,7 +25,10 @@ class ApiVersionsRequest(Message, frozen=True):
         "0-5", flexible="3+", kind="request", family="rpc", api_key=18, listeners=("broker", "controller"),
         source="rpc/ApiVersionsRequest.json",
     )
-    response: ClassVar[type[ApiVersionsResponse]] = sibling("api_versions_response", "ApiVersionsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ApiVersionsResponse]]
+    else:
+        response = sibling("api_versions_response", "ApiVersionsResponse")
 
     client_software_name: Annotated[str, Wire("3+", ignorable=True)] = ""
     """Library that the client is built on, like apache-kafka-java, for the broker's metrics and logs. From version 3

@@ -58,9 +58,10 @@ class AssignReplicasToDirsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=73, listeners=("controller",),
         source="rpc/AssignReplicasToDirsRequest.json",
     )
-    response: ClassVar[type[AssignReplicasToDirsResponse]] = sibling(
-        "assign_replicas_to_dirs_response", "AssignReplicasToDirsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[AssignReplicasToDirsResponse]]
+    else:
+        response = sibling("assign_replicas_to_dirs_response", "AssignReplicasToDirsResponse")
 
     broker_id: BrokerId = 0
     """Broker that has the replicas."""

@@ -68,9 +68,10 @@ class BeginQuorumEpochRequest(Message, frozen=True):
         "0-1", flexible="1+", kind="request", family="rpc", api_key=53, listeners=("controller",),
         source="rpc/BeginQuorumEpochRequest.json",
     )
-    response: ClassVar[type[BeginQuorumEpochResponse]] = sibling(
-        "begin_quorum_epoch_response", "BeginQuorumEpochResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[BeginQuorumEpochResponse]]
+    else:
+        response = sibling("begin_quorum_epoch_response", "BeginQuorumEpochResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

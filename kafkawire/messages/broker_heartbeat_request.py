@@ -26,7 +26,10 @@ class BrokerHeartbeatRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=63, listeners=("controller",),
         source="rpc/BrokerHeartbeatRequest.json",
     )
-    response: ClassVar[type[BrokerHeartbeatResponse]] = sibling("broker_heartbeat_response", "BrokerHeartbeatResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[BrokerHeartbeatResponse]]
+    else:
+        response = sibling("broker_heartbeat_response", "BrokerHeartbeatResponse")
 
     broker_id: BrokerId = 0
     """Sender's node.id."""

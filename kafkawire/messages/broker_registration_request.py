@@ -54,9 +54,10 @@ class BrokerRegistrationRequest(Message, frozen=True):
         "0-4", flexible="0+", kind="request", family="rpc", api_key=62, listeners=("controller",),
         source="rpc/BrokerRegistrationRequest.json",
     )
-    response: ClassVar[type[BrokerRegistrationResponse]] = sibling(
-        "broker_registration_response", "BrokerRegistrationResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[BrokerRegistrationResponse]]
+    else:
+        response = sibling("broker_registration_response", "BrokerRegistrationResponse")
 
     broker_id: BrokerId = 0
     """Sender's node.id; the id of a broker with a live session and another incarnation gets error 101."""

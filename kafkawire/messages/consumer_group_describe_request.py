@@ -24,9 +24,10 @@ class ConsumerGroupDescribeRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=69, listeners=("broker",),
         source="rpc/ConsumerGroupDescribeRequest.json",
     )
-    response: ClassVar[type[ConsumerGroupDescribeResponse]] = sibling(
-        "consumer_group_describe_response", "ConsumerGroupDescribeResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ConsumerGroupDescribeResponse]]
+    else:
+        response = sibling("consumer_group_describe_response", "ConsumerGroupDescribeResponse")
 
     group_ids: tuple[GroupId, ...] = ()
     """Groups to describe; each must be sent to its own coordinator."""

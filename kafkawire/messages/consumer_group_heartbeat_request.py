@@ -39,9 +39,10 @@ class ConsumerGroupHeartbeatRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=68, listeners=("broker",),
         source="rpc/ConsumerGroupHeartbeatRequest.json",
     )
-    response: ClassVar[type[ConsumerGroupHeartbeatResponse]] = sibling(
-        "consumer_group_heartbeat_response", "ConsumerGroupHeartbeatResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ConsumerGroupHeartbeatResponse]]
+    else:
+        response = sibling("consumer_group_heartbeat_response", "ConsumerGroupHeartbeatResponse")
 
     group_id: GroupId = ""
     """Value of group.id; the group is created by the first member, empty gets error 42."""

@@ -25,9 +25,10 @@ class ControlledShutdownRequest(Message, frozen=True):
         "0-3", flexible="3+", kind="request", family="rpc", api_key=7, listeners=("zkBroker", "controller"),
         source="rpc/ControlledShutdownRequest.json",
     )
-    response: ClassVar[type[ControlledShutdownResponse]] = sibling(
-        "controlled_shutdown_response", "ControlledShutdownResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ControlledShutdownResponse]]
+    else:
+        response = sibling("controlled_shutdown_response", "ControlledShutdownResponse")
 
     broker_id: BrokerId = 0
     """Broker that stops, the sender."""

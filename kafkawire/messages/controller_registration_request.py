@@ -53,9 +53,10 @@ class ControllerRegistrationRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=70, listeners=("controller",),
         source="rpc/ControllerRegistrationRequest.json",
     )
-    response: ClassVar[type[ControllerRegistrationResponse]] = sibling(
-        "controller_registration_response", "ControllerRegistrationResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ControllerRegistrationResponse]]
+    else:
+        response = sibling("controller_registration_response", "ControllerRegistrationResponse")
 
     controller_id: Int32 = 0
     """Sender's node.id."""

@@ -52,7 +52,10 @@ class CreateAclsRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=30, listeners=("broker", "controller"),
         source="rpc/CreateAclsRequest.json",
     )
-    response: ClassVar[type[CreateAclsResponse]] = sibling("create_acls_response", "CreateAclsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[CreateAclsResponse]]
+    else:
+        response = sibling("create_acls_response", "CreateAclsResponse")
 
     creations: tuple[AclCreation, ...] = ()
     """Rules to add; the answer has a result for each, in the same order."""

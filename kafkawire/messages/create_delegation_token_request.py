@@ -38,9 +38,10 @@ class CreateDelegationTokenRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=38, listeners=("broker", "controller"),
         source="rpc/CreateDelegationTokenRequest.json",
     )
-    response: ClassVar[type[CreateDelegationTokenResponse]] = sibling(
-        "create_delegation_token_response", "CreateDelegationTokenResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[CreateDelegationTokenResponse]]
+    else:
+        response = sibling("create_delegation_token_response", "CreateDelegationTokenResponse")
 
     owner_principal_type: Annotated[str | None, Wire("3+", nullable="3+")] = ""
     """Type of the owner's principal, as a rule User; read only together with OwnerPrincipalName (KIP-373)."""

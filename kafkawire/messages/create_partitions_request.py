@@ -49,9 +49,10 @@ class CreatePartitionsRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=37, listeners=("broker", "controller"),
         source="rpc/CreatePartitionsRequest.json",
     )
-    response: ClassVar[type[CreatePartitionsResponse]] = sibling(
-        "create_partitions_response", "CreatePartitionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[CreatePartitionsResponse]]
+    else:
+        response = sibling("create_partitions_response", "CreatePartitionsResponse")
 
     topics: tuple[CreatePartitionsTopic, ...] = ()
     """Topics to enlarge. A name that occurs twice gets 42 (invalid request) and stays as it is."""

@@ -71,7 +71,10 @@ class CreateTopicsRequest(Message, frozen=True):
         "0-7", flexible="5+", kind="request", family="rpc", api_key=19, listeners=("broker", "controller"),
         source="rpc/CreateTopicsRequest.json",
     )
-    response: ClassVar[type[CreateTopicsResponse]] = sibling("create_topics_response", "CreateTopicsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[CreateTopicsResponse]]
+    else:
+        response = sibling("create_topics_response", "CreateTopicsResponse")
 
     topics: tuple[CreatableTopic, ...] = ()
     """One entry for each topic to create. A name that occurs twice is not created at all and gets 42 (invalid

@@ -52,7 +52,10 @@ class DeleteAclsRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=31, listeners=("broker", "controller"),
         source="rpc/DeleteAclsRequest.json",
     )
-    response: ClassVar[type[DeleteAclsResponse]] = sibling("delete_acls_response", "DeleteAclsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteAclsResponse]]
+    else:
+        response = sibling("delete_acls_response", "DeleteAclsResponse")
 
     filters: tuple[DeleteAclsFilter, ...] = ()
     """Filters, each applied on its own; a filter that matches no rule is no error."""

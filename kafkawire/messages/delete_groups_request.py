@@ -24,7 +24,10 @@ class DeleteGroupsRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=42, listeners=("broker",),
         source="rpc/DeleteGroupsRequest.json",
     )
-    response: ClassVar[type[DeleteGroupsResponse]] = sibling("delete_groups_response", "DeleteGroupsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteGroupsResponse]]
+    else:
+        response = sibling("delete_groups_response", "DeleteGroupsResponse")
 
     groups_names: tuple[GroupId, ...] = ()
     """Values of group.id to delete; each must be sent to its own coordinator."""

@@ -50,7 +50,10 @@ class DeleteRecordsRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=21, listeners=("broker",),
         source="rpc/DeleteRecordsRequest.json",
     )
-    response: ClassVar[type[DeleteRecordsResponse]] = sibling("delete_records_response", "DeleteRecordsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteRecordsResponse]]
+    else:
+        response = sibling("delete_records_response", "DeleteRecordsResponse")
 
     topics: tuple[DeleteRecordsTopic, ...] = ()
     """Partitions to shorten, by topic."""

@@ -34,9 +34,10 @@ class DeleteShareGroupOffsetsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=92, listeners=("broker",),
         source="rpc/DeleteShareGroupOffsetsRequest.json",
     )
-    response: ClassVar[type[DeleteShareGroupOffsetsResponse]] = sibling(
-        "delete_share_group_offsets_response", "DeleteShareGroupOffsetsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteShareGroupOffsetsResponse]]
+    else:
+        response = sibling("delete_share_group_offsets_response", "DeleteShareGroupOffsetsResponse")
 
     group_id: GroupId = ""
     """Share group to change; empty gets 24."""

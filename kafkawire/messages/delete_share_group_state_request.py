@@ -45,9 +45,10 @@ class DeleteShareGroupStateRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=86, listeners=("broker",),
         source="rpc/DeleteShareGroupStateRequest.json",
     )
-    response: ClassVar[type[DeleteShareGroupStateResponse]] = sibling(
-        "delete_share_group_state_response", "DeleteShareGroupStateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteShareGroupStateResponse]]
+    else:
+        response = sibling("delete_share_group_state_response", "DeleteShareGroupStateResponse")
 
     group_id: str = ""
     """Share group whose state is meant; when it is empty, the response is empty."""

@@ -41,7 +41,10 @@ class DeleteTopicsRequest(Message, frozen=True):
         "0-6", flexible="4+", kind="request", family="rpc", api_key=20, listeners=("broker", "controller"),
         source="rpc/DeleteTopicsRequest.json",
     )
-    response: ClassVar[type[DeleteTopicsResponse]] = sibling("delete_topics_response", "DeleteTopicsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DeleteTopicsResponse]]
+    else:
+        response = sibling("delete_topics_response", "DeleteTopicsResponse")
 
     topics: Annotated[tuple[DeleteTopicState, ...], Wire("6+")] = ()
     """Topics to delete, by name or by id; replaces TopicNames. A name or id that occurs twice gets 42 (invalid

@@ -24,7 +24,10 @@ class DescribeAclsRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=29, listeners=("broker", "controller"),
         source="rpc/DescribeAclsRequest.json",
     )
-    response: ClassVar[type[DescribeAclsResponse]] = sibling("describe_acls_response", "DescribeAclsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeAclsResponse]]
+    else:
+        response = sibling("describe_acls_response", "DescribeAclsResponse")
 
     resource_type_filter: Annotated[Int8, Wire(aliases=("ResourceType",))] = 0
     """What the rules are about: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6 delegation token, 7 user

@@ -39,9 +39,10 @@ class DescribeClientQuotasRequest(Message, frozen=True):
         "0-1", flexible="1+", kind="request", family="rpc", api_key=48, listeners=("broker",),
         source="rpc/DescribeClientQuotasRequest.json",
     )
-    response: ClassVar[type[DescribeClientQuotasResponse]] = sibling(
-        "describe_client_quotas_response", "DescribeClientQuotasResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeClientQuotasResponse]]
+    else:
+        response = sibling("describe_client_quotas_response", "DescribeClientQuotasResponse")
 
     components: tuple[ComponentData, ...] = ()
     """Conditions, all of which an entity must meet; a type may occur once. An empty array without Strict matches all

@@ -25,7 +25,10 @@ class DescribeClusterRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=60, listeners=("broker", "controller"),
         source="rpc/DescribeClusterRequest.json",
     )
-    response: ClassVar[type[DescribeClusterResponse]] = sibling("describe_cluster_response", "DescribeClusterResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeClusterResponse]]
+    else:
+        response = sibling("describe_cluster_response", "DescribeClusterResponse")
 
     include_cluster_authorized_operations: bool = False
     """Asks for ClusterAuthorizedOperations in the response; Describe on the cluster is needed to see any."""

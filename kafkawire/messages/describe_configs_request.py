@@ -42,7 +42,10 @@ class DescribeConfigsRequest(Message, frozen=True):
         "0-4", flexible="4+", kind="request", family="rpc", api_key=32, listeners=("broker", "controller"),
         source="rpc/DescribeConfigsRequest.json",
     )
-    response: ClassVar[type[DescribeConfigsResponse]] = sibling("describe_configs_response", "DescribeConfigsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeConfigsResponse]]
+    else:
+        response = sibling("describe_configs_response", "DescribeConfigsResponse")
 
     resources: tuple[DescribeConfigsResource, ...] = ()
     """Resources to read; there is no way to ask for all."""

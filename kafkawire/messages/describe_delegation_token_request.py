@@ -37,9 +37,10 @@ class DescribeDelegationTokenRequest(Message, frozen=True):
         "0-3", flexible="2+", kind="request", family="rpc", api_key=41, listeners=("broker", "controller"),
         source="rpc/DescribeDelegationTokenRequest.json",
     )
-    response: ClassVar[type[DescribeDelegationTokenResponse]] = sibling(
-        "describe_delegation_token_response", "DescribeDelegationTokenResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeDelegationTokenResponse]]
+    else:
+        response = sibling("describe_delegation_token_response", "DescribeDelegationTokenResponse")
 
     owners: Annotated[tuple[DescribeDelegationTokenOwner, ...] | None, Wire(nullable="0+")] = ()
     """Users whose tokens to list, as owner or as renewer. Null asks for all that the caller may see, an empty array

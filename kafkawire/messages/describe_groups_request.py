@@ -25,7 +25,10 @@ class DescribeGroupsRequest(Message, frozen=True):
         "0-6", flexible="5+", kind="request", family="rpc", api_key=15, listeners=("broker",),
         source="rpc/DescribeGroupsRequest.json",
     )
-    response: ClassVar[type[DescribeGroupsResponse]] = sibling("describe_groups_response", "DescribeGroupsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeGroupsResponse]]
+    else:
+        response = sibling("describe_groups_response", "DescribeGroupsResponse")
 
     groups: tuple[GroupId, ...] = ()
     """Values of group.id to describe; each must be sent to its own coordinator."""

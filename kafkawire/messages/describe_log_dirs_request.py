@@ -37,7 +37,10 @@ class DescribeLogDirsRequest(Message, frozen=True):
         "0-5", flexible="2+", kind="request", family="rpc", api_key=35, listeners=("broker",),
         source="rpc/DescribeLogDirsRequest.json",
     )
-    response: ClassVar[type[DescribeLogDirsResponse]] = sibling("describe_log_dirs_response", "DescribeLogDirsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeLogDirsResponse]]
+    else:
+        response = sibling("describe_log_dirs_response", "DescribeLogDirsResponse")
 
     topics: Annotated[tuple[DescribableLogDirTopic, ...] | None, Wire(nullable="0+")] = ()
     """Replicas to report; null asks for all, an empty array only for the directories."""

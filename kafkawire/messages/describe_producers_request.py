@@ -36,9 +36,10 @@ class DescribeProducersRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=61, listeners=("broker",),
         source="rpc/DescribeProducersRequest.json",
     )
-    response: ClassVar[type[DescribeProducersResponse]] = sibling(
-        "describe_producers_response", "DescribeProducersResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeProducersResponse]]
+    else:
+        response = sibling("describe_producers_response", "DescribeProducersResponse")
 
     topics: tuple[TopicRequest, ...] = ()
     """Partitions to look at, grouped by topic."""

@@ -44,7 +44,10 @@ class DescribeQuorumRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=55, listeners=("broker", "controller"),
         source="rpc/DescribeQuorumRequest.json",
     )
-    response: ClassVar[type[DescribeQuorumResponse]] = sibling("describe_quorum_response", "DescribeQuorumResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeQuorumResponse]]
+    else:
+        response = sibling("describe_quorum_response", "DescribeQuorumResponse")
 
     topics: tuple[TopicData, ...] = ()
     """One entry: the topic __cluster_metadata; other topics get error 3."""

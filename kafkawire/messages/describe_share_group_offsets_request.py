@@ -48,9 +48,10 @@ class DescribeShareGroupOffsetsRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=90, listeners=("broker",),
         source="rpc/DescribeShareGroupOffsetsRequest.json",
     )
-    response: ClassVar[type[DescribeShareGroupOffsetsResponse]] = sibling(
-        "describe_share_group_offsets_response", "DescribeShareGroupOffsetsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeShareGroupOffsetsResponse]]
+    else:
+        response = sibling("describe_share_group_offsets_response", "DescribeShareGroupOffsetsResponse")
 
     groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = ()
     """One entry for each share group to look at; all must have the receiving broker as coordinator."""

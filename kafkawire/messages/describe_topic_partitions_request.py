@@ -45,9 +45,10 @@ class DescribeTopicPartitionsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=75, listeners=("broker",),
         source="rpc/DescribeTopicPartitionsRequest.json",
     )
-    response: ClassVar[type[DescribeTopicPartitionsResponse]] = sibling(
-        "describe_topic_partitions_response", "DescribeTopicPartitionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeTopicPartitionsResponse]]
+    else:
+        response = sibling("describe_topic_partitions_response", "DescribeTopicPartitionsResponse")
 
     topics: tuple[TopicRequest, ...] = ()
     """Topics to describe; empty for all that the principal may Describe. The broker goes through them in the order

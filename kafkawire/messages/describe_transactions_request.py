@@ -24,9 +24,10 @@ class DescribeTransactionsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=65, listeners=("broker",),
         source="rpc/DescribeTransactionsRequest.json",
     )
-    response: ClassVar[type[DescribeTransactionsResponse]] = sibling(
-        "describe_transactions_response", "DescribeTransactionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeTransactionsResponse]]
+    else:
+        response = sibling("describe_transactions_response", "DescribeTransactionsResponse")
 
     transactional_ids: tuple[TransactionalId, ...] = ()
     """Ids to describe; there is no way to ask for all (ListTransactions lists them)."""

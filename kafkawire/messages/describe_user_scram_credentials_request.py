@@ -34,9 +34,10 @@ class DescribeUserScramCredentialsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=50, listeners=("broker", "controller"),
         source="rpc/DescribeUserScramCredentialsRequest.json",
     )
-    response: ClassVar[type[DescribeUserScramCredentialsResponse]] = sibling(
-        "describe_user_scram_credentials_response", "DescribeUserScramCredentialsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeUserScramCredentialsResponse]]
+    else:
+        response = sibling("describe_user_scram_credentials_response", "DescribeUserScramCredentialsResponse")
 
     users: Annotated[tuple[UserName, ...] | None, Wire(nullable="0+")] = ()
     """Users to describe; null or an empty array asks for all that have a credential."""

@@ -37,7 +37,10 @@ class ElectLeadersRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=43, listeners=("broker", "controller"),
         source="rpc/ElectLeadersRequest.json",
     )
-    response: ClassVar[type[ElectLeadersResponse]] = sibling("elect_leaders_response", "ElectLeadersResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ElectLeadersResponse]]
+    else:
+        response = sibling("elect_leaders_response", "ElectLeadersResponse")
 
     election_type: Annotated[Int8, Wire("1+")] = 0
     """0 preferred: the first of the replicas, if it is in sync. 1 unclean: any live replica where there is no

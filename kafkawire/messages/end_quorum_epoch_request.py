@@ -83,7 +83,10 @@ class EndQuorumEpochRequest(Message, frozen=True):
         "0-1", flexible="1+", kind="request", family="rpc", api_key=54, listeners=("controller",),
         source="rpc/EndQuorumEpochRequest.json",
     )
-    response: ClassVar[type[EndQuorumEpochResponse]] = sibling("end_quorum_epoch_response", "EndQuorumEpochResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[EndQuorumEpochResponse]]
+    else:
+        response = sibling("end_quorum_epoch_response", "EndQuorumEpochResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

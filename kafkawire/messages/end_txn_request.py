@@ -24,7 +24,10 @@ class EndTxnRequest(Message, frozen=True):
         "0-5", flexible="3+", kind="request", family="rpc", api_key=26, listeners=("broker",),
         source="rpc/EndTxnRequest.json",
     )
-    response: ClassVar[type[EndTxnResponse]] = sibling("end_txn_response", "EndTxnResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[EndTxnResponse]]
+    else:
+        response = sibling("end_txn_response", "EndTxnResponse")
 
     transactional_id: TransactionalId = ""
     """Id that the application chose as transactional.id; its hash picks the coordinator."""

@@ -25,7 +25,10 @@ class EnvelopeRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=58, listeners=("controller",),
         source="rpc/EnvelopeRequest.json",
     )
-    response: ClassVar[type[EnvelopeResponse]] = sibling("envelope_response", "EnvelopeResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[EnvelopeResponse]]
+    else:
+        response = sibling("envelope_response", "EnvelopeResponse")
 
     request_data: bytes = b""
     """Client's request with its header, without the 4-byte size."""

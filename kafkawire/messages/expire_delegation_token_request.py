@@ -25,9 +25,10 @@ class ExpireDelegationTokenRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=40, listeners=("broker", "controller"),
         source="rpc/ExpireDelegationTokenRequest.json",
     )
-    response: ClassVar[type[ExpireDelegationTokenResponse]] = sibling(
-        "expire_delegation_token_response", "ExpireDelegationTokenResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ExpireDelegationTokenResponse]]
+    else:
+        response = sibling("expire_delegation_token_response", "ExpireDelegationTokenResponse")
 
     hmac: bytes = b""
     """Hmac from CreateDelegationToken, which identifies the token."""

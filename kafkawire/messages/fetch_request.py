@@ -100,7 +100,10 @@ class FetchRequest(Message, frozen=True):
         "0-18", flexible="12+", kind="request", family="rpc", api_key=1, listeners=("broker", "controller"),
         source="rpc/FetchRequest.json",
     )
-    response: ClassVar[type[FetchResponse]] = sibling("fetch_response", "FetchResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[FetchResponse]]
+    else:
+        response = sibling("fetch_response", "FetchResponse")
 
     cluster_id: Annotated[str | None, Wire("12+", nullable="12+", tagged="12+", tag=0, ignorable=True)] = None
     """Cluster that a KRaft replica believes it belongs to; a controller refuses another with 104. Null skips the

@@ -67,7 +67,10 @@ class FetchSnapshotRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=59, listeners=("controller",),
         source="rpc/FetchSnapshotRequest.json",
     )
-    response: ClassVar[type[FetchSnapshotResponse]] = sibling("fetch_snapshot_response", "FetchSnapshotResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[FetchSnapshotResponse]]
+    else:
+        response = sibling("fetch_snapshot_response", "FetchSnapshotResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+", tagged="0+", tag=0)] = None
     """Cluster that the replica believes it belongs to; the leader refuses another with 104. Null, the default, skips

@@ -26,7 +26,10 @@ class FindCoordinatorRequest(Message, frozen=True):
         "0-6", flexible="3+", kind="request", family="rpc", api_key=10, listeners=("broker",),
         source="rpc/FindCoordinatorRequest.json",
     )
-    response: ClassVar[type[FindCoordinatorResponse]] = sibling("find_coordinator_response", "FindCoordinatorResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[FindCoordinatorResponse]]
+    else:
+        response = sibling("find_coordinator_response", "FindCoordinatorResponse")
 
     key: Annotated[str, Wire("0-3")] = ""
     """Group id or transactional id to look up, according to KeyType; up to version 3 only, later ones use

@@ -26,9 +26,10 @@ class GetTelemetrySubscriptionsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=71, listeners=("broker",),
         source="rpc/GetTelemetrySubscriptionsRequest.json",
     )
-    response: ClassVar[type[GetTelemetrySubscriptionsResponse]] = sibling(
-        "get_telemetry_subscriptions_response", "GetTelemetrySubscriptionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[GetTelemetrySubscriptionsResponse]]
+    else:
+        response = sibling("get_telemetry_subscriptions_response", "GetTelemetrySubscriptionsResponse")
 
     client_instance_id: uuid.UUID = ZERO_UUID
     """Id of this client object; all zeros in its first request, which lets the broker draw one. The client keeps it

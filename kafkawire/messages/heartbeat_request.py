@@ -24,7 +24,10 @@ class HeartbeatRequest(Message, frozen=True):
         "0-4", flexible="4+", kind="request", family="rpc", api_key=12, listeners=("broker",),
         source="rpc/HeartbeatRequest.json",
     )
-    response: ClassVar[type[HeartbeatResponse]] = sibling("heartbeat_response", "HeartbeatResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[HeartbeatResponse]]
+    else:
+        response = sibling("heartbeat_response", "HeartbeatResponse")
 
     group_id: GroupId = ""
     """Value of group.id; empty gets error 24."""

@@ -57,9 +57,10 @@ class IncrementalAlterConfigsRequest(Message, frozen=True):
         "0-1", flexible="1+", kind="request", family="rpc", api_key=44, listeners=("broker", "controller"),
         source="rpc/IncrementalAlterConfigsRequest.json",
     )
-    response: ClassVar[type[IncrementalAlterConfigsResponse]] = sibling(
-        "incremental_alter_configs_response", "IncrementalAlterConfigsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[IncrementalAlterConfigsResponse]]
+    else:
+        response = sibling("incremental_alter_configs_response", "IncrementalAlterConfigsResponse")
 
     resources: tuple[AlterConfigsResource, ...] = ()
     """Resources to change; one that occurs twice gets 42 (invalid request)."""

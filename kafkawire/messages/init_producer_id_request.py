@@ -26,7 +26,10 @@ class InitProducerIdRequest(Message, frozen=True):
         "0-6", flexible="2+", kind="request", family="rpc", api_key=22, listeners=("broker",),
         latest_version_unstable=True, source="rpc/InitProducerIdRequest.json",
     )
-    response: ClassVar[type[InitProducerIdResponse]] = sibling("init_producer_id_response", "InitProducerIdResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[InitProducerIdResponse]]
+    else:
+        response = sibling("init_producer_id_response", "InitProducerIdResponse")
 
     transactional_id: Annotated[TransactionalId | None, Wire(nullable="0+")] = ""
     """Transactional id; null for a producer that is only idempotent."""

@@ -53,9 +53,10 @@ class InitializeShareGroupStateRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=83, listeners=("broker",),
         source="rpc/InitializeShareGroupStateRequest.json",
     )
-    response: ClassVar[type[InitializeShareGroupStateResponse]] = sibling(
-        "initialize_share_group_state_response", "InitializeShareGroupStateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[InitializeShareGroupStateResponse]]
+    else:
+        response = sibling("initialize_share_group_state_response", "InitializeShareGroupStateResponse")
 
     group_id: str = ""
     """Share group whose state is meant; when it is empty, the response is empty."""

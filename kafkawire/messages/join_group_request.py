@@ -38,7 +38,10 @@ class JoinGroupRequest(Message, frozen=True):
         "0-9", flexible="6+", kind="request", family="rpc", api_key=11, listeners=("broker",),
         source="rpc/JoinGroupRequest.json",
     )
-    response: ClassVar[type[JoinGroupResponse]] = sibling("join_group_response", "JoinGroupResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[JoinGroupResponse]]
+    else:
+        response = sibling("join_group_response", "JoinGroupResponse")
 
     group_id: GroupId = ""
     """Value of group.id; empty gets error 24."""

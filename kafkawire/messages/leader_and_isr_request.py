@@ -91,7 +91,10 @@ class LeaderAndIsrRequest(Message, frozen=True):
         "0-7", flexible="4+", kind="request", family="rpc", api_key=4, listeners=("zkBroker",),
         source="rpc/LeaderAndIsrRequest.json",
     )
-    response: ClassVar[type[LeaderAndIsrResponse]] = sibling("leader_and_isr_response", "LeaderAndIsrResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[LeaderAndIsrResponse]]
+    else:
+        response = sibling("leader_and_isr_response", "LeaderAndIsrResponse")
 
     controller_id: BrokerId = 0
     """Broker or KRaft node that is the controller."""

@@ -42,7 +42,10 @@ class LeaveGroupRequest(Message, frozen=True):
         "0-5", flexible="4+", kind="request", family="rpc", api_key=13, listeners=("broker",),
         source="rpc/LeaveGroupRequest.json",
     )
-    response: ClassVar[type[LeaveGroupResponse]] = sibling("leave_group_response", "LeaveGroupResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[LeaveGroupResponse]]
+    else:
+        response = sibling("leave_group_response", "LeaveGroupResponse")
 
     group_id: GroupId = ""
     """Value of group.id; empty gets error 24."""

@@ -25,9 +25,10 @@ class ListConfigResourcesRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=74, listeners=("broker",),
         aliases=("ListClientMetricsResourcesRequest",), source="rpc/ListConfigResourcesRequest.json",
     )
-    response: ClassVar[type[ListConfigResourcesResponse]] = sibling(
-        "list_config_resources_response", "ListConfigResourcesResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListConfigResourcesResponse]]
+    else:
+        response = sibling("list_config_resources_response", "ListConfigResourcesResponse")
 
     resource_types: Annotated[tuple[Int8, ...], Wire("1+")] = ()
     """Types to list: 2 topic, 4 broker, 8 broker loggers, 16 client metrics, 32 group. An empty array asks for all;

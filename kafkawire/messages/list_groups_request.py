@@ -25,7 +25,10 @@ class ListGroupsRequest(Message, frozen=True):
         "0-5", flexible="3+", kind="request", family="rpc", api_key=16, listeners=("broker",),
         source="rpc/ListGroupsRequest.json",
     )
-    response: ClassVar[type[ListGroupsResponse]] = sibling("list_groups_response", "ListGroupsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListGroupsResponse]]
+    else:
+        response = sibling("list_groups_response", "ListGroupsResponse")
 
     states_filter: Annotated[tuple[str, ...], Wire("4+")] = ()
     """States to list, for example Stable or Empty, whatever their case; empty for all. From version 4 on."""

@@ -56,7 +56,10 @@ class ListOffsetsRequest(Message, frozen=True):
         "0-11", flexible="6+", kind="request", family="rpc", api_key=2, listeners=("broker",),
         aliases=("ListOffsetRequest",), source="rpc/ListOffsetsRequest.json",
     )
-    response: ClassVar[type[ListOffsetsResponse]] = sibling("list_offsets_response", "ListOffsetsResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListOffsetsResponse]]
+    else:
+        response = sibling("list_offsets_response", "ListOffsetsResponse")
 
     replica_id: BrokerId = 0
     """-1 for a consumer, whose answers stop at the high watermark or last stable offset; the broker id for a

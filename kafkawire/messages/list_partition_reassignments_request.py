@@ -36,9 +36,10 @@ class ListPartitionReassignmentsRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=46, listeners=("broker", "controller"),
         source="rpc/ListPartitionReassignmentsRequest.json",
     )
-    response: ClassVar[type[ListPartitionReassignmentsResponse]] = sibling(
-        "list_partition_reassignments_response", "ListPartitionReassignmentsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListPartitionReassignmentsResponse]]
+    else:
+        response = sibling("list_partition_reassignments_response", "ListPartitionReassignmentsResponse")
 
     timeout_ms: Int32 = 60000
     """Milliseconds that the client is ready to wait; a KRaft controller ignores it."""

@@ -25,9 +25,10 @@ class ListTransactionsRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=66, listeners=("broker",),
         source="rpc/ListTransactionsRequest.json",
     )
-    response: ClassVar[type[ListTransactionsResponse]] = sibling(
-        "list_transactions_response", "ListTransactionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListTransactionsResponse]]
+    else:
+        response = sibling("list_transactions_response", "ListTransactionsResponse")
 
     state_filters: tuple[str, ...] = ()
     """States to list, by name: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort,

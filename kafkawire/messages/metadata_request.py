@@ -41,7 +41,10 @@ class MetadataRequest(Message, frozen=True):
         "0-13", flexible="9+", kind="request", family="rpc", api_key=3, listeners=("broker",),
         source="rpc/MetadataRequest.json",
     )
-    response: ClassVar[type[MetadataResponse]] = sibling("metadata_response", "MetadataResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[MetadataResponse]]
+    else:
+        response = sibling("metadata_response", "MetadataResponse")
 
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, Wire(nullable="1+")] = ()
     """Topics to describe. From version 1 on null means all that the principal may Describe, and empty none; in

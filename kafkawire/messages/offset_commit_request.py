@@ -62,7 +62,10 @@ class OffsetCommitRequest(Message, frozen=True):
         "0-10", flexible="8+", kind="request", family="rpc", api_key=8, listeners=("broker",),
         source="rpc/OffsetCommitRequest.json",
     )
-    response: ClassVar[type[OffsetCommitResponse]] = sibling("offset_commit_response", "OffsetCommitResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[OffsetCommitResponse]]
+    else:
+        response = sibling("offset_commit_response", "OffsetCommitResponse")
 
     group_id: GroupId = ""
     """Value of group.id of the group that the offsets belong to."""

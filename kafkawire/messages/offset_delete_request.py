@@ -45,7 +45,10 @@ class OffsetDeleteRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0", kind="request", family="rpc", api_key=47, listeners=("broker",), source="rpc/OffsetDeleteRequest.json",
     )
-    response: ClassVar[type[OffsetDeleteResponse]] = sibling("offset_delete_response", "OffsetDeleteResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[OffsetDeleteResponse]]
+    else:
+        response = sibling("offset_delete_response", "OffsetDeleteResponse")
 
     group_id: GroupId = ""
     """Value of group.id of the group that the offsets belong to."""

@@ -72,7 +72,10 @@ class OffsetFetchRequest(Message, frozen=True):
         "0-10", flexible="6+", kind="request", family="rpc", api_key=9, listeners=("broker",),
         source="rpc/OffsetFetchRequest.json",
     )
-    response: ClassVar[type[OffsetFetchResponse]] = sibling("offset_fetch_response", "OffsetFetchResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[OffsetFetchResponse]]
+    else:
+        response = sibling("offset_fetch_response", "OffsetFetchResponse")
 
     group_id: Annotated[GroupId, Wire("0-7")] = ""
     """Group of versions 0 to 7, by group.id; Groups afterwards."""

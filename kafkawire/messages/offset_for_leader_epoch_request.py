@@ -51,9 +51,10 @@ class OffsetForLeaderEpochRequest(Message, frozen=True):
         "0-4", flexible="4+", kind="request", family="rpc", api_key=23, listeners=("broker",),
         source="rpc/OffsetForLeaderEpochRequest.json",
     )
-    response: ClassVar[type[OffsetForLeaderEpochResponse]] = sibling(
-        "offset_for_leader_epoch_response", "OffsetForLeaderEpochResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[OffsetForLeaderEpochResponse]]
+    else:
+        response = sibling("offset_for_leader_epoch_response", "OffsetForLeaderEpochResponse")
 
     replica_id: Annotated[BrokerId, Wire("3+", ignorable=True)] = -2
     """Broker id of the follower that asks; -1 for a consumer, -2 for a debugging tool. From version 3 on; older

@@ -54,7 +54,10 @@ class ProduceRequest(Message, frozen=True):
         "0-13", flexible="9+", kind="request", family="rpc", api_key=0, listeners=("broker",),
         source="rpc/ProduceRequest.json",
     )
-    response: ClassVar[type[ProduceResponse]] = sibling("produce_response", "ProduceResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ProduceResponse]]
+    else:
+        response = sibling("produce_response", "ProduceResponse")
 
     transactional_id: Annotated[TransactionalId | None, Wire("3+", nullable="3+")] = None
     """Transactional id of the producer, from version 3 on (KIP-98); null for one without transactions. Transactional

@@ -25,7 +25,10 @@ class PushTelemetryRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=72, listeners=("broker",),
         source="rpc/PushTelemetryRequest.json",
     )
-    response: ClassVar[type[PushTelemetryResponse]] = sibling("push_telemetry_response", "PushTelemetryResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[PushTelemetryResponse]]
+    else:
+        response = sibling("push_telemetry_response", "PushTelemetryResponse")
 
     client_instance_id: uuid.UUID = ZERO_UUID
     """Id from GetTelemetrySubscriptions; all zeros get 42 (invalid request)."""

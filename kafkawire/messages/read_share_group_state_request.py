@@ -48,9 +48,10 @@ class ReadShareGroupStateRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=84, listeners=("broker",),
         source="rpc/ReadShareGroupStateRequest.json",
     )
-    response: ClassVar[type[ReadShareGroupStateResponse]] = sibling(
-        "read_share_group_state_response", "ReadShareGroupStateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ReadShareGroupStateResponse]]
+    else:
+        response = sibling("read_share_group_state_response", "ReadShareGroupStateResponse")
 
     group_id: str = ""
     """Share group whose state is meant; when it is empty, the response is empty."""

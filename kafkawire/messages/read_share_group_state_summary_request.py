@@ -51,9 +51,10 @@ class ReadShareGroupStateSummaryRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=87, listeners=("broker",),
         source="rpc/ReadShareGroupStateSummaryRequest.json",
     )
-    response: ClassVar[type[ReadShareGroupStateSummaryResponse]] = sibling(
-        "read_share_group_state_summary_response", "ReadShareGroupStateSummaryResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ReadShareGroupStateSummaryResponse]]
+    else:
+        response = sibling("read_share_group_state_summary_response", "ReadShareGroupStateSummaryResponse")
 
     group_id: str = ""
     """Share group whose state is meant; when it is empty, the response is empty."""

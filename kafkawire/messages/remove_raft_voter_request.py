@@ -26,7 +26,10 @@ class RemoveRaftVoterRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=81, listeners=("controller", "broker"),
         source="rpc/RemoveRaftVoterRequest.json",
     )
-    response: ClassVar[type[RemoveRaftVoterResponse]] = sibling("remove_raft_voter_response", "RemoveRaftVoterResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[RemoveRaftVoterResponse]]
+    else:
+        response = sibling("remove_raft_voter_response", "RemoveRaftVoterResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

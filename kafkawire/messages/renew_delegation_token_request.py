@@ -25,9 +25,10 @@ class RenewDelegationTokenRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=39, listeners=("broker", "controller"),
         source="rpc/RenewDelegationTokenRequest.json",
     )
-    response: ClassVar[type[RenewDelegationTokenResponse]] = sibling(
-        "renew_delegation_token_response", "RenewDelegationTokenResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[RenewDelegationTokenResponse]]
+    else:
+        response = sibling("renew_delegation_token_response", "RenewDelegationTokenResponse")
 
     hmac: bytes = b""
     """Hmac from CreateDelegationToken, which identifies the token."""

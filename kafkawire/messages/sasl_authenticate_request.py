@@ -24,9 +24,10 @@ class SaslAuthenticateRequest(Message, frozen=True):
         "0-2", flexible="2+", kind="request", family="rpc", api_key=36, listeners=("broker", "controller"),
         source="rpc/SaslAuthenticateRequest.json",
     )
-    response: ClassVar[type[SaslAuthenticateResponse]] = sibling(
-        "sasl_authenticate_response", "SaslAuthenticateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[SaslAuthenticateResponse]]
+    else:
+        response = sibling("sasl_authenticate_response", "SaslAuthenticateResponse")
 
     auth_bytes: bytes = b""
     """Token in the format of the mechanism, for example a SCRAM client message; may be empty. The broker limits it

@@ -22,7 +22,10 @@ class SaslHandshakeRequest(Message, frozen=True):
         "0-1", kind="request", family="rpc", api_key=17, listeners=("broker", "controller"),
         source="rpc/SaslHandshakeRequest.json",
     )
-    response: ClassVar[type[SaslHandshakeResponse]] = sibling("sasl_handshake_response", "SaslHandshakeResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[SaslHandshakeResponse]]
+    else:
+        response = sibling("sasl_handshake_response", "SaslHandshakeResponse")
 
     mechanism: str = ""
     """SASL mechanism that the client chooses: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, GSSAPI or OAUTHBEARER, for

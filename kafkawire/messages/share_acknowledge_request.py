@@ -64,9 +64,10 @@ class ShareAcknowledgeRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=79, listeners=("broker",),
         source="rpc/ShareAcknowledgeRequest.json",
     )
-    response: ClassVar[type[ShareAcknowledgeResponse]] = sibling(
-        "share_acknowledge_response", "ShareAcknowledgeResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ShareAcknowledgeResponse]]
+    else:
+        response = sibling("share_acknowledge_response", "ShareAcknowledgeResponse")
 
     group_id: Annotated[GroupId | None, Wire(nullable="0+")] = None
     """Share group of the member; null gets 42."""

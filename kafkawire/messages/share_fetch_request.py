@@ -76,7 +76,10 @@ class ShareFetchRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=78, listeners=("broker",),
         source="rpc/ShareFetchRequest.json",
     )
-    response: ClassVar[type[ShareFetchResponse]] = sibling("share_fetch_response", "ShareFetchResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[ShareFetchResponse]]
+    else:
+        response = sibling("share_fetch_response", "ShareFetchResponse")
 
     group_id: Annotated[GroupId | None, Wire(nullable="0+")] = None
     """Share group of the member; null gets 42."""

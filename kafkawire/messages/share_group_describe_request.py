@@ -25,9 +25,10 @@ class ShareGroupDescribeRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=77, listeners=("broker",),
         source="rpc/ShareGroupDescribeRequest.json",
     )
-    response: ClassVar[type[ShareGroupDescribeResponse]] = sibling(
-        "share_group_describe_response", "ShareGroupDescribeResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ShareGroupDescribeResponse]]
+    else:
+        response = sibling("share_group_describe_response", "ShareGroupDescribeResponse")
 
     group_ids: tuple[GroupId, ...] = ()
     """Share groups to describe; there is no way to ask for all. An empty id gets 24."""

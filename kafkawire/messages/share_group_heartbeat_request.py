@@ -25,9 +25,10 @@ class ShareGroupHeartbeatRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=76, listeners=("broker",),
         source="rpc/ShareGroupHeartbeatRequest.json",
     )
-    response: ClassVar[type[ShareGroupHeartbeatResponse]] = sibling(
-        "share_group_heartbeat_response", "ShareGroupHeartbeatResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ShareGroupHeartbeatResponse]]
+    else:
+        response = sibling("share_group_heartbeat_response", "ShareGroupHeartbeatResponse")
 
     group_id: GroupId = ""
     """Share group to join or to stay in; empty gets 42. The first join creates the group."""

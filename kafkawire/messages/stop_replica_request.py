@@ -79,7 +79,10 @@ class StopReplicaRequest(Message, frozen=True):
         "0-4", flexible="2+", kind="request", family="rpc", api_key=5, listeners=("zkBroker",),
         source="rpc/StopReplicaRequest.json",
     )
-    response: ClassVar[type[StopReplicaResponse]] = sibling("stop_replica_response", "StopReplicaResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[StopReplicaResponse]]
+    else:
+        response = sibling("stop_replica_response", "StopReplicaResponse")
 
     controller_id: BrokerId = 0
     """Broker or KRaft node that is the controller."""

@@ -25,9 +25,10 @@ class StreamsGroupDescribeRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=89, listeners=("broker",),
         source="rpc/StreamsGroupDescribeRequest.json",
     )
-    response: ClassVar[type[StreamsGroupDescribeResponse]] = sibling(
-        "streams_group_describe_response", "StreamsGroupDescribeResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[StreamsGroupDescribeResponse]]
+    else:
+        response = sibling("streams_group_describe_response", "StreamsGroupDescribeResponse")
 
     group_ids: tuple[GroupId, ...] = ()
     """The groups to describe; there is no way to ask for all."""

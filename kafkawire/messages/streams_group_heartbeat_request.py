@@ -131,9 +131,10 @@ class StreamsGroupHeartbeatRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=88, listeners=("broker",),
         source="rpc/StreamsGroupHeartbeatRequest.json",
     )
-    response: ClassVar[type[StreamsGroupHeartbeatResponse]] = sibling(
-        "streams_group_heartbeat_response", "StreamsGroupHeartbeatResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[StreamsGroupHeartbeatResponse]]
+    else:
+        response = sibling("streams_group_heartbeat_response", "StreamsGroupHeartbeatResponse")
 
     group_id: GroupId = ""
     """Streams group, the application.id; empty is refused."""

@@ -79,9 +79,12 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=93, listeners=("broker",),
         source="rpc/StreamsGroupTopologyDescriptionUpdateRequest.json",
     )
-    response: ClassVar[type[StreamsGroupTopologyDescriptionUpdateResponse]] = sibling(
-        "streams_group_topology_description_update_response", "StreamsGroupTopologyDescriptionUpdateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[StreamsGroupTopologyDescriptionUpdateResponse]]
+    else:
+        response = sibling(
+            "streams_group_topology_description_update_response", "StreamsGroupTopologyDescriptionUpdateResponse",
+        )
 
     group_id: GroupId = ""
     """Streams group, the application.id; empty is refused."""

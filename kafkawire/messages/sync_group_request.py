@@ -38,7 +38,10 @@ class SyncGroupRequest(Message, frozen=True):
         "0-5", flexible="4+", kind="request", family="rpc", api_key=14, listeners=("broker",),
         source="rpc/SyncGroupRequest.json",
     )
-    response: ClassVar[type[SyncGroupResponse]] = sibling("sync_group_response", "SyncGroupResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[SyncGroupResponse]]
+    else:
+        response = sibling("sync_group_response", "SyncGroupResponse")
 
     group_id: GroupId = ""
     """Value of group.id; empty gets error 24."""

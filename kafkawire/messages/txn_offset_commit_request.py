@@ -57,7 +57,10 @@ class TxnOffsetCommitRequest(Message, frozen=True):
         "0-6", flexible="3+", kind="request", family="rpc", api_key=28, listeners=("broker",),
         source="rpc/TxnOffsetCommitRequest.json",
     )
-    response: ClassVar[type[TxnOffsetCommitResponse]] = sibling("txn_offset_commit_response", "TxnOffsetCommitResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[TxnOffsetCommitResponse]]
+    else:
+        response = sibling("txn_offset_commit_response", "TxnOffsetCommitResponse")
 
     transactional_id: TransactionalId = ""
     """Id that the application chose as transactional.id; the group coordinator checks Write on it and verifies the

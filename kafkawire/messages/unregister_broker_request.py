@@ -25,9 +25,10 @@ class UnregisterBrokerRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=64, listeners=("broker", "controller"),
         source="rpc/UnregisterBrokerRequest.json",
     )
-    response: ClassVar[type[UnregisterBrokerResponse]] = sibling(
-        "unregister_broker_response", "UnregisterBrokerResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[UnregisterBrokerResponse]]
+    else:
+        response = sibling("unregister_broker_response", "UnregisterBrokerResponse")
 
     broker_id: BrokerId = 0
     """Broker to remove, by node.id. Its replica assignments stay: reassign its partitions first."""

@@ -25,9 +25,10 @@ class UnregisterControllerRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=94, listeners=("broker", "controller"),
         source="rpc/UnregisterControllerRequest.json",
     )
-    response: ClassVar[type[UnregisterControllerResponse]] = sibling(
-        "unregister_controller_response", "UnregisterControllerResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[UnregisterControllerResponse]]
+    else:
+        response = sibling("unregister_controller_response", "UnregisterControllerResponse")
 
     controller_id: Int32 = 0
     """Controller to remove, by node.id. Remove it from the voters first (RemoveRaftVoter): the registration of a

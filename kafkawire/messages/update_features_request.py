@@ -43,7 +43,10 @@ class UpdateFeaturesRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=57, listeners=("broker", "controller"),
         source="rpc/UpdateFeaturesRequest.json",
     )
-    response: ClassVar[type[UpdateFeaturesResponse]] = sibling("update_features_response", "UpdateFeaturesResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[UpdateFeaturesResponse]]
+    else:
+        response = sibling("update_features_response", "UpdateFeaturesResponse")
 
     timeout_ms: Annotated[Int32, Wire(name="timeoutMs")] = 60000
     """Milliseconds that the client is ready to wait; a KRaft controller ignores it."""

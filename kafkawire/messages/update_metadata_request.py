@@ -103,7 +103,10 @@ class UpdateMetadataRequest(Message, frozen=True):
         "0-8", flexible="6+", kind="request", family="rpc", api_key=6, listeners=("zkBroker",),
         source="rpc/UpdateMetadataRequest.json",
     )
-    response: ClassVar[type[UpdateMetadataResponse]] = sibling("update_metadata_response", "UpdateMetadataResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[UpdateMetadataResponse]]
+    else:
+        response = sibling("update_metadata_response", "UpdateMetadataResponse")
 
     controller_id: BrokerId = 0
     """Broker or KRaft node that is the controller."""

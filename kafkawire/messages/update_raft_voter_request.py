@@ -48,7 +48,10 @@ class UpdateRaftVoterRequest(Message, frozen=True):
         "0", flexible="0+", kind="request", family="rpc", api_key=82, listeners=("controller",),
         source="rpc/UpdateRaftVoterRequest.json",
     )
-    response: ClassVar[type[UpdateRaftVoterResponse]] = sibling("update_raft_voter_response", "UpdateRaftVoterResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[UpdateRaftVoterResponse]]
+    else:
+        response = sibling("update_raft_voter_response", "UpdateRaftVoterResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = ""
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

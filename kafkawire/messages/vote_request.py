@@ -66,7 +66,10 @@ class VoteRequest(Message, frozen=True):
         "0-2", flexible="0+", kind="request", family="rpc", api_key=52, listeners=("controller",),
         source="rpc/VoteRequest.json",
     )
-    response: ClassVar[type[VoteResponse]] = sibling("vote_response", "VoteResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[VoteResponse]]
+    else:
+        response = sibling("vote_response", "VoteResponse")
 
     cluster_id: Annotated[str | None, Wire(nullable="0+")] = None
     """Cluster of the sender; null skips the check. Another id than the receiver's gets error 104."""

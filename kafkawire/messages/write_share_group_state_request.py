@@ -76,9 +76,10 @@ class WriteShareGroupStateRequest(Message, frozen=True):
         "0-1", flexible="0+", kind="request", family="rpc", api_key=85, listeners=("broker",),
         source="rpc/WriteShareGroupStateRequest.json",
     )
-    response: ClassVar[type[WriteShareGroupStateResponse]] = sibling(
-        "write_share_group_state_response", "WriteShareGroupStateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[WriteShareGroupStateResponse]]
+    else:
+        response = sibling("write_share_group_state_response", "WriteShareGroupStateResponse")
 
     group_id: str = ""
     """Share group whose state is meant; when it is empty, the response is empty."""

@@ -59,7 +59,10 @@ class WriteTxnMarkersRequest(Message, frozen=True):
         "0-2", flexible="1+", kind="request", family="rpc", api_key=27, listeners=("broker",),
         source="rpc/WriteTxnMarkersRequest.json",
     )
-    response: ClassVar[type[WriteTxnMarkersResponse]] = sibling("write_txn_markers_response", "WriteTxnMarkersResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[WriteTxnMarkersResponse]]
+    else:
+        response = sibling("write_txn_markers_response", "WriteTxnMarkersResponse")
 
     markers: tuple[WritableTxnMarker, ...] = ()
     """One entry for each producer whose transaction ends."""

@@ -25,6 +25,7 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.kafka_errors import CODES, NAMES
 from kafkawire.messages import REGISTRY, ApiVersionsRequest, ApiVersionsResponse
 from kafkawire.messages.api_versions_response import FinalizedFeatureKey, SupportedFeatureKey
+from kafkawire.testing.apis import Apis
 from kafkawire.testing.script import Answer, Fault, RequestLog, Script
 from kafkawire.testing.server import Address, Reply, Server
 from kafkawire.testing.state.call import Call, Handlers, Wait
@@ -67,7 +68,6 @@ class MockBroker:
     Attributes:
         requests: the last requests, as `frames.Request`.
         refusals: why connections were closed because of what the client had sent; the last 100.
-        versions: api key -> the versions that the broker offers.
     """
 
     def __init__(
@@ -102,16 +102,14 @@ class MockBroker:
             self._topics, transaction_version=transaction_version, verify=verify_transactions
         )
         self._groups = GroupRequests(self._topics, self._transactions)
-        self._handlers: Handlers = {
+        handlers: Handlers = {
             ApiVersionsRequest: (self._api_versions, range(6)),
             **self._topics.handlers,
             **LogRequests(self._topics, self._transactions).handlers,
             **self._groups.handlers,
             **self._transactions.handlers,
         }
-        self._own: dict[type[Message], Callable[[Any], Message]] = {}
-        self._registry = registry
-        self.versions = self._offered()
+        self._apis = Apis(handlers, self._release, registry)
         self._script = Script()
         self._lock = threading.RLock()
         self._ahead_ms = 0
@@ -176,19 +174,28 @@ class MockBroker:
 
     # Arranging --------------------------------------------------------------------------------------------------------
 
-    def on(self, kind: type[M], handler: Callable[[M], Message]) -> None:
-        """Answers a request of your own, or one of Kafka's in place of this broker.
+    @property
+    def versions(self) -> dict[int, range]:
+        """Api key -> the versions that the broker offers."""
+        return self._apis.versions
+
+    def on(self, kind: type[M], handler: Callable[[M], Message | None]) -> None:
+        """Answers a request of your own, or one of Kafka's before this broker does.
 
         Args:
             kind: the request's class; of your own messages, one of the broker's `registry`.
-            handler: the request -> its response. It runs in the broker's thread.
+            handler: the request -> its response; None leaves the request to the broker. It runs in the broker's thread.
         """
-        if kind.spec.kind != "request" or kind.spec.api_key is None:
-            raise ValueError(f"{kind.spec.name} is a {kind.spec.kind}, no request with an api key")
-        if self._registry.rpc(kind.spec.api_key, "request") is not kind:
-            raise ValueError(f"{kind.spec.name} with api key {kind.spec.api_key} is not in the broker's registry")
-        self._own[kind] = handler
-        self.versions = self._offered()
+        self._apis.on(kind, handler)
+
+    def change(self, kind: type[M], change: Callable[[M, Any], Message]) -> None:
+        """Changes what the broker itself answers to the requests of a class.
+
+        Args:
+            kind: the request's class.
+            change: the request and the broker's response -> the response that is sent. It runs in the broker's thread.
+        """
+        self._apis.change(kind, change)
 
     def answer(self, kind: type[Message], answer: Answer, *, times: int | None = 1) -> None:
         """Answers the next requests of a class with a response, bytes, or what a function makes of the request.
@@ -296,16 +303,6 @@ class MockBroker:
 
     # Answering --------------------------------------------------------------------------------------------------------
 
-    def _offered(self) -> dict[int, range]:
-        offered = {}
-        for kind, (_, known) in self._handlers.items():
-            key = kind.spec.api_key
-            if key is not None and self._registry.rpc(key, "request") is kind and key in self._release:
-                there = self._release[key]
-                offered[key] = range(max(known.start, there.start), min(known.stop, there.stop))
-        own = {kind.spec.api_key: kind.spec.valid_versions for kind in self._own}
-        return {key: their for key, their in (offered | own).items() if key is not None and their}
-
     def _api_versions(self, call: Call) -> ApiVersionsResponse:
         level = self._transaction_version
         response = versions.to_response(self.versions)
@@ -338,7 +335,7 @@ class MockBroker:
         self.refusals.append(reason)
 
     async def _respond(self, frame: bytes, address: Address) -> Reply:
-        request = frames.decode_request(frame, registry=self._registry)
+        request = frames.decode_request(frame, registry=self._apis.registry)
         key, number = request.api_key, request.correlation_id
         if key == _API_VERSIONS and number is not None and request.version not in self.versions.get(key, ()):
             return self._lower_api_versions(number)
@@ -379,20 +376,22 @@ class MockBroker:
             return Reply()
         return self._reply(request, response, shift=int(fault.wrong_correlation_id))
 
-    @staticmethod
-    def _reply(request: frames.Request[Message], response: Message | bytes, shift: int = 0) -> Reply:
+    def _reply(self, request: frames.Request[Message], response: Message | bytes, shift: int = 0) -> Reply:
         if isinstance(response, bytes):
             return Reply(response)
         number = (request.correlation_id + shift) & 0x7FFFFFFF if shift else request.correlation_id
+        response = self._apis.response(request.body, response)
         return Reply(frames.encode_response(response, version=request.version, correlation_id=number))
 
     async def _carried_out(self, request: frames.Request[Message], fault: Fault, address: Address) -> Message | None:
-        own = self._own.get(type(request.body))
-        if own is not None and not fault.error:
-            return own(request.body)
-        handler, _ = self._handlers[type(request.body)]
+        if not fault.error and (own := self._apis.own(request.body)) is not None:
+            return own
+        found = self._apis.handler(request.body)
+        if found is None:
+            return frames.error_response(request, fault.error)
+        handler, body = found
         call = Call(
-            request.body,
+            body,
             request.version,
             client_id=request.client_id,
             now_ms=self._now(),
@@ -408,6 +407,6 @@ class MockBroker:
                 result = handler(call)
             if not isinstance(result, Wait):
                 self._changed()
-                return result
+                return None if result is None else self._apis.changed(request.body, result)
             with suppress(TimeoutError):
                 await asyncio.wait_for(change.wait(), max(0.001, (result.until_ms - call.now_ms) / 1000))

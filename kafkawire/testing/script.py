@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from kafkawire.frames import Request
+from kafkawire.testing.apis import is_of
 from kafkawire.wire.message import Message
 
 #: In place of the broker's answer: a response; the bytes of a frame with its size; a function of the request's body.
@@ -73,7 +74,7 @@ class Script:
     def take(self, body: Any) -> Fault | Answer | None:
         """The first step that is for this request; None for none."""
         for at, (kind, action, times) in enumerate(self._steps):
-            if kind is None or type(body) is kind:
+            if is_of(kind, body):
                 if times == 1:
                     del self._steps[at]
                 elif times is not None:
@@ -109,7 +110,7 @@ class RequestLog:
 
     def of(self, kind: type[Message]) -> list[Any]:
         """The bodies of the requests of a class, oldest first."""
-        return [request.body for request in self if type(request.body) is kind]
+        return [request.body for request in self if is_of(kind, request.body)]
 
     def clear(self) -> None:
         self._held.clear()

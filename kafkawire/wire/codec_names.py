@@ -72,7 +72,7 @@ unpack_ih, pack_ih = run("ih")
 unpack_ii, pack_ii = run("ii")
 unpack_iq, pack_iq = run("iq")
 
-__all__ = [
+__all__: list[str] = [
     "BOOLS",
     "BOOL_BYTES",
     "NO_FIELDS",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
+from typing import Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -20,16 +20,12 @@ from kafkawire.wire.generated import Decode, Encode, Generated, owned
 from kafkawire.wire.layout import BYTES, KIND_MASK, RECORDS, STRUCT, Layout, Table
 from kafkawire.wire.lowering import is_guarded, lower
 from kafkawire.wire.spec import MessageSpec, StructSpec
-from kafkawire.wire.values import Buffer, TaggedField, octets
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from kafkawire.wire.unsupported import Unsupported
-    from kafkawire.wire.values import Input
+from kafkawire.wire.unsupported import Unsupported, fitted, unsupported
+from kafkawire.wire.values import Buffer, Input, TaggedField, octets
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R", bound="Message")
 #: True for mypy alone, which cannot give a constructor's parameters to another callable.
 MYPY = False
 
@@ -74,6 +70,16 @@ class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_
                 f"{cls.__base__.__name__} is final: decoding gives values of {cls.__base__.__name__}, never of a "
                 f"subclass {cls.__name__}"
             )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        """How pydantic validates and writes values: as msgspec converts them to builtins and back."""
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else msgspec.convert(value, cls),
+            serialization=core_schema.plain_serializer_function_ser_schema(msgspec.to_builtins),
+        )
 
     def __repr__(self) -> str:
         from kafkawire.wire.bounded_repr import bounded_repr
@@ -147,8 +153,6 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         Raises:
             UnsupportedVersionError: the message does not have the version.
         """
-        from kafkawire.wire.unsupported import fitted
-
         self.codec.check(version)
         return fitted(self, version)
 
@@ -158,8 +162,6 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         Raises:
             UnsupportedVersionError: the message does not have the version.
         """
-        from kafkawire.wire.unsupported import unsupported
-
         self.codec.check(version)
         return tuple(unsupported(self, version))
 
@@ -194,6 +196,12 @@ class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
         prefix = self.spec.api_key if self.spec.kind == "coordinator-key" else version
         assert prefix is not None
         return prefix.to_bytes(2, "big", signed=True) + body
+
+
+class RequestOf(Protocol[R]):
+    """A request, for the types of what answers it: `def ask(request: RequestOf[R]) -> R`."""
+
+    response: ClassVar[type[R]]
 
 
 class Engine(Protocol):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from mmap import mmap
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
 
-if TYPE_CHECKING:
-    #: What messages are read from.
-    Input = bytes | bytearray | memoryview | mmap
+#: What messages are read from.
+Input = bytes | bytearray | memoryview | mmap
 
 #: What codecs read: `memoryview` for input that is not to be copied.
 Buffer = bytes | bytearray | memoryview

@@ -19,6 +19,7 @@ from kafkawire.frames import (
     decode_response,
     encode_request,
     encode_response,
+    with_size,
 )
 from kafkawire.messages import (
     REGISTRY,
@@ -31,6 +32,7 @@ from kafkawire.messages import (
     WriteTxnMarkersRequest,
 )
 from kafkawire.messages.api_versions_response import ApiVersion
+from kafkawire.testing import strategies
 
 
 def framed(data: bytes) -> bytes:
@@ -231,3 +233,28 @@ def test_rejects_messages_of_another_kind_or_family() -> None:
         encode_request(TransactionLogValue(), version=0, correlation_id=1)
     with pytest.raises(UnsupportedVersionError):
         encode_request(ApiVersionsRequest(), version=9, correlation_id=1)
+
+
+def test_response_has_the_correlation_id_of_its_request() -> None:
+    data = encode_response(ApiVersionsResponse(), version=3, correlation_id=41)
+    response = decode_response(data[4:], api_key=18, version=3)
+    assert isinstance(response, Response)
+    assert response.correlation_id == 41
+
+
+@given(strategies.frames())
+def test_bytes_with_their_size_say_so(frame: strategies.Frame) -> None:
+    """What cannot be decoded because its size is before it says that; a frame alone never does."""
+    spec = frame.body.spec
+
+    def decoded(data: bytes) -> object:
+        if spec.kind == "request":
+            return decode_request(data)
+        assert spec.api_key is not None
+        return decode_response(data, api_key=spec.api_key, version=frame.version)
+
+    assert isinstance(decoded(frame.data[4:]), Request | Response)
+    found = decoded(frame.data)
+    assert with_size(frame.data[4:]) == frame.data
+    if isinstance(found, UndecodedRequest | UndecodedResponse):
+        assert "the bytes begin with their own size, which is no part of a frame" in found.reason

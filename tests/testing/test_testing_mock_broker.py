@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import kafkawire
-from kafkawire import frames
+from kafkawire import frames, records
 from kafkawire.client import Admin, TopicPartition
+from kafkawire.kafka_errors import CODES
 from kafkawire.messages import (
     REGISTRY,
     ApiVersionsRequest,
@@ -28,11 +29,14 @@ from kafkawire.messages import (
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
+    ProduceRequest,
+    ProduceResponse,
 )
 from kafkawire.messages.metadata_request import MetadataRequestTopic
 from kafkawire.records import Record
 from kafkawire.testing import Fault, MockBroker
 from kafkawire.testing.fixtures import mock_broker  # noqa: F401
+from tests import own_schemas
 from tests.own_schemas import PING, PONG, with_start_times
 from tools.recordings.raw_client import RawCluster
 
@@ -109,18 +113,89 @@ def test_own_messages_are_served(mine: Any) -> None:
     assert [request.body.text for request in broker.requests if request.api_key == 9001] == ["hello", "hello"]
 
 
-def test_edited_message_replaces_the_shipped_one(mine: Any) -> None:
-    """The broker's own handler reads another class, so the edited request has no handler until it gets one."""
+def test_edited_message_keeps_the_brokers_own_answer(mine: Any) -> None:
     registry = mine.registry.over(REGISTRY)
-    broker = MockBroker(registry=registry)
+    broker = MockBroker({"orders": 1}, registry=registry)
     key = ListTransactionsRequest.spec.api_key
     assert key is not None
-    assert key not in broker.versions
-    broker.on(mine.ListTransactionsRequest, lambda _: mine.ListTransactionsResponse(extra=5))
-    assert broker.versions[key] == mine.ListTransactionsRequest.spec.valid_versions
+    assert broker.versions[key] == MockBroker().versions[key]
     with broker:
         answer = Peer(broker).ask(mine.ListTransactionsRequest(), broker.versions[key][-1], registry)
+    assert answer.body == mine.ListTransactionsResponse()
+    assert broker.requests.of(ListTransactionsRequest) == broker.requests.of(mine.ListTransactionsRequest) != []
+    assert not broker.refusals
+
+
+def test_older_release_offers_no_version_of_an_edit(mine: Any) -> None:
+    broker = MockBroker(registry=mine.registry.over(REGISTRY), release="3.5")
+    assert broker.versions[66] == kafkawire.versions.of("3.5")[66]
+
+
+def test_own_handler_of_an_edited_message_comes_first(mine: Any) -> None:
+    registry = mine.registry.over(REGISTRY)
+    broker = MockBroker(registry=registry)
+    broker.on(mine.ListTransactionsRequest, lambda _: mine.ListTransactionsResponse(extra=5))
+    with broker:
+        answer = Peer(broker).ask(mine.ListTransactionsRequest(), broker.versions[66][-1], registry)
     assert answer.body.extra == 5
+
+
+def test_producer_of_a_broker_with_edited_schemas(tmp_path: Path) -> None:
+    """Schemas are edited, codecs made again, and what worked still does: with faults, too."""
+    for tag, name in enumerate(("ProduceRequest", "ProduceResponse")):
+        schema = own_schemas.shipped(name)
+        first, _, last = schema["validVersions"].partition("-")
+        schema["validVersions"] = f"{first}-{int(last) + 1}"
+        schema["fields"].append(
+            {"name": "Extra", "type": "string", "versions": "9+", "taggedVersions": "9+", "tag": tag, "ignorable": True}
+        )
+        (tmp_path / f"{name}.json").write_text(json.dumps(schema))
+    edited = kafkawire.load_schemas(tmp_path)
+    registry = edited.registry.over(REGISTRY)
+    with MockBroker({"orders": 1}, registry=registry) as broker:
+        assert broker.versions[0] == range(3, MockBroker().versions[0].stop + 1)
+        version = broker.versions[0][-1]
+        broker.change(ProduceRequest, lambda request, response: response.replace(extra=request.extra))
+        data = records.build([records.Record(value=b"one")])
+        topic_id = Peer(broker).ask(MetadataRequest(topics=None), 12).body.topics[0].topic_id
+        topic = edited.ProduceRequest.TopicProduceData(
+            topic_id=topic_id, partition_data=(edited.ProduceRequest.PartitionProduceData(records=data),)
+        )
+        request = edited.ProduceRequest(acks=1, timeout_ms=1000, topic_data=(topic,), extra="seen")
+        response = Peer(broker).ask(request, version, registry).body
+        assert response.extra == "seen"
+        assert response.responses[0].partition_responses[0].error_code == 0
+        assert [record.value for record in broker.records("orders")] == [b"one"]
+        broker.fault(ProduceRequest, Fault(error=CODES["NOT_LEADER_OR_FOLLOWER"]))
+        response = Peer(broker).ask(request, version, registry).body
+        assert response.responses[0].partition_responses[0].error_code == CODES["NOT_LEADER_OR_FOLLOWER"]
+        broker.answer(ProduceRequest, ProduceResponse(throttle_time_ms=5))
+        assert Peer(broker).ask(request, version, registry).body.throttle_time_ms == 5
+
+
+def test_handler_of_a_test_leaves_requests_to_the_broker(broker: MockBroker, peer: Peer) -> None:
+    """As the control functions of franz-go's kfake."""
+    seen = []
+
+    def first(request: MetadataRequest) -> MetadataResponse | None:
+        seen.append(request)
+        return MetadataResponse(cluster_id="mine") if len(seen) == 1 else None
+
+    broker.on(MetadataRequest, first)
+    assert peer.ask(MetadataRequest(), 9).body.cluster_id == "mine"
+    assert peer.ask(MetadataRequest(), 9).body.cluster_id == "kafkawire-mock"
+    broker.change(MetadataRequest, lambda _, response: response.replace(cluster_id="changed"))
+    found = peer.ask(MetadataRequest(topics=None), 9).body
+    assert found.cluster_id == "changed"
+    assert [topic.name for topic in found.topics] == ["orders"]
+
+
+def test_faults_of_own_messages_have_the_code_where_the_schema_does(mine: Any) -> None:
+    broker = MockBroker()
+    with pytest.raises(ValueError, match="no answer of its own to PingRequest"):
+        broker.change(mine.PingRequest, lambda _, response: response)
+    with pytest.raises(ValueError, match="is a response, no request"):
+        broker.change(HeartbeatResponse, lambda _, response: response)
 
 
 def test_handler_is_refused_for_what_no_client_can_send(mine: Any) -> None:

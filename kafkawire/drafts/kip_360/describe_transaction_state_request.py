@@ -21,9 +21,10 @@ class DescribeTransactionStateRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0", kind="request", family="kip-360", source="DescribeTransactionStateRequest.json",
     )
-    response: ClassVar[type[DescribeTransactionStateResponse]] = sibling(
-        "describe_transaction_state_response", "DescribeTransactionStateResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeTransactionStateResponse]]
+    else:
+        response = sibling("describe_transaction_state_response", "DescribeTransactionStateResponse")
 
     transactional_ids: tuple[str, ...] = ()
     """Ids to describe; each must go to its own coordinator."""

@@ -50,8 +50,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    return REGISTRY.attribute(name)
+if not TYPE_CHECKING:  # checkers report names that are not there
+
+    def __getattr__(name: str) -> Any:
+        return REGISTRY.attribute(name)
 
 
 def __dir__() -> list[str]:

@@ -35,9 +35,10 @@ class DescribeProducersRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="request", family="kip-664-draft", source="DescribeProducersRequest.json",
     )
-    response: ClassVar[type[DescribeProducersResponse]] = sibling(
-        "describe_producers_response", "DescribeProducersResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeProducersResponse]]
+    else:
+        response = sibling("describe_producers_response", "DescribeProducersResponse")
 
     topics: tuple[TopicRequestData, ...] = ()
     """The topics to look at."""

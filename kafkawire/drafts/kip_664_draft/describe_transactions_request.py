@@ -23,9 +23,10 @@ class DescribeTransactionsRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="request", family="kip-664-draft", source="DescribeTransactionsRequest.json",
     )
-    response: ClassVar[type[DescribeTransactionsResponse]] = sibling(
-        "describe_transactions_response", "DescribeTransactionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[DescribeTransactionsResponse]]
+    else:
+        response = sibling("describe_transactions_response", "DescribeTransactionsResponse")
 
     transactional_ids: tuple[str, ...] = ()
     """The ids to describe; not nullable, there is no way to ask for all."""

@@ -23,9 +23,10 @@ class ListTransactionsRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0", flexible="0+", kind="request", family="kip-664-draft", source="ListTransactionsRequest.json",
     )
-    response: ClassVar[type[ListTransactionsResponse]] = sibling(
-        "list_transactions_response", "ListTransactionsResponse",
-    )
+    if TYPE_CHECKING:
+        response: ClassVar[type[ListTransactionsResponse]]
+    else:
+        response = sibling("list_transactions_response", "ListTransactionsResponse")
 
     states_filter: tuple[str, ...] = ()
     """Names of the states to list; empty for all."""

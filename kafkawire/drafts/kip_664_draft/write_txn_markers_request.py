@@ -68,7 +68,10 @@ class WriteTxnMarkersRequest(Message, frozen=True):
     spec: ClassVar[MessageSpec] = message(
         "0-1", flexible="1+", kind="request", family="kip-664-draft", api_key=27, source="WriteTxnMarkersRequest.json",
     )
-    response: ClassVar[type[WriteTxnMarkersResponse]] = sibling("write_txn_markers_response", "WriteTxnMarkersResponse")
+    if TYPE_CHECKING:
+        response: ClassVar[type[WriteTxnMarkersResponse]]
+    else:
+        response = sibling("write_txn_markers_response", "WriteTxnMarkersResponse")
 
     markers: tuple[WritableTxnMarker, ...] = ()
     """One entry for each producer whose transaction ends."""
