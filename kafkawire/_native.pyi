@@ -134,6 +134,13 @@ class RecordReader:
 _Field = tuple[str, bytes | None]
 
 @final
+class CsvLines:
+    """Makes csv of `rows.Lines`, for `kafkawire.cli.output`."""
+
+    def __init__(self, columns: list[str]) -> None: ...
+    def lines(self, data: bytes | memoryview) -> bytes: ...
+
+@final
 class LogRows:
     """Writes batches and their records as lines of JSON, for `kafkawire.logdir.jsonl`."""
 

@@ -35,6 +35,8 @@ def printable_json(text: str) -> str:
 
 def collapsed(text: str) -> str:
     """Printable text in which a run of one escape is replaced by its count: `\\x00{470 times}`."""
+    if "\\" not in text:
+        return text
     return _RUN.sub(lambda run: f"{run[1]}{{{len(run[0]) // len(run[1])} times}}", text)
 
 

@@ -11,7 +11,17 @@ import msgspec
 
 from kafkawire.printable import brief, collapsed, printable, printable_json
 
-__all__ = ["and_more", "brief", "collapsed", "counted", "json_bytes", "plain", "printable", "printable_characters"]
+__all__ = [
+    "and_more",
+    "brief",
+    "collapsed",
+    "counted",
+    "json_bytes",
+    "plain",
+    "printable",
+    "printable_characters",
+    "values_of",
+]
 
 
 def counted(number: int, noun: str) -> str:
@@ -31,6 +41,19 @@ def plain(value: Any) -> object:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     return json_bytes(value).decode()
+
+
+def values_of(row: msgspec.Struct) -> dict[str, Any]:
+    """The fields of a row that are set, as plain values; JSON text (`msgspec.Raw`) stays."""
+    found = {}
+    for attribute, name in zip(row.__struct_fields__, row.__struct_encode_fields__, strict=True):
+        value = getattr(row, attribute)
+        if value is not msgspec.UNSET:
+            found[name] = value if type(value) in _PLAIN else msgspec.to_builtins(value)
+    return found
+
+
+_PLAIN = (type(None), str, int, float, bool, msgspec.Raw)
 
 
 @cache

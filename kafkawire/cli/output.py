@@ -20,7 +20,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from kafkawire.cli.formatting import json_bytes, plain, printable
+from kafkawire.cli.formatting import json_bytes, plain, printable, values_of
 from kafkawire.cli.output_file import Sink, open_output
 from kafkawire.cli.table import CELL, Views, table_width, tables
 from kafkawire.rows.base import Lines
@@ -125,7 +125,10 @@ def print_rows(
             if heading:
                 stream.write(_encoded(heading + "\n\n", terminal))
             width = table_width(terminal=terminal, wide=wide or no_cut)
-            for text in tables(rows, views or {}, width=width, terminal=terminal, utf8=_utf8(terminal), no_cut=no_cut):
+            utf8 = _utf8(terminal)
+            for text in tables(
+                rows, views or {}, width=width, terminal=terminal, utf8=utf8, kinds=kinds, no_cut=no_cut
+            ):
                 stream.write(_encoded(text, terminal))
         elif chosen is Format.csv:
             names = dict.fromkeys(name for kind in kinds for name in kind.__struct_encode_fields__)
@@ -144,9 +147,9 @@ def _flushed(rows: Iterable[T], stream: Sink) -> Iterator[T]:
 
 
 def takes_lines(format: Format | None, output: str | None) -> bool:
-    """Whether `print_rows` prints jsonl in UTF-8, so that `rows.Lines` may be among the rows."""
+    """Whether `rows.Lines` may be among the rows of `print_rows`: they are UTF-8, and no Parquet."""
     terminal = output in (None, "-") and sys.stdout.isatty()
-    return (format or (Format.table if terminal else _ending(output))) is Format.jsonl and _utf8(terminal)
+    return not takes_columns(format, output) and _utf8(terminal)
 
 
 def takes_columns(format: Format | None, output: str | None) -> bool:
@@ -196,7 +199,10 @@ def _json(rows: Iterable[Any], stream: Sink, terminal: bool) -> None:
     ascii_only = not _utf8(terminal)
     before = b"[\n"
     for row in rows:
-        stream.write(before + json_bytes(row, ascii_only=ascii_only))
+        if isinstance(row, Lines):  # a line's end is the only newline in it
+            stream.write(before + bytes(row.data)[:-1].replace(b"\n", b",\n"))
+        else:
+            stream.write(before + json_bytes(row, ascii_only=ascii_only))
         before = b",\n"
     stream.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
@@ -216,12 +222,25 @@ def _csv(rows: Iterable[msgspec.Struct], stream: Sink, terminal: bool, columns: 
 
     write(columns)
     places = {name: place for place, name in enumerate(columns)}
+    native: Any = None
     for row in rows:
+        if isinstance(row, Lines):
+            native = native or _csv_lines(columns)
+            stream.write(native.lines(row.data))
+            continue
         cells: list[object] = [""] * len(columns)
-        for name, value in msgspec.to_builtins(row).items():
+        for name, value in values_of(row).items():
             if value is not None and name in places:
                 cells[places[name]] = _csv_cell(value)
         write(cells)
+
+
+def _csv_lines(columns: list[str]) -> Any:
+    """What makes csv of lines: the native engine, which has made these."""
+    from kafkawire.wire.backend import native
+
+    assert native is not None
+    return native.CsvLines(columns)
 
 
 def _csv_cell(value: Any) -> object:

@@ -20,7 +20,8 @@ from typing import Any
 
 import msgspec
 
-from kafkawire.cli.formatting import brief, plain, printable
+from kafkawire.cli.formatting import brief, counted, plain, printable
+from kafkawire.cli.table_rows import TableRow, TableRows
 
 
 class TableView(msgspec.Struct, frozen=True):
@@ -44,6 +45,10 @@ Views = Mapping[Any, TableView]
 
 #: Rows of one table: a longer output is printed as several, so that few rows are held in memory.
 TABLE_ROWS = 500
+
+#: Rows of a table; what follows is counted. Nobody reads more of them, and to align them takes many times what to print
+#: them as lines does.
+MOST_ROWS = 10_000
 
 #: Values that a table leaves blank; a column that has no others is left out.
 _NOTHING: tuple[Any, ...] = (None, "", [], (), {})
@@ -93,33 +98,45 @@ def table_width(*, terminal: bool, wide: bool) -> int:
 
 
 def tables(
-    rows: Iterable[msgspec.Struct], views: Views, *, width: int, terminal: bool, utf8: bool, no_cut: bool = False
+    rows: Iterable[msgspec.Struct],
+    views: Views,
+    *,
+    width: int,
+    terminal: bool,
+    utf8: bool,
+    kinds: Sequence[type[msgspec.Struct]] = (),
+    no_cut: bool = False,
 ) -> Iterator[str]:
-    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`.
+    """One table for each run of rows of one kind and file, in pieces of `TABLE_ROWS`; of the first `MOST_ROWS` rows.
 
     Args:
-        rows: the rows, in any mix of kinds.
+        rows: the rows, in any mix of kinds; `Lines` may be among them.
         views: the columns of each kind.
         width: characters of a line.
         terminal: whether control characters act where the table is shown.
         utf8: whether the stream encodes all characters.
+        kinds: which rows `Lines` may hold.
         no_cut: print long values in full.
     """
     title = None
     first = True
     left_out: dict[str, None] = {}
     shortened = False
-    for (kind, file), group in groupby(rows, lambda row: (type(row), _title(row, views))):
+    found = TableRows(rows, kinds, MOST_ROWS)
+    for (kind, file), group in groupby(found, lambda row: (row[0], _title(row, views))):
         view = views.get(kind) or TableView(
             tuple(name for name in kind.__struct_encode_fields__ if name not in ("file", "kind"))
         )
-        while piece := [msgspec.to_builtins(row) for row in islice(group, TABLE_ROWS)]:
+        while piece := [values for _, values in islice(group, TABLE_ROWS)]:
             head = ("" if first else "\n") + (f"{printable(file)}\n" if file and file != title else "")
             columns, gone = _fitted(_columns(piece, view, no_cut=no_cut), view, width)
             left_out.update(dict.fromkeys(gone))
             shortened = shortened or any(column.shortened for column in columns)
             yield head + _table_text(columns, terminal=terminal, utf8=utf8)
             title, first = file, False
+    more = found.rest()
+    if more:
+        yield f"\nThe first {MOST_ROWS:,} rows; {counted(more, 'more row')}: --format jsonl prints all.\n"
     note = _note(list(left_out), shortened=shortened)
     if note:
         yield f"\n{note}\n"
@@ -132,10 +149,11 @@ def _note(left_out: Sequence[str], *, shortened: bool) -> str:
     return f"Narrow: {'; '.join(parts)} (--wide shows all)." if parts else ""
 
 
-def _title(row: msgspec.Struct, views: Views) -> str | None:
+def _title(row: TableRow, views: Views) -> str | None:
     """The file of a row, unless a column contains it."""
-    view = views.get(type(row))
-    return None if view is not None and "file" in view.columns else getattr(row, "file", None)
+    kind, values = row
+    view = views.get(kind)
+    return None if view is not None and "file" in view.columns else values.get("file")
 
 
 # Columns -------------------------------------------------------------------------------------------------------------
@@ -171,21 +189,20 @@ class _Column(msgspec.Struct, frozen=True, kw_only=True):
 
 def _columns(rows: list[dict[str, Any]], view: TableView, *, no_cut: bool) -> list[_Column]:
     """The columns of a view that are not empty."""
-    return [
-        _column(name, [row.get(name) for row in rows], prose=name in view.prose, no_cut=no_cut)
-        for name in view.columns
-        if any(row.get(name) not in _NOTHING for row in rows)
-    ]
+    found = []
+    for name in view.columns:
+        values = [row.get(name) for row in rows]
+        if any(value not in _NOTHING for value in values):
+            found.append(_column(name, values, prose=name in view.prose, no_cut=no_cut))
+    return found
 
 
 def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bool = False) -> _Column:
-    from rich.cells import cell_len
-
     time = name in _TIMES
     if name in _COUNTS:
-        values = [_counted(value) for value in values]
+        values = [_as_counts(value) for value in values]
     cells = tuple(_cell(value, time=time, no_cut=no_cut) for value in values)
-    natural = max(map(cell_len, cells))
+    natural = max(map(_cells, cells))
     number = not time and all(isinstance(value, (int, float, type(None))) for value in values)
     return _Column(
         name=name,
@@ -199,15 +216,19 @@ def _column(name: str, values: Sequence[Any], *, prose: bool = False, no_cut: bo
     )
 
 
-def _counted(value: Any) -> Any:
+def _as_counts(value: Any) -> Any:
     return ", ".join(f"{name}: {count}" for name, count in value.items()) if isinstance(value, dict) else value
 
 
 def _cell(value: Any, *, time: bool, no_cut: bool) -> str:
+    if value is None:
+        return ""
+    if type(value) is int:
+        return time_text(value) if time else str(value)
+    if isinstance(value, str) and len(value) <= CELL and value.isascii() and value.isprintable() and "\\" not in value:
+        return value  # most texts: nothing to escape, to count or to cut
     if value in _NOTHING:
         return ""
-    if time and isinstance(value, int):
-        return time_text(value)
     text = value if isinstance(value, str) else str(plain(value))
     return printable(text) if no_cut else brief(text, CELL)
 
@@ -285,28 +306,12 @@ def _in_two_lines(column: _Column) -> _Column:
 
 
 def _table_text(columns: Sequence[_Column], *, terminal: bool, utf8: bool) -> str:
+    """The heading as rich writes it, in bold on a terminal. The rows, of which there are many, are written here."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(
-        box=box.SIMPLE_HEAD if utf8 else box.ASCII, pad_edge=False, show_edge=False, padding=(0, _GAP - 1, 0, 0)
-    )
-    for column in columns:
-        table.add_column(
-            Text("\n".join(_in_the_middle(line, column.taken, utf8=utf8) for line in column.heading)),
-            justify="right" if column.number else "left",
-            width=column.taken,
-            no_wrap=not column.prose,
-            overflow="fold",
-        )
-    shown = (
-        [cell if column.prose else _in_the_middle(cell, column.taken, utf8=utf8) for cell in column.cells]
-        for column in columns
-    )
-    for row in zip(*shown, strict=True):
-        table.add_row(*map(Text, row))
     text = io.StringIO()
     console = Console(
         file=text,
@@ -317,16 +322,92 @@ def _table_text(columns: Sequence[_Column], *, terminal: bool, utf8: bool) -> st
         emoji=False,
         legacy_windows=False,
     )
+    table = Table(
+        box=box.SIMPLE_HEAD if utf8 else box.ASCII, pad_edge=False, show_edge=False, padding=(0, _GAP - 1, 0, 0)
+    )
+    for column in columns:
+        table.add_column(
+            Text("\n".join(_in_the_middle(line, column.taken, utf8=utf8) for line in column.heading)),
+            justify="right" if column.number else "left",
+            width=column.taken,
+        )
     console.print(table)
-    return "".join(line.rstrip() + "\n" for line in text.getvalue().splitlines())
+    lines = text.getvalue().splitlines()
+    wrapped = _wrapped(columns, console)
+    shown = [_padded(column, utf8=utf8) for column in columns]
+    between = " " * (_GAP - 1) + (" " if utf8 else "|")
+    for place, cells in enumerate(zip(*shown, strict=True)):
+        if place in wrapped:
+            lines += _tall_row(cells, columns, wrapped[place], between)
+        else:
+            lines.append(between.join(cells))
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _padded(column: _Column, *, utf8: bool) -> list[str]:
+    """The cells, each as wide as the column; text that is too wide without its middle."""
+    width = column.taken
+    cells = column.cells
+    if column.natural > width and not column.prose:
+        cells = tuple(_in_the_middle(cell, width, utf8=utf8) for cell in cells)
+    if column.number:
+        return [cell.rjust(width) for cell in cells]  # numbers are ASCII
+    return [cell.ljust(width) if cell.isascii() else _filled(cell, width, column) for cell in cells]
+
+
+def _filled(cell: str, width: int, column: _Column) -> str:
+    """A cell as wide as its column. Of prose, blanks at the end are left out that rich takes for too many: there it
+    counts characters, also those of no width."""
+    if column.prose and len(cell) > width:
+        blanks = len(cell) - len(cell.rstrip())
+        cell = cell[: len(cell) - min(blanks, len(cell) - width)]
+    return cell + " " * (width - _cells(cell))
+
+
+def _wrapped(columns: Sequence[_Column], console: Any) -> dict[int, dict[int, list[str]]]:
+    """Prose on several lines: of each row that has some, by column."""
+    from rich.text import Text
+
+    found: dict[int, dict[int, list[str]]] = {}
+    for number, column in enumerate(columns):
+        if not column.prose or column.natural <= column.taken:
+            continue
+        for place, cell in enumerate(column.cells):
+            if _cells(cell) > column.taken:
+                lines = Text(cell).wrap(console, column.taken, justify="left", overflow="fold")
+                found.setdefault(place, {})[number] = [line.plain for line in lines]
+    return found
+
+
+def _tall_row(
+    cells: Sequence[str], columns: Sequence[_Column], wrapped: Mapping[int, Sequence[str]], between: str
+) -> Iterator[str]:
+    """The lines of a row of which some cells take several."""
+    for line in range(max(map(len, wrapped.values()))):
+        parts = []
+        for number, cell in enumerate(cells):
+            text = cell if line == 0 else ""
+            if number in wrapped:
+                text = wrapped[number][line] if line < len(wrapped[number]) else ""
+            parts.append(text + " " * (columns[number].taken - _cells(text)))
+        yield between.join(parts)
+
+
+def _cells(text: str) -> int:
+    """The width of printable text on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def _in_the_middle(text: str, width: int, *, utf8: bool) -> str:
     """Text that is too wide without its middle: names differ at their ends."""
+    if _cells(text) <= width:
+        return text
     from rich.cells import cell_len, set_cell_size
 
-    if cell_len(text) <= width:
-        return text
     dots = "…" if utf8 else "..."
     if width <= len(dots) + 1:
         return set_cell_size(text, width)

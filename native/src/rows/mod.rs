@@ -1,12 +1,15 @@
 //! Rows as lines of JSON: what `msgspec.json.encode` makes of the rows in `kafkawire.rows`, without making the rows.
 
+mod csv;
 mod fields;
 pub mod json;
 mod writer;
 
 use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::records::codec::Decompressor;
 use fields::{BatchValue, EncodedNames, HeaderValue, RecordValue, RowField};
@@ -95,6 +98,31 @@ fn fields<T>(
     Ok(found)
 }
 
+/// Writes lines of csv; see `csv`.
+#[pyclass]
+struct CsvLines(csv::CsvWriter);
+
+#[pymethods]
+impl CsvLines {
+    /// `columns`: the names of fields.
+    #[new]
+    fn new(columns: Vec<String>) -> Self {
+        CsvLines(csv::CsvWriter::new(&columns))
+    }
+
+    /// The csv of lines of JSON.
+    ///
+    /// ValueError: what is no such line.
+    fn lines<'py>(&mut self, py: Python<'py>, data: PyBuffer<u8>) -> PyResult<Bound<'py, PyBytes>> {
+        let data = data.to_vec(py)?;
+        let mut out = Vec::with_capacity(data.len());
+        let found = py.detach(|| self.0.lines(&data, &mut out));
+        found.map_err(|_| PyValueError::new_err("no lines of rows"))?;
+        Ok(PyBytes::new(py, &out))
+    }
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<CsvLines>()?;
     module.add_class::<LogRows>()
 }
