@@ -1,7 +1,7 @@
 """Sources of records as Arrow streams: `kafkawire.scan`.
 
 - `entry`: its arguments; `stream`: what it returns; `polars_source`: the same as a Polars `LazyFrame`
-- `logs`: log directories, segments, tiers
+- `logs`: records of log directories, segments, tiers; `captures`: exchanges
 - `record_options`, `record_filter`, `record_columns`: which records, and as what
 """
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from kafkawire.capture import ExchangeSelection
+from kafkawire.scanning.captures import CaptureScan, is_capture
 from kafkawire.scanning.logs import LogScan
-from kafkawire.scanning.record_filter import Place, RecordFilter, Time
+from kafkawire.scanning.record_filter import Place, RecordFilter, Time, several
 from kafkawire.scanning.record_options import Decoded, RecordOptions, isolation, messages_of
 from kafkawire.scanning.stream import Errors, Scan, ScanSource
 
@@ -26,12 +29,15 @@ def scan(
     control: bool = False,
     columns: Iterable[str] | None = None,
     decode: Mapping[str, Decoded] | None = None,
+    apis: str | Iterable[str] | None = None,
+    keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    decode_as: str | Iterable[str] = (),
     show_secrets: bool = False,
     tier_keys: Iterable[str | os.PathLike[str]] = (),
     batch_size: int = BATCH_ROWS,
     errors: Errors = "raise",
 ) -> Scan:
-    """The records of log directories, segments and tiers as an Arrow stream.
+    """Records of log directories, segments and tiers, or the exchanges of captures, as an Arrow stream.
 
         duckdb.sql("SELECT topic, count(*) FROM stream GROUP BY topic")    # stream = kafkawire.scan("kafka-logs/")
 
@@ -39,33 +45,38 @@ def scan(
 
     Args:
         source: paths, or URIs of a store that pyarrow knows: a broker's log directory, a partition's directory,
-            segments, a tier (KIP-405).
-        topics, partitions: names, and numbers in any of the topics.
+            segments, a tier (KIP-405). Or captures (pcap, pcapng): files, patterns, and directories that hold them.
+        topics, partitions: names, and numbers in any of the topics. Of captures, exchanges that name the topics.
         offsets: half-open range, `(100, 200)` or `(100, None)`, of all partitions; or of some: `{("orders", 0): (100,
             200)}`.
-        times: half-open range of timestamps: epoch milliseconds, or `datetime` with a time zone.
-        producer_id: records of these producers.
+        times: half-open range of timestamps, or of the times of requests: epoch milliseconds, or `datetime` with a time
+            zone.
+        producer_id: records of these producers, or exchanges that name them.
         transaction: records whose transactions are in these states: none, committed, aborted, open, unknown.
         isolation_level: exactly what consumers of that level get, "read_uncommitted" or "read_committed". None: all
             data that is there.
         control: also control records (markers of transactions, changes of leaders).
-        columns: names, in their order. By default topic, partition, offset, timestamp, key, value, headers,
+        columns: names, in their order. Of records by default topic, partition, offset, timestamp, key, value, headers,
             producer_id, producer_epoch, sequence, transaction, and what `decode` adds. Further ones: timestamp_type,
             leader_epoch, transactional, codec, control, coordinator_epoch, key_size, value_size, file, position.
+            Of captures those of `rows.Exchange`.
         decode: topic -> class of the message in its values; (class, version) where it has several versions, with
             "prefix" for the int16 in front; or `records.RecordMessages`, for keys, too. Each message has a column of
             its name, and `decode_error` says what is wrong with a value that is none.
-        show_secrets: credentials, tokens and passwords in `__cluster_metadata` as they are.
+        apis: of captures, the exchanges of these requests, such as "Produce". Of one, the columns request and response
+            have the bodies.
+        keylog: TLS key logs, with which captures are decrypted. decode_as: as of `capture.read`.
+        show_secrets: credentials, tokens and passwords, in `__cluster_metadata` and in bodies, as they are.
         tier_keys: files with the RSA private keys (PEM) of an encrypted tier.
         batch_size: most rows of a batch.
         errors: "raise" raises `errors.ScanError` behind the last row where places could not be read; "collect" leaves
             them in `Scan.problems`.
 
     Raises:
-        TypeError, ValueError: an argument is of another form, or selects nothing.
-        LookupError: no such column, topic or partition.
+        TypeError, ValueError: an argument is of another form, selects nothing, or is for sources of another kind.
+        LookupError: no such column, topic, partition or api.
         OSError: a path does not exist or must not be read.
-        MissingExtraError: pyarrow is not installed.
+        MissingExtraError: pyarrow is not installed, or what a key log needs.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValueError(f"batch_size is a number of rows, not {batch_size!r}")
@@ -73,15 +84,43 @@ def scan(
         raise ValueError(f'errors is "raise" or "collect", not {errors!r}')
     if not source:
         raise TypeError("no source is given")
-    level = isolation(isolation_level)
-    if control and level is not None:
-        raise ValueError("consumers get no control records: control and isolation_level exclude each other")
-    options = RecordOptions(
-        filter=RecordFilter.of(topics, partitions, offsets, times, producer_id, transaction, control),
-        isolation_level=level,
-        messages=messages_of(decode),
-        show_secrets=show_secrets,
-    )
     paths = [os.fspath(one) for one in source]
-    found: ScanSource = LogScan.of(paths, options, columns, [os.fspath(key) for key in tier_keys])
+    kinds = [is_capture(path) for path in paths]
+    if len(set(kinds)) > 1:
+        raise ValueError(f"{paths[kinds.index(True)]} is a capture, {paths[kinds.index(False)]} is none")
+    wanted = RecordFilter.of(topics, partitions, offsets, times, producer_id, transaction, control)
+    keys = [os.fspath(key) for key in _listed(tier_keys)]
+    logs, rules = [os.fspath(log) for log in _listed(keylog)], [str(rule) for rule in _listed(decode_as)]
+    found: ScanSource
+    if kinds[0]:
+        _refuse("captures", partitions=partitions, offsets=offsets, transaction=transaction, control=control,
+                isolation_level=isolation_level, decode=decode, tier_keys=keys)  # fmt: skip
+        selection = ExchangeSelection(
+            apis=several("apis", apis, str) or (),
+            topics=tuple(sorted(wanted.topics or ())),
+            producer_ids=wanted.producer_ids or (),
+            times=None if times is None else wanted.times,
+        )
+        found = CaptureScan.of(paths, selection, columns, show_secrets=show_secrets, keylog=logs, decode_as=rules)
+    else:
+        _refuse("logs", apis=apis, keylog=logs, decode_as=rules)
+        level = isolation(isolation_level)
+        if control and level is not None:
+            raise ValueError("consumers get no control records: control and isolation_level exclude each other")
+        options = RecordOptions(
+            filter=wanted, isolation_level=level, messages=messages_of(decode), show_secrets=show_secrets
+        )
+        found = LogScan.of(paths, options, columns, keys)
     return Scan(found, batch_size=batch_size, errors=errors)
+
+
+def _listed(given: Any) -> list[Any]:
+    """One path or text, or several, as a list."""
+    return [given] if isinstance(given, (str, os.PathLike)) else list(given)
+
+
+def _refuse(kind: str, **given: Any) -> None:
+    """Refuses arguments that have no effect on sources of a kind."""
+    for name, value in given.items():
+        if value is not None and value is not False and value != []:
+            raise ValueError(f"{name} is not for {kind}")

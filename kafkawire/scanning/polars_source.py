@@ -18,12 +18,14 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
+from kafkawire.capture import ExchangeSelection
 from kafkawire.logdir.transaction_states import STATES
 from kafkawire.scanning.record_filter import EVERYTHING, Range, RecordFilter, epoch_ms, narrowed
 
 #: Reads columns within bounds.
 Read = Callable[[list[str], "Bounds"], Iterator[pa.RecordBatch]]
 
+_MILLISECOND = timedelta(milliseconds=1)
 _SWAPPED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq"}
 #: Types to which a column may have been converted for a comparison, without a change of its order.
 _SAME_ORDER = ("Int64", "Int128", "Datetime", "String")
@@ -39,6 +41,8 @@ class Bounds(NamedTuple):
     partitions: frozenset[int] | None = None
     producers: frozenset[int] | None = None
     states: frozenset[str] | None = None
+    apis: frozenset[str] | None = None
+    connections: frozenset[int] | None = None
 
     def narrow(self, wanted: RecordFilter) -> RecordFilter:
         """A filter, without what is out of bounds."""
@@ -53,6 +57,16 @@ class Bounds(NamedTuple):
             partitions=_both(wanted.partitions, self.partitions),
             producer_ids=_tuple(_both(None if producers is None else frozenset(producers), self.producers)),
             states=_tuple(_both(None if known is None else frozenset(known), states)),
+        )
+
+    def narrow_exchanges(self, wanted: ExchangeSelection) -> ExchangeSelection:
+        """A selection of exchanges, without what is out of bounds. What has no value in it is left to Polars."""
+        times = narrowed(wanted.times or EVERYTHING, self.times)
+        return msgspec.structs.replace(
+            wanted,
+            apis=wanted.apis or tuple(sorted(self.apis or ())),
+            connections=wanted.connections or tuple(sorted(self.connections or ())),
+            times=None if times == EVERYTHING else times,
         )
 
     def and_(self, other: Bounds) -> Bounds:
@@ -171,12 +185,20 @@ def _compared(name: str, op: str, value: Any) -> Bounds:
     if name == "offset" and isinstance(value, int) and not isinstance(value, bool):
         return Bounds(offsets=_range(op, value, value + 1))
     if name == "timestamp" and isinstance(value, datetime) and value.tzinfo is not None:
-        return Bounds(times=_range(op, epoch_ms(value), epoch_ms(value + timedelta(milliseconds=1))))
+        return Bounds(times=_range(op, epoch_ms(value), epoch_ms(value + _MILLISECOND)))
+    if name == "time" and isinstance(value, datetime) and value.tzinfo is not None:
+        # Times have nanoseconds, and a `datetime` lacks the last three digits.
+        low, high = epoch_ms(value - _MILLISECOND), epoch_ms(value + 2 * _MILLISECOND)
+        least, most = op in ("Gt", "GtEq", "Eq"), op in ("Lt", "LtEq", "Eq")
+        return Bounds(times=(low if least else None, high if most else None))
     return Bounds()
 
 
 #: Column -> the field of `Bounds` that has its values.
-_SETS = {"topic": "topics", "partition": "partitions", "producer_id": "producers", "transaction": "states"}
+_SETS = {
+    "topic": "topics", "partition": "partitions", "producer_id": "producers", "transaction": "states", "api": "apis",
+    "connection": "connections",
+}  # fmt: skip
 
 
 def _range(op: str, at: int, after: int) -> Range:

@@ -63,7 +63,7 @@ class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             TypeError, ValueError: an argument selects nothing, or is of another form.
         """
-        states = _several("transaction", transaction, str)
+        states = several("transaction", transaction, str)
         unknown = sorted(set(states or ()) - set(STATES))
         if unknown:
             raise ValueError(f"transaction: {unknown[0]!r} is none of {', '.join(STATES)}")
@@ -80,7 +80,7 @@ class RecordFilter(msgspec.Struct, frozen=True, kw_only=True):
             offsets=all_offsets,
             offsets_of=offsets_of,
             times=EVERYTHING if times is None else _range("times", times, _milliseconds),
-            producer_ids=_several("producer_id", producer_id, int),
+            producer_ids=several("producer_id", producer_id, int),
             states=None if states is None else tuple(map(STATES.index, states)),
             control=control,
         )
@@ -177,7 +177,7 @@ def narrowed(one: Range, other: Range) -> Range:
 # Arguments -----------------------------------------------------------------------------------------------------------
 
 
-def _several(name: str, given: T | Iterable[T] | None, kind: type[T]) -> tuple[T, ...] | None:
+def several(name: str, given: T | Iterable[T] | None, kind: type[T]) -> tuple[T, ...] | None:
     """One value or several, as a tuple."""
     if given is None:
         return None
@@ -191,7 +191,7 @@ def _several(name: str, given: T | Iterable[T] | None, kind: type[T]) -> tuple[T
 
 
 def _set(name: str, given: T | Iterable[T] | None, kind: type[T]) -> frozenset[T] | None:
-    found = _several(name, given, kind)
+    found = several(name, given, kind)
     return None if found is None else frozenset(found)
 
 
