@@ -266,7 +266,7 @@ class MissingExtraError(KafkaWireError, ImportError):
 
     Attributes:
         what: the feature.
-        extra: the extra that installs the dependency: `pip install "kafkawire[extra]"`.
+        extra: the extra that installs the dependency; the text has the command that does.
     """
 
     def __init__(self, what: str, extra: str) -> None:
@@ -275,7 +275,9 @@ class MissingExtraError(KafkaWireError, ImportError):
         self.extra = extra
 
     def __str__(self) -> str:
-        return f'{self.what} needs the "{self.extra}" extra: pip install "kafkawire[{self.extra}]"'
+        from kafkawire._installation import install_command
+
+        return f'{self.what} needs the "{self.extra}" extra: {install_command(self.extra)}'
 
 
 def _rebuild(cls: type[KafkaWireError], args: tuple[object, ...], attributes: dict[str, object]) -> KafkaWireError:

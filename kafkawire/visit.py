@@ -33,6 +33,8 @@ Rewrite = Callable[[Any], Any]
 
 
 class Endpoint(NamedTuple):
+    """Host and port of a broker, as clients are to reach it."""
+
     host: str
     port: int
 

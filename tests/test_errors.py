@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kafkawire import errors
+from kafkawire._installation import install_command
 from kafkawire.client.errors import BrokerError, ConnectError, TlsError
 from kafkawire.errors import (
     DecodeError,
@@ -82,7 +83,7 @@ def test_raised_errors_survive_pickling_into_another_process(make: Any) -> None:
         (ForeignFileError(["a.py", "b.py"]), "a.py was not generated (2 files in all): nothing is overwritten"),
         (
             MissingExtraError("kafkawire.columns", "arrow"),
-            'kafkawire.columns needs the "arrow" extra: pip install "kafkawire[arrow]"',
+            f'kafkawire.columns needs the "arrow" extra: {install_command("arrow")}',
         ),
         (ConnectError("b:9092", "connection refused"), "b:9092: connection refused"),
         (TlsError("b:9092", "no TLS"), "b:9092: no TLS"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -153,22 +154,18 @@ def test_what_is_imported_anywhere_is_brought_by_an_extra() -> None:
 def test_a_module_without_its_extra_names_it(module: str, extra: str) -> None:
     done = import_with("", [module])
     assert done.returncode == 1
-    assert done.stderr.rstrip().endswith(f'needs the "{extra}" extra: pip install "kafkawire[{extra}]"')
+    assert re.search(rf'needs the "{extra}" extra: pip install (-e )?\S*\[{extra}\]\S*$', done.stderr.rstrip())
 
 
 def test_audit_without_arrays_names_the_extra() -> None:
     done = run_with("", "from kafkawire import transactions; transactions.audit")
-    assert done.stderr.rstrip().endswith(
-        'kafkawire.transactions.audit needs the "arrow" extra: pip install "kafkawire[arrow]"'
-    )
+    assert 'kafkawire.transactions.audit needs the "arrow" extra: pip install ' in done.stderr
 
 
 def test_the_command_without_its_extra_is_one_line() -> None:
     done = run_with("", "from kafkawire.__main__ import main; sys.exit(main())")
-    assert (done.returncode, done.stderr) == (
-        1,
-        'error: the kafkawire command needs the "cli" extra: pip install "kafkawire[cli]"\n',
-    )
+    assert done.returncode == 1
+    assert re.fullmatch(r'error: the kafkawire command needs the "cli" extra: pip install .*\[cli\].*\n', done.stderr)
 
 
 def test_messages_frames_and_records_work_without_extras() -> None:

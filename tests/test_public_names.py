@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import re
 from collections.abc import Iterator
 from enum import Enum
+from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -115,3 +117,65 @@ def test_a_changed_signature_and_a_lost_name_are_noticed() -> None:
     vars(module).update(A=1, b=before, _c=2)
     before.__module__ = module.__name__
     assert public(module) == ["A", "b"]
+
+
+# Pages of the API on disk: the public names with what they are; the site adds arguments and docstrings --------------
+
+API = Path(__file__).parents[1] / "docs" / "api"
+MARKS = "<!-- names -->", "<!-- /names -->"
+#: Modules whose names are many numbers: their pages say where they are listed.
+NUMBERS = {"kafkawire.kafka_errors", "kafkawire.kafka_api_keys"}
+PAGES = sorted(path.name for path in API.glob("*.md"))
+
+
+def module_of(text: str) -> str:
+    return text.partition("\n")[0].removeprefix("# ").strip()
+
+
+def first_sentence(value: Any) -> str:
+    """Of the docstring of a class or function; what a constant is."""
+    if inspect.ismodule(value) or inspect.isclass(value) or callable(value):
+        text = " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+        return re.split(r"(?<=[.:])\s(?=[A-Z`])", text)[0].removesuffix(":").replace("|", "\\|")
+    return f"`{type(value).__name__}`"
+
+
+def names(module: str) -> list[str]:
+    found = importlib.import_module({"kafkawire.columns": "kafkawire.wire.columns"}.get(module, module))
+    lines = ["| name | |", "|---|---|"]
+    lines += [f"| `{name}` | {first_sentence(getattr(found, name))} |" for name in public(found)]
+    how = f"Arguments and all docstrings: the site (`make docs`), or `python -m pydoc {found.__name__}`."
+    return [MARKS[0], "", how, "", *lines, "", MARKS[1]]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_lists_the_public_names(page: str) -> None:
+    path = API / page
+    text = path.read_text()
+    module = module_of(text)
+    if module == "kafkawire.messages" or module in NUMBERS:
+        assert len(text.split()) > 12  # prose
+        return
+    block = "\n".join(names(module))
+    heading, _, rest = text.partition("\n")
+    if MARKS[0] in rest:
+        before, _, after = rest.partition(MARKS[0])
+        rest = before.strip("\n") + after.partition(MARKS[1])[2]
+    wanted = f"{heading}\n\n{block}\n\n{rest.strip()}\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(wanted)
+    assert path.read_text() == wanted, f"UPDATE_GOLDEN=1 writes {page} anew"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_public_classes_and_functions_have_docstrings_of_their_own(page: str) -> None:
+    module = module_of((API / page).read_text())
+    found = importlib.import_module({"kafkawire.columns": "kafkawire.wire.columns"}.get(module, module))
+    for name in public(found):
+        value = getattr(found, name)
+        if inspect.isclass(value) and module != "kafkawire.messages":
+            own = vars(value).get("__doc__") or ""
+            assert own, name
+            assert not own.startswith((f"{name}(", "See the module")), name
+        elif inspect.isfunction(value):
+            assert value.__doc__, name

@@ -28,7 +28,7 @@ from typer.main import get_command, get_group
 
 from kafkawire.cli.formatting import brief, printable
 from kafkawire.cli.interrupt import TerminationSignal, interruption
-from kafkawire.cli.usage_errors import UsageError, refuse_repeated, usage_text
+from kafkawire.cli.usage_errors import UsageError, refuse_repeated, unknown_command, usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
 COMMANDS = ("decode", "encode", "capture", "dump", "explain", "audit", "txn", "schema", "mock")
@@ -45,6 +45,11 @@ class LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.loaders)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.loaders:
+            raise unknown_command(args[0], self.list_commands(ctx), ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in self.loaders and cmd_name not in self.commands:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -28,6 +30,9 @@ _WORDS = [
         (rf"Input should be a valid number.*|{_VALUE} is not a valid float(?: range)?\.?$", r"\1not a number"),
         (r"Input should be greater than or equal to ", "must be at least "),
         (r"Input should be less than or equal to ", "must be at most "),
+        (r" ?\(Possible options: ([^,]*)\)$", r"; did you mean \1?"),
+        (r" ?\(Possible options: (.*)\)$", r"; did you mean one of \1?"),
+        (r"\.? ?Did you mean '?([^'?]*)'?\?$", r"; did you mean \1?"),
         (r"\.$", ""),
     ]
 ]
@@ -39,6 +44,19 @@ def usage_text(error: Any) -> str:
     for pattern, words in _WORDS:
         text = pattern.sub(words, text)
     return f"{text} ({error.ctx.command_path} --help)" if error.ctx is not None else text
+
+
+def unknown_command(name: str, commands: Iterable[str], context: Any) -> Exception:
+    """The error of a command that a group does not have, with those whose names are near.
+
+    Args:
+        name: as it was given.
+        commands: the names of the group.
+        context: of the group.
+    """
+    near = get_close_matches(name, list(commands), n=3, cutoff=0.5)
+    which = f"; did you mean {'one of ' * (len(near) > 1)}{', '.join(near)}?" if near else ""
+    return UsageError(f"No such command {name!r}{which}", context)
 
 
 def refuse_repeated(command: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from kafkawire._installation import install_command
 from kafkawire.printable import printable
 
 _MOST_BYTES = 1 << 20
@@ -134,7 +135,7 @@ def read_web_config(path: str) -> WebConfig:
         import bcrypt  # noqa: F401
         import yaml
     except ImportError as error:
-        raise _refused(f"--web-config needs {error.name}: pip install 'kafkawire[net]'") from None
+        raise _refused(f"--web-config needs {error.name}: {install_command('net')}") from None
     with open(path, "rb") as file:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:

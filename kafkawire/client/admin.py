@@ -36,7 +36,11 @@ _EVERYTHING = Search()
 
 
 class Admin:
-    """See the module.
+    """The calls of KIP-664 and the fencing of KIP-360 on a live cluster: transactions listed and described, producers
+    of partitions, offsets, hanging transactions found, markers written, ids fenced.
+
+    Use it in an `async with`; `Admin.connect` makes one from bootstrap servers. Where a call covers several brokers,
+    ids or partitions, each has a value or an error of its own (`Results`).
 
     Attributes:
         cluster: the brokers and their connections.

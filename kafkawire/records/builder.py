@@ -40,6 +40,7 @@ def build(
     magic: int = MAGIC,
     base_offset: int = 0,
     last_offset: int | None = None,
+    timestamp: int = NO_TIMESTAMP,
     base_timestamp: int | None = None,
     append_time: int | None = None,
     codec: str = "none",
@@ -58,6 +59,8 @@ def build(
         base_offset: where the batch begins.
         last_offset: where it ends: the last record's unless compaction removed records at the end (it must be given
             for a batch without records).
+        timestamp: epoch milliseconds of the records that state none; by default none, as of Kafka's `SimpleRecord`.
+            What a producer sends has one, as `KafkaProducer` gives it: without a time no audit can tell how old it is.
         base_timestamp: what the records' timestamps are counted from; by default the first record's, as producers do.
         append_time: the broker's timestamp (LogAppendTime) instead of the records' own.
         delete_horizon: KIP-534; takes the base timestamp's place.
@@ -66,7 +69,7 @@ def build(
         EncodeError: a value that the format cannot carry. Magic 0 and 1 have no producers, transactions, control
             batches, headers and zstd, and magic 0 no timestamps.
     """
-    listed = _with_offsets(records, base_offset)
+    listed = _with_offsets(records, base_offset, timestamp)
     if codec not in CODECS:
         raise EncodeError(f"no known codec: {codec}; known are {', '.join(CODECS)}", path="codec")
     if magic != MAGIC:
@@ -215,14 +218,16 @@ def _refuse(magic: int, **given: bool) -> None:
             raise EncodeError(f"magic {magic} has no place for it", path=name)
 
 
-def _with_offsets(records: Iterable[Record], base_offset: int) -> Sequence[Record]:
+def _with_offsets(records: Iterable[Record], base_offset: int, timestamp: int) -> Sequence[Record]:
     listed = []
     following = base_offset
     for i, record in enumerate(records):
         offset = record.offset if record.offset >= 0 else following
         if offset < following:
             raise EncodeError(f"offset {offset} after {following - 1}", path=f"records[{i}].offset")
-        listed.append(record if offset == record.offset else replace(record, offset=offset))
+        time = timestamp if record.timestamp == NO_TIMESTAMP else record.timestamp
+        same = offset == record.offset and time == record.timestamp
+        listed.append(record if same else replace(record, offset=offset, timestamp=time))
         following = offset + 1
     return listed
 

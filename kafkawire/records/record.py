@@ -35,7 +35,8 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         key, value: bytes, or None for null (a null value in a compacted topic deletes the key).
         headers: in order; keys may repeat.
         offset: in the partition; -1 lets the builder count on.
-        timestamp: epoch milliseconds; -1 is none.
+        timestamp: epoch milliseconds; -1 is none. A value knows no clock: `build(timestamp=...)` gives records that
+            are sent theirs.
         sequence: the producer's sequence number; -1 where the batch carries none.
     """
 

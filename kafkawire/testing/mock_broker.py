@@ -244,7 +244,7 @@ class MockBroker:
         self._notify()
 
     def append(self, topic: str, partition: int, listed: Iterable[records.Record]) -> int:
-        """Appends records to a partition in one batch.
+        """Appends records to a partition in one batch, as a producer does: those without a timestamp get the time.
 
         Args:
             topic, partition: where.
@@ -259,7 +259,7 @@ class MockBroker:
         """
         with self._lock:
             log = self._log(topic, partition)
-            batch = log.checked(records.build(listed))
+            batch = log.checked(records.build(listed, timestamp=self._now()))
             if isinstance(batch, int):
                 raise ValueError(f"{topic}-{partition} does not take the records: {NAMES[batch]}")
             offset = log.append(batch, self._now()).base_offset

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire import rows
+from kafkawire._installation import install_command
 from kafkawire.records import Record, build
 from kafkawire.transactions.answers import CHECKS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS
@@ -352,7 +353,7 @@ def test_missing_java_is_reported_with_the_extra(run: Run, monkeypatch: pytest.M
     monkeypatch.setattr(session, "java_home", missing)
     result = run("audit", EXAMPLES / "one-node", "--engine", "spark")
     assert result.code == 1
-    assert result.err == 'error: Spark needs the "spark-jre" extra: pip install "kafkawire[spark-jre]"\n'
+    assert result.err == f'error: Spark needs the "spark-jre" extra: {install_command("spark-jre")}\n'
 
 
 def test_exits_with_4_for_a_log_truncated_while_read(

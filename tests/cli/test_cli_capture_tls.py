@@ -78,11 +78,12 @@ def test_file_that_is_no_key_log_is_refused_in_one_sentence(tls_capture: tuple[P
 def test_key_log_without_the_library_of_ciphers_names_the_extra(
     tls_capture: tuple[Path, Path, str], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from kafkawire._installation import install_command
     from kafkawire.capture.tls import protection
 
     path, key_log, _ = tls_capture
     monkeypatch.setattr(protection, "find_spec", lambda name: None)
     result = run("capture", str(path), "--keylog", str(key_log))
     assert result.code == 1
-    assert 'decrypting TLS needs the "net" extra: pip install "kafkawire[net]"' in result.err
+    assert f'decrypting TLS needs the "net" extra: {install_command("net")}' in result.err
     assert "Traceback" not in result.err

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkawire._installation import install_command
 from kafkawire.messages import (
     ConfigRecord,
     DelegationTokenRecord,
@@ -273,7 +274,7 @@ def test_parquet_without_pyarrow_names_the_extra(run: Run, broker: Path, monkeyp
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("dump", "logs", "-o", "rows.parquet")
     assert result.code == 1
-    assert result.err == 'error: Parquet needs the "arrow" extra: pip install "kafkawire[arrow]"\n'
+    assert result.err == f'error: Parquet needs the "arrow" extra: {install_command("arrow")}\n'
 
 
 def test_damage_in_parquet_output_exits_with_4(run: Run, broker: Path) -> None:

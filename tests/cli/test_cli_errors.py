@@ -7,6 +7,7 @@ on.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ MISTAKES: dict[str, list[str]] = {
         "frob",
         "schema frob",
         "txn frob",
+        "captur x.pcap",
+        "schema dif",
         "decode",
         "capture",
         "dump",
@@ -203,6 +206,8 @@ def test_errors_match_the_golden_table(run: Run, tmp_path: Path, monkeypatch: py
                 capture_output=True,
                 text=True,
             )
-            row(command, done.returncode, done.stderr)
+            # How this copy was installed is for `tests/test_installation.py`.
+            text = re.sub(r"pip install (?:-e )?\S*\[([\w,-]+)\]\S*", r'pip install "kafkawire[\1]"', done.stderr)
+            row(command, done.returncode, text)
         lines.append("")
     golden.check("cli/errors.md", "\n".join(lines))

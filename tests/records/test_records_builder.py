@@ -85,6 +85,16 @@ def test_offsets_that_are_not_given_count_on() -> None:
     assert (batch.base_offset, batch.last_offset) == (4, 10)
 
 
+def test_records_without_a_timestamp_get_that_of_the_call() -> None:
+    listed = [Record(value=b"a"), Record(value=b"b", timestamp=7), Record(value=b"c", timestamp=0)]
+    (batch,) = read(build(listed, timestamp=5))
+    assert [record.timestamp for record in batch.records] == [5, 7, 0]
+    (batch,) = read(build(listed))
+    assert [record.timestamp for record in batch.records] == [-1, 7, 0]
+    first, *_ = read(build(listed, magic=1, timestamp=5))
+    assert next(iter(first.records)).timestamp == 5
+
+
 def test_what_timestamps_are_counted_from() -> None:
     """The first record's, as producers do; what is given; KIP-534's delete horizon."""
     listed = [Record(timestamp=50), Record(timestamp=70), Record(timestamp=60)]

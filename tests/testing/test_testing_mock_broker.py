@@ -482,3 +482,11 @@ def _write_late(address: str) -> None:
 def test_fixture_is_a_running_broker(mock_broker: MockBroker) -> None:  # noqa: F811
     with RawCluster(mock_broker.address) as client:
         assert client.metadata(["missing"]).topics[0].error_code == 3
+
+
+def test_appended_records_have_a_time(broker: MockBroker) -> None:
+    before = time.time_ns() // 1_000_000
+    broker.append("orders", 0, [records.Record(value=b"a"), records.Record(value=b"b", timestamp=5)])
+    first, second = broker.records("orders")
+    assert before <= first.timestamp <= time.time_ns() // 1_000_000
+    assert second.timestamp == 5

@@ -47,7 +47,8 @@ _NOT_YET = ", and it does not answer yet"
 
 
 class Cluster:
-    """See the module. Use it in an `async with`, or `close` it.
+    """The brokers of a cluster, with one connection each, opened when it is needed. Use it in an `async with`, or
+    `close` it.
 
     Attributes:
         brokers: of the newest metadata. `waits`: the current waits.

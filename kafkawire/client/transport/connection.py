@@ -76,7 +76,8 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """See the module. `address` is used in the texts of errors.
+    """The protocol of a connection to one broker, without input and output: versions, login, and requests paired with
+    responses. `start` and `receive` drive it; `address` is used in the texts of errors.
 
     Attributes:
         versions: lowest and highest version by api key; empty before `Ready`.

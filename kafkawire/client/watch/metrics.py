@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from kafkawire._installation import install_command
 from kafkawire.client.errors import ConfigError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
@@ -264,7 +265,7 @@ class Exporter:
         try:
             from prometheus_client import CollectorRegistry
         except ImportError:
-            raise ConfigError("metrics need prometheus-client: pip install 'kafkawire[net]'") from None
+            raise ConfigError(f"metrics need prometheus-client: {install_command('net')}") from None
         registry = CollectorRegistry()
         registry.register(self)
         return registry

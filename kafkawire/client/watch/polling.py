@@ -33,7 +33,7 @@ _LEAST_S = 5.0
 
 
 class Watch:
-    """See the module.
+    """The search for hanging transactions, repeated at an interval; `run` yields the changes between polls.
 
     Attributes:
         state: replaced by each poll, never modified: other threads may read it.
