@@ -25,7 +25,8 @@ from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
 from kafkawire.spark.offset_options import RequestedRange, Subscription
-from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
+from kafkawire.spark.segment_parts import SegmentPart
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.tier_listing import once, replica_at, segment_sizes

@@ -38,6 +38,7 @@ class ReplicaListing:
         self._paths = paths
         self._folders: dict[str, _Folder] = {}
         self._warned: set[str] = set()
+        self._properties: dict[str, dict[str, str]] = {}
 
     def __call__(self) -> dict[str, Partition]:
         """The replicas, by their directories.
@@ -58,12 +59,19 @@ class ReplicaListing:
                     warnings.warn(f"{replica.path} is in a tier, which streams do not read", RuntimeWarning)
                 if not replica.state:
                     replica.copies = ()
-                    # A broker's checkpoint files are read anew.
-                    replica.broker = brokers.setdefault(
-                        replica.broker.root, BrokerDirectory(replica.broker.root, replica.files[0])
-                    )
+                    replica.broker = self._broker(brokers, replica)
                     found.setdefault(replica.path, replica)
         return found
+
+    def _broker(self, brokers: dict[str, BrokerDirectory], replica: Partition) -> BrokerDirectory:
+        """A broker's checkpoint files are read anew at each listing, its `meta.properties` once."""
+        root = replica.broker.root
+        if root not in brokers:
+            brokers[root] = BrokerDirectory(root, replica.files[0])
+            if root in self._properties:
+                brokers[root].properties = self._properties[root]
+            self._properties[root] = brokers[root].properties
+        return brokers[root]
 
     def _below(self, path: str, before: dict[str, _Folder], links: Links) -> Iterator[Partition]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -17,7 +17,7 @@ from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.segment_secrets import has_secrets, without_secret, without_secrets
-from kafkawire.logdir.splits import pieces, ranges
+from kafkawire.logdir.splits import ranges
 from kafkawire.logdir.transaction_states import NONE, STATES, Outcomes
 from kafkawire.records import Batch, Damage, columns
 from kafkawire.records.array_types import Int64
@@ -25,9 +25,13 @@ from kafkawire.records.columns import Batches
 from kafkawire.records.control_columns import controls_of, of_records
 from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark import segment_columns
+from kafkawire.spark.copied_logs import REPLICAS, logs_of
 from kafkawire.spark.errors import SourceError
+from kafkawire.spark.live_parts import pieces_of
+from kafkawire.spark.log_points import NO_EPOCH
 from kafkawire.spark.offset_options import ALL_OFFSETS, RequestedRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
+from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
 
 ROWS = ("records", "batches", "headers")
@@ -38,18 +42,6 @@ LEVELS = ("read_uncommitted", "read_committed")
 #: A column that is read where it is named.
 TRANSACTION = "transaction"
 LEAST_OFFSET = -INT64 - 1
-
-
-class SegmentPart(NamedTuple):
-    """The batches of a segment that begin in `[start, end)`, and their records with these offsets; `end` is None for
-    the last part; `view`: those that are read of them. A part with a `problem` is only that row."""
-
-    file: LogFile
-    start: int = 0
-    end: int | None = None
-    offsets: RequestedRange = ALL_OFFSETS
-    problem: Damage | None = None
-    view: View | None = None
 
 
 class SegmentReader(ItemReader[SegmentPart]):
@@ -84,21 +76,29 @@ class SegmentReader(ItemReader[SegmentPart]):
         directory = logdir.open(*paths, tier_keys=self.options.texts(TIER_KEYS))
         for one in directory.unreadable:
             yield SegmentPart(log_file(one.path), problem=Damage(0, "unreadable", one.reason))
-        partitions = self.subscribed(directory.partitions)
+        named = set(map(remote.without_secrets, paths))
+        every = self.options.choice("replicas", REPLICAS) == "all"
+        replicas = self.subscribed(one for one in directory.partitions if one.segments)
+        partitions = sorted(
+            (log.replica for log in logs_of(replicas, every=every, named=named)), key=directory.partitions.index
+        )
         there = {(partition.topic, partition.partition) for partition in partitions}
         self.subscription.check(there)
         wanted.check(there)
         outcomes = OutcomesByFile(directory.partitions, paths) if self.level or self.shows_states else None
         # A consumer gets each offset once: what a tier has of a replica's log comes with the replica.
-        held = {tier.path for one in partitions for tier in one.copies if self.level}
+        held = {tier.path for one in partitions for tier in one.copies if self.level or not every}
         reported: set[tuple[str, Damage]] = set()
         for partition in partitions:
-            if partition.segments and partition.path not in held:
+            if partition.path not in held:
                 yield from self._of_replica(partition, wanted.of(partition), outcomes, reported)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
-        named = set(map(remote.without_secrets, paths)) - in_use
         for file in directory.files:
-            if file.path in named and file.kind in BATCHES and self.subscription.selects(file.topic, file.partition):
+            if (
+                file.path in named - in_use
+                and file.kind in BATCHES
+                and self.subscription.selects(file.topic, file.partition)
+            ):
                 view = None if outcomes is None else self.view(outcomes.of(file))
                 yield from self.parts(file, 0, None, ALL_OFFSETS, view)
 
@@ -172,16 +172,15 @@ class SegmentReader(ItemReader[SegmentPart]):
         if part.problem is not None:
             yield self._damage(part, part.problem, schema)
             return
-        place = segment_columns.place_of(part.file)
         try:
-            for found in pieces(part.file, part.start, part.end, check_crc=self.rows != "headers"):
+            for now, found in pieces_of(part, check_crc=self.rows != "headers"):
                 if isinstance(found, Damage):
                     if not found.harmless:
-                        yield self._damage(part, found, schema)
+                        yield self._damage(now, found, schema)
                 elif isinstance(found, Batch):
-                    yield from self._old(part, found, schema)
+                    yield from self._old(now, found, schema)
                 else:
-                    yield from self._batches(part, found, place, schema)
+                    yield from self._batches(now, found, segment_columns.place_of(now.file), schema)
         except OSError as error:
             damage = Damage.unreadable(error)
             yield self._damage(part, damage, schema, error)
@@ -189,6 +188,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = _within(part.offsets, found.base_offset, found.last_offset)
         chosen = chosen & ~found.is_control if self.data_only else chosen
+        chosen = chosen & (found.leader_epoch <= part.epoch) if part.epoch != NO_EPOCH else chosen
         states = None
         if part.view is not None:
             seen = part.view.see(found)

@@ -22,6 +22,7 @@ hdfs://). Options, case-insensitive:
 - `isolationLevel`: "read_committed" for what a consumer of that level gets: committed data from the log start offset up
   to the last stable offset, without markers; "read_uncommitted" for all data up to the high watermark. Data with
   an unknown outcome is an `unknown_outcome` in `error`
+- `replicas`: "one", the default, reads of each log the replica that reaches furthest (`copied_logs`); "all" reads all
 - `tierKeys`: files with the private keys (PEM) of an encrypted tier, with commas between; workers read them, too
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
 
@@ -59,6 +60,7 @@ class KafkaSegment(StrictSource):
         "maxPartBytes",
         "showSecrets",
         "isolationLevel",
+        "replicas",
         TIER_KEYS,
         *SUBSCRIPTIONS,
         *STARTS,

@@ -2,19 +2,24 @@
 
     spark.readStream.format("kafka_segment").load("kafka-logs/")
 
-A stream's offset is how far each replica has been read (`segment_positions`). Of the segment that is written to, only
-whole batches are read, and a torn end is damage no sooner than when a newer segment is there. Nothing is read twice,
-whatever is restarted; offsets that were removed before they were read, and a segment that became shorter, are a row
-with an `error`.
+A stream's offset is how far each log has been read: its cluster, its topic's id, its partition, an offset, and the
+leader epoch before that (`segment_positions`). Files may be cleaned, merged, rolled and removed between two batches,
+and another replica may be read: what is read next follows from the offset. Of the segment that is written to, only
+whole batches are read, and a torn end is damage no sooner than when a newer segment is there. Offsets that were removed
+before they were read are a row with an `error`.
 
 A broker that comes back as a follower cuts off what no other had (KIP-101), and writes what the new leader has in its
-place. Where that had been read, the stream yields a row with an `error` and continues behind it. With the option
-`highWatermark` only what no broker cuts off is read: up to the high watermark, which brokers write down every 5 s.
+place. Where that had been read, the leader epochs show from which offset on (KIP-320): the stream goes back to it,
+yields a row with an `error`, and delivers the records of the new leader. A log that ends before the position, without a
+later epoch, is a copy that is behind: the stream waits for it. With the option `highWatermark` only what no broker cuts
+off is read: up to the high watermark, which brokers write down every 5 s.
+
+A topic that was deleted and created again has another id: its log is read from its beginning, and a row says so.
 
 With `isolationLevel` a stream reads up to the last stable offset, or the high watermark where a checkpoint names one;
-later batches of the stream have the rest. For each batch the headers of the segments behind its beginning are read.
+later batches of the stream have the rest.
 
-A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among replicas in proportion to
+A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among logs in proportion to
 what they have to be read; a batch of records is never divided.
 """
 
@@ -22,40 +27,44 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
-from kafkawire.logdir import LogFile, Outcomes, Partition, View
+from kafkawire.logdir import Outcomes, Partition, View
 from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.log_files import log_file, partition_of
-from kafkawire.logdir.splits import written
-from kafkawire.records import Batch
+from kafkawire.records import Damage
 from kafkawire.spark.admission import BYTES, FILES, OFFSETS, LimitedStream, limit_of
-from kafkawire.spark.offset_options import ALL_OFFSETS, EARLIEST, LATEST, RequestedRange, bounds
+from kafkawire.spark.copied_logs import REPLICAS, CopiedLog, LogId, logs_of
+from kafkawire.spark.log_points import NO_EPOCH, LogPoints, anchor_of
+from kafkawire.spark.offset_options import EARLIEST, LATEST, RequestedRange, bounds
 from kafkawire.spark.replica_listing import ReplicaListing
+from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.segment_positions import (
     Position,
     SegmentStretch,
     advanced,
     as_offset,
-    beginning,
-    position_at,
+    divergence,
+    log_start,
     positions,
-    problem_at,
-    still_there,
+    replaced,
     stretches,
 )
-from kafkawire.spark.segment_reader import SegmentPart, SegmentReader, narrowed
+from kafkawire.spark.segment_reader import SegmentReader, narrowed
 from kafkawire.spark.sources import SourceOptions
 
+T = TypeVar("T")
 Offset = dict[str, Any]
-#: The stamp of a segment, and the offset that limits what is read of it.
-_Seen = tuple[Stamp | None, int | None]
+#: So often files are listed again where some are gone.
+_MOST_TRIES = 5
+#: The path and the stamp of a replica's last segment, and the offset that limits what is read.
+_Seen = tuple[str, Stamp | None, int | None]
 
 
 class SegmentStream(LimitedStream):
@@ -66,97 +75,131 @@ class SegmentStream(LimitedStream):
         self.reader = SegmentReader(schema, options)
         self._start = bounds(options, stream=True).start
         self._up_to_high_watermark = options.flag("highWatermark")
+        self._every = options.choice("replicas", REPLICAS) == "all"
         self._listing = ReplicaListing(lambda: options.paths)
-        self._replicas: dict[str, Partition] = {}
+        self._logs: dict[LogId, CopiedLog] = {}
+        self._points = LogPoints()
         self._ends: dict[str, tuple[_Seen, Position]] = {}
-        self._outcomes: dict[str, tuple[int | None, _Seen, Outcomes]] = {}
-        self._target: dict[str, Position] | None = None
-        self._held: set[str] = set()
+        self._outcomes: dict[str, tuple[int | None, Stamp | None, int | None, Outcomes]] = {}
+        self._target: dict[LogId, Position] | None = None
+        self._warned: set[str] = set()
 
     def initialOffset(self) -> Offset:
         self._list()
         if self._start is not None:
-            self._start.check({(one.topic, one.partition) for one in self._replicas.values()})
-        return as_offset({path: self._first(replica) for path, replica in self._replicas.items()})
+            self._start.check({id.place for id in self._logs})
+        return self._settled(lambda: as_offset({id: self._first(log.replica) for id, log in self._logs.items()}))
 
     def prepareForTriggerAvailableNow(self) -> None:
         self._list()
-        self._target = {path: self._written(replica) for path, replica in self._replicas.items()}
+        self._target = self._settled(lambda: {id: self._written(log.replica) for id, log in self._logs.items()})
 
     def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:
-        before = {} if start is None else positions(start)  # PySpark 4.1 passes none, and no limit
         self._list()
+        return self._settled(lambda: self._latest(start, limit))
+
+    def _latest(self, start: Offset | None, limit: object) -> Offset:
+        before = self._positions(start or {})  # PySpark 4.1 passes none, and no limit
         available = before | {
-            path: self._end(replica, before.get(path))
-            for path, replica in self._replicas.items()
-            if self._target is None or path in self._target
+            id: self._end(log, before.get(id))
+            for id, log in self._logs.items()
+            if self._target is None or id in self._target
         }
         asked = limit_of(limit)
         return as_offset(available if asked is None else self._admitted(before, available, *asked))
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        before, after = positions(start), positions(end)
-        if not after.keys() <= self._replicas.keys():
+        if not self._logs:
             self._list()
-        changed = (path for path, position in after.items() if position != before.get(path))
-        return self.reader.tasks(part for path in changed for part in self._parts(path, before.get(path), after[path]))
+        return self._settled(lambda: self._tasks(start, end))
+
+    def _tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        before, after = self._positions(start), self._positions(end)
+        if not after.keys() <= self._logs.keys():
+            self._list()
+            before, after = self._positions(start), self._positions(end)
+        changed = (id for id, position in after.items() if position != before.get(id))
+        return self.reader.tasks(part for id in changed for part in self._parts(id, before, after[id]))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.reader.read(partition)
 
     def _list(self) -> None:
-        self._replicas = {
-            path: one for path, one in self._listing().items() if one.segments and self.reader.subscribed([one])
-        }
+        replicas = [one for one in self._listing().values() if one.segments]
+        self._logs = {log.id: log for log in logs_of(self.reader.subscribed(replicas), every=self._every)}
+
+    def _settled(self, plan: Callable[[], T]) -> T:
+        """What a plan gives. A broker may remove a file that was listed: then files are listed again."""
+        for _ in range(_MOST_TRIES):
+            try:
+                return plan()
+            except FileNotFoundError:
+                self._list()
+        return plan()
+
+    def _positions(self, offset: Offset) -> dict[LogId, Position]:
+        return positions(offset, self._logs.values(), self._points)
 
     # How far ---------------------------------------------------------------------------------------------------------
 
     def _first(self, replica: Partition) -> Position:
-        """Where a replica is begun to be read."""
+        """Where a log is begun to be read."""
         offset = EARLIEST if self._start is None else self._start.of(replica)
         if offset == LATEST:
             return self._written(replica)
-        before = [one for one in replica.segments if (one.offset or 0) <= offset]
-        if offset == EARLIEST or not before:
-            return beginning(replica)
-        return position_at(before[-1], written(before[-1], before=offset).position, offset)
+        return Position(self._log_start(replica) if offset == EARLIEST else offset)
 
-    def _end(self, replica: Partition, start: Position | None) -> Position:
-        """How far a replica can be read. Not less than was read, unless that is gone."""
-        since = None if start is None else start.segment
-        found = self._written(replica, since) if self._target is None else self._target[replica.path]
-        if start is not None and found[:2] <= start[:2] and still_there(replica, start):
-            # The high watermark that is written down may go back; a mark shows whether the same bytes are there.
-            last = next(one for one in replica.segments if one.offset == start.segment)
-            return found if found[:2] == start[:2] else position_at(last, start.end, start.offset)
+    def _end(self, log: CopiedLog, start: Position | None) -> Position:
+        """How far a log can be read: further than it was, unless leader epochs show that it was truncated."""
+        replica = log.replica
+        since = None if start is None else start.offset
+        found = self._written(replica, since) if self._target is None else self._target[log.id]
+        if start is None or found[:2] == start[:2]:
+            return found
+        parted = divergence(replica, start, self._points)
+        if parted is not None:
+            return max(found, Position(parted, start.epoch), key=lambda one: one.offset)
+        if found.offset <= start.offset:
+            if self._log_end(replica) < start.offset:
+                if start.epoch == NO_EPOCH:
+                    return found
+                self._warn(
+                    f"{replica.path} ends before offset {start.offset}, up to which its log has been read, and has no "
+                    f"leader epoch after {start.epoch}: the stream waits for it"
+                )
+            return start  # the high watermark that is written down may go back
         return found
+
+    def _log_start(self, replica: Partition) -> int:
+        return log_start(replica, of_consumers=self.reader.level is not None)
+
+    def _log_end(self, replica: Partition) -> int:
+        return self._points.find(replica.segments[-1]).offset
 
     def _written(self, replica: Partition, since: int | None = None) -> Position:
         """The position after the last whole batch, or after the one that ends below the limit."""
         limit = self._bound(replica, since)
         last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) <= limit), None)
         if last is None:
-            return beginning(replica)
-        seen = last.stamp, limit
-        known = self._ends.get(last.path)
-        if known is not None and known[0] == seen:
+            return Position(self._log_start(replica))
+        seen = last.path, last.stamp, limit
+        known = self._ends.get(replica.path)
+        if known is not None and known[0] == seen and seen[1] is not None:
             return known[1]
-        had = position_at(last, 0, last.offset) if known is None else known[1]
         try:
-            end, offset = written(last, had.end if had.end <= last.size else 0, before=limit)
+            offset = self._points.find(last, before=limit).offset
+            found = Position.at(replica, offset, self._points)
+        except FileNotFoundError:
+            raise
         except OSError as error:
-            if last.path not in self._held:
-                self._held.add(last.path)
-                why = error.strerror or str(error)
-                warnings.warn(f"{last.path} cannot be read ({why}): the stream waits for it", RuntimeWarning)
-            return had
-        found = position_at(last, end, had.offset if offset is None else offset)
-        if seen[0] is not None:
-            self._ends[last.path] = seen, found
+            why = error.strerror or str(error)
+            self._warn(f"{last.path} cannot be read ({why}): the stream waits for it")
+            return Position(self._log_start(replica)) if known is None else known[1]
+        self._ends[replica.path] = seen, found
         return found
 
     def _bound(self, replica: Partition, since: int | None) -> int | None:
-        """The offset from which on nothing is read yet. `since`: the first offset of the segment that was reached."""
+        """The offset from which on nothing is read yet. `since`: the offset that was reached."""
         limits = [replica.high_watermark or 0] if self._up_to_high_watermark else []
         if self.reader.level is not None:
             limits += [one for one in self._view(replica, since).offsets[1:] if one is not None]
@@ -164,83 +207,143 @@ class SegmentStream(LimitedStream):
 
     def _view(self, replica: Partition, since: int | None) -> View:
         """How the transactions of a replica are seen now. Its snapshots are not in the stream's own listing."""
-        seen = replica.segments[-1].stamp if replica.segments else None, replica.high_watermark
+        base = (
+            None
+            if since is None
+            else max((one.offset or 0 for one in replica.segments if (one.offset or 0) <= since), default=None)
+        )
+        seen = base, replica.segments[-1].stamp if replica.segments else None, replica.high_watermark
         known = self._outcomes.get(replica.path)
-        if known is None or known[:2] != (since, seen):
+        if known is None or known[:3] != seen or seen[1] is None:
             listed = (one for one in logdir.open(replica.files[0].folder).partitions if one.path == replica.path)
-            found = logdir.outcomes_of(next(listed, replica), since=since)
-            self._warn_of_held(replica, found)
-            if seen[0] is None:
-                return self.reader.view(found)
-            known = self._outcomes[replica.path] = since, seen, found
-        return self.reader.view(known[2])
+            found = logdir.outcomes_of(next(listed, replica), since=base)
+            if found.undecided is not None and self.reader.level == "read_committed":
+                path, damage = found.undecided
+                self._warn(f"{path}: {damage.detail}: the stream waits for a snapshot behind them", replica.path)
+            known = self._outcomes[replica.path] = *seen, found
+        return self.reader.view(known[3])
 
-    def _warn_of_held(self, replica: Partition, outcomes: Outcomes) -> None:
-        """Of a stream that waits because it is not known what is open."""
-        if outcomes.undecided is None or replica.path in self._held:
-            return
-        if self.reader.level == "read_committed":
-            self._held.add(replica.path)
-            path, damage = outcomes.undecided
-            warnings.warn(f"{path}: {damage.detail}: the stream waits for a snapshot behind them", RuntimeWarning)
+    def _warn(self, text: str, key: str = "") -> None:
+        """Of something that a stream waits for, once."""
+        if (key or text) not in self._warned:
+            self._warned.add(key or text)
+            warnings.warn(text, RuntimeWarning)
 
     def _admitted(
-        self, before: Mapping[str, Position], available: Mapping[str, Position], option: str, limit: int
-    ) -> dict[str, Position]:
-        """As much of what is available as the limit permits: of each replica its share, of one of them a batch."""
+        self, before: Mapping[LogId, Position], available: Mapping[LogId, Position], option: str, limit: int
+    ) -> dict[LogId, Position]:
+        """As much of what is available as the limit permits: of each log its share, of one of them a batch."""
         chosen = dict(available)
-        pending: list[tuple[int, str, list[SegmentStretch]]] = []
-        for path, end in available.items():
-            found = list(stretches(self._replicas[path], before.get(path), end)) if path in self._replicas else []
+        pending: list[tuple[int, LogId, list[SegmentStretch]]] = []
+        for id, end in available.items():
+            log = self._logs.get(id)
+            found = [] if log is None else list(self._stretches(log.replica, before.get(id), end))
             if found:
-                pending.append((sum(one.size(option) for one in found), path, found))
+                pending.append((sum(one.size(option) for one in found), id, found))
         total, left = sum(size for size, _, _ in pending), limit
         if total <= limit:
             return chosen
-        for size, path, found in sorted(pending, reverse=True):
-            position, taken = (
-                advanced(found, option, min(left, max(1, limit * size // total))) if left > 0 else (None, 0)
-            )
-            if position is not None and (taken <= left or left == limit):
-                chosen[path], left = position, left - taken
-            elif path in before:
-                chosen[path] = before[path]
+        for size, id, found in sorted(pending, key=lambda one: one[:2], reverse=True):
+            share = min(left, max(1, limit * size // total))
+            offset, taken = advanced(found, option, share, self._points) if left > 0 else (None, 0)
+            replica = self._logs[id].replica
+            if offset is not None and (taken <= left or left == limit):
+                if offset < available[id].offset:
+                    chosen[id] = Position.at(replica, offset, self._points)
+                left -= taken
+            elif id in before:
+                chosen[id] = before[id]
             else:
-                chosen[path] = beginning(self._replicas[path])
+                chosen[id] = Position(self._log_start(replica))
         return chosen
 
     # What to read ----------------------------------------------------------------------------------------------------
 
-    def _parts(self, path: str, start: Position | None, end: Position) -> Iterator[SegmentPart]:
-        replica = self._replicas.get(path)
-        last = _file_of(path, end.segment)
-        if replica is None:
-            yield SegmentPart(last, 0, end.end)  # the task that reads the file reports that it is gone
+    def _stretches(self, replica: Partition, start: Position | None, end: Position) -> Iterator[SegmentStretch]:
+        first = self._log_start(replica) if start is None else start.offset
+        if start is not None:
+            parted = divergence(replica, start, self._points)
+            first = first if parted is None else parted
+        return stretches(replica, first, end.offset, self._points)
+
+    def _parts(self, id: LogId, before: Mapping[LogId, Position], end: Position) -> Iterator[SegmentPart]:
+        log, start = self._logs.get(id), before.get(id)
+        if log is None:
+            first = "its beginning" if start is None else f"offset {start.offset}"
+            detail = f"no copy of the log is there any more, of which {first} to offset {end.offset} were to be read"
+            yield SegmentPart(_nowhere(id), problem=Damage(0, "unreadable", detail))
             return
-        problem = None if start is None else problem_at(replica, start)
-        if problem is not None and start is not None:
-            yield SegmentPart(_file_of(path, start.segment), problem=problem)
+        replica = log.replica
+        for problem in self._problems(replica, start, end, [one for one in before if id.is_new(one)]):
+            yield SegmentPart(replica.segments[0], problem=problem)
         seen = self.reader.level is not None or self.reader.shows_states
-        view = self._view(replica, None if start is None else start.segment) if seen else None
-        for stretch in stretches(replica, start, end):
-            offsets = self._offsets(stretch)
-            if view is None:
-                yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, offsets)
-            else:
-                near = view.within(stretch.first, stretch.after)
-                yield from self.reader.parts(stretch.file, stretch.begin, stretch.end, narrowed(offsets, view), near)
-        if end.end and not any(one.offset == end.segment for one in replica.segments):
-            yield SegmentPart(last, 0, end.end)
+        view = self._view(replica, None if start is None else start.offset) if seen else None
+        for stretch in self._stretches(replica, start, end):
+            offsets = RequestedRange(stretch.first, stretch.after)
+            if view is not None:
+                offsets = narrowed(offsets, view)
+            near = None if view is None else view.within(stretch.first, stretch.after)
+            parts = list(self.reader.parts(stretch.file, stretch.begin, stretch.end, offsets, near))
+            yield from _anchored(parts, stretch, end.epoch)
 
-    def _offsets(self, stretch: SegmentStretch) -> RequestedRange:
-        """The offsets of a stretch: all, unless the requested beginning is within a batch."""
-        if self._start is None:
-            return ALL_OFFSETS
-        batch = next(stretch.file.batches(start=stretch.begin, check_crc=False), None)
-        inside = isinstance(batch, Batch) and batch.measured().base_offset < stretch.first <= batch.last_offset
-        return RequestedRange(first=stretch.first) if inside else ALL_OFFSETS
+    def _problems(
+        self, replica: Partition, start: Position | None, end: Position, former: Sequence[LogId]
+    ) -> Iterator[Damage]:
+        """What is wrong with what had been read, or with what follows it."""
+        if start is None:
+            if former:
+                ids = ", ".join(one.topic_id for one in former)
+                detail = (
+                    f"the topic was created again: its id is {replica.topic_id}, that of the log that was read before "
+                    f"is {ids}; the new log is read from offset {self._log_start(replica)} on"
+                )
+                yield Damage(0, "new_log", detail)
+            return
+        parted = divergence(replica, start, self._points)
+        first = start.offset if parted is None else parted
+        if parted is not None:
+            yield Damage(
+                0,
+                "truncated",
+                f"offsets {parted} to {start.offset - 1}, which had been read up to leader epoch {start.epoch}, were "
+                f"cut off after a change of leader; what a later leader wrote is delivered from offset {parted} on",
+            )
+        elif end.offset < start.offset:
+            yield Damage(
+                0,
+                "truncated",
+                f"the log became shorter: it ends at offset {end.offset}, and had been read up to {start.offset}",
+            )
+        elif replaced(replica, start, self._points):
+            yield Damage(
+                0,
+                "truncated",
+                f"batches before offset {start.offset} were cut off, and others were written in their place; they have "
+                "no leader epochs, which would show from which offset on",
+            )
+        least = self._log_start(replica)
+        if first < least:
+            yield Damage(0, "out_of_range", f"offsets {first} to {least - 1} were removed before they were read")
+        if first < end.offset and divergence(replica, end, self._points) is None:
+            log_end = self._log_end(replica)
+            if log_end < end.offset:
+                detail = f"offsets {max(first, log_end)} to {end.offset - 1}, which were to be read, are in no copy now"
+                yield Damage(0, "out_of_range", detail)
 
 
-def _file_of(path: str, segment: int) -> LogFile:
-    name = f"{segment:020}.log"
-    return log_file(os.path.join(path, name), partition_of(path, [name]))
+def _anchored(parts: list[SegmentPart], stretch: SegmentStretch, epoch: int) -> Iterator[SegmentPart]:
+    """Parts of a segment, with what shows whether it still is the same where they are read."""
+    anchors = [anchor_of(part.file, part.start) for part in parts]
+    for number, (part, anchor) in enumerate(zip(parts, anchors, strict=True)):
+        following = anchors[number + 1] if number + 1 < len(parts) else None
+        first = stretch.first if not number or anchor is None else anchor.base_offset
+        after = stretch.after if following is None else following.base_offset
+        low, high = part.offsets.first or first, part.offsets.end or after
+        offsets = part.offsets._replace(first=max(low, first), end=min(high, after))
+        yield part._replace(offsets=offsets, live=True, anchor=anchor, epoch=epoch)
+
+
+def _nowhere(id: LogId) -> logdir.LogFile:
+    directory = id.directory or f"{id.topic}-{id.partition}"
+    name = f"{0:020}.log"
+    return log_file(os.path.join(directory, name), partition_of(directory, [name]))

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire.records import Record, build
-from kafkawire.spark import segment_streams
+from kafkawire.spark import log_points
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import SourceOptions
@@ -52,7 +52,7 @@ def test_a_stream_warns_once_where_the_last_segment_cannot_be_read(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as broken:
-        broken.setattr(segment_streams, "written", fails)
+        broken.setattr(log_points.LogPoints, "find", fails)
         with pytest.warns(RuntimeWarning, match=r"\.log cannot be read \(Input/output error\)") as caught:
             end = [found.latestOffset({}), found.latestOffset({})][-1]
     assert len(caught) == 1

@@ -15,7 +15,8 @@ from kafkawire.logdir import LogFile, Partition
 from kafkawire.spark.fleet_listing import LISTING, REPLICA, TIER, TIER_EVENTS, _folders, _rows_of
 from kafkawire.spark.lake_parts import PARTITION, TABLE, Wanted, _decided, _planned, _scanned
 from kafkawire.spark.offset_options import RequestedRange, subscription
-from kafkawire.spark.segment_reader import SegmentPart, SegmentReader
+from kafkawire.spark.segment_parts import SegmentPart
+from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.tier_listing import _by_partition, _replicas, replica_at, segment_sizes
 from kafkawire.transactions.replica_files import replicas
