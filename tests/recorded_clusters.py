@@ -42,6 +42,11 @@ class Copy(NamedTuple):
         return len(brokers) == 1 and self.cluster != "cluster-zookeeper"
 
     @property
+    def measured(self) -> bool:
+        """Whether transactions of version 2 show how far its brokers' clocks differ."""
+        return self.cluster == "cluster-three"
+
+    @property
     def truth(self) -> dict[str, Any]:
         return truth_of(self.cluster)
 

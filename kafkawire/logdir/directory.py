@@ -9,14 +9,14 @@ from typing import Any
 from uuid import UUID
 
 from kafkawire._java_numbers import INT32, whole_number
-from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, Property, SnapshotEntry
+from kafkawire.logdir.entries import AbortedEntry, CheckpointLine, EpochLine, Property, SnapshotEntry
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.folders import Links, Unreadable, listings
 from kafkawire.logdir.indexes import aborted_transactions, producer_snapshot
 from kafkawire.logdir.located_file import UNKNOWN
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
 from kafkawire.logdir.swaps import SWAP, in_use
-from kafkawire.logdir.text_files import offset_checkpoint, properties
+from kafkawire.logdir.text_files import leader_epochs, offset_checkpoint, properties
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.logdir.tiers import (
     Joined,
@@ -35,6 +35,7 @@ from kafkawire.logdir.tiers import (
 from kafkawire.records import Batch, Damage
 from kafkawire.records.internal_topics import REMOTE_LOG_METADATA
 
+EPOCHS = "leader-epoch-checkpoint"
 PROPERTIES = "meta.properties"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -193,6 +194,16 @@ class Partition:
         ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
         return next(ids, None)
 
+    @cached_property
+    def newest_epoch(self) -> EpochLine | None:
+        """The last line of its `leader-epoch-checkpoint`; None where there is none, or the file is damaged."""
+        if self.state == TIERED or all(file.name != EPOCHS for file in self.files):
+            return None
+        data = content_of(self._beside(EPOCHS))
+        found = [data] if isinstance(data, Damage) else list(leader_epochs(data))
+        lines = [line for line in found if isinstance(line, EpochLine)]
+        return lines[-1] if lines and len(lines) == len(found) else None
+
     def _beside(self, name: str) -> LogFile:
         """A file of the directory, also where only others of it were given; it need not exist."""
         return self.files[0].elsewhere(os.path.join(self.path, name))
@@ -231,7 +242,7 @@ class Partition:
         if self.state == TIERED:
             return join((), own, lineage_of(own), self.tier_metadata())
         tiered = [file for tier in self.tiers for file in tier.used("log")]
-        checkpoint = self._beside("leader-epoch-checkpoint")
+        checkpoint = self._beside(EPOCHS)
         data = content_of(checkpoint)
         lineage = epoch_lines(data) or lineage_of(tiered)
         found = join(own, tiered, lineage, self.tier_metadata(), self._checkpointed_start)

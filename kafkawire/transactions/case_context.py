@@ -31,6 +31,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
         covered: for each log directory the newest broker-side time in it: until then, at least, it was copied.
         moments: as of `CopiedCase.moment`, by log directory. `with_metadata`: the directories that have a metadata log.
             `leaders`, `clocks`, `id_expiration_ms`, `skew_ms`: as there.
+        measured_skew_ms: by how much the clocks of today's leaders differ at most; None where it was not measured.
         traits: what decides between causes.
         blocked_after_ms: as of `Settings`. `options`: as of `Case`.
         without_open: by partition the replicas in which its earliest open transaction has ended.
@@ -48,6 +49,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
     clocks: BrokerClocks = BrokerClocks()
     id_expiration_ms: int = 0
     skew_ms: int = SKEW_MS
+    measured_skew_ms: int | None = None
     traits: ClusterTraits = ClusterTraits()
     without_open: dict[tuple[str, int], list[OtherReplica]] = {}
     blocked_after_ms: int = BLOCKED_AFTER_MS
@@ -74,7 +76,7 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             given=self.given,
             clocks=self.clocks,
             id_expiration_ms=self.id_expiration_ms,
-            skew_ms=self.skew_ms,
+            skew_ms=self._skew_ms(open_, partition, owner),
             as_of=self.as_of,
             max_timeout_ms=self.max_timeout_ms,
             cluster_id=self.cluster_id,
@@ -83,6 +85,15 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True):
             traits=self.traits,
             diverged=self._diverged(open_, partition),
         )
+
+    def _skew_ms(self, open_: Open, partition: PartitionFacts, owner: Owner | None) -> int:
+        """By how much clocks differ that wrote what is compared: what was measured holds for the leaders of now."""
+        if self.measured_skew_ms is None:
+            return self.skew_ms
+        of_data = partition.epoch_start is not None and open_.last_offset >= partition.epoch_start
+        newest = None if owner is None else owner.newest
+        of_id = newest is None or newest.leader_epoch == self.log.leader_epochs.get(newest.place.partition)
+        return self.measured_skew_ms if of_data and of_id else max(self.skew_ms, self.measured_skew_ms)
 
     def _diverged(self, open_: Open, mine: PartitionFacts) -> str | None:
         """A sentence on another replica in which an open transaction has ended; None where there is none.

@@ -19,6 +19,7 @@ from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.broker_clocks import BrokerClocks, broker_clocks
 from kafkawire.transactions.case import given_limit
 from kafkawire.transactions.case_context import CaseContext, OtherReplica
+from kafkawire.transactions.clock_offsets import spread_ms
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator_copies import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
@@ -150,9 +151,9 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             damaged=tuple(sorted(damaged)),
             leader_epochs={number: partition.leader_epoch for number, partition in of_ids.items()},
             newest={
-                number: partition.broker_time
+                number: time
                 for number, partition in of_ids.items()
-                if partition.broker_time is not None and not self.clocks.is_far(partition.broker_time)
+                if (time := partition.leader_newest) is not None and not self.clocks.is_far(time)
             },
             until={
                 number: self.covered[partition.place.copy]
@@ -280,6 +281,31 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         return ONE_CLOCK_MS if len({leader.broker for leader in self.leaders.values()}) == 1 else SKEW_MS
 
     @cached_property
+    def measured_skew_ms(self) -> int | None:
+        """By how much the clocks of the brokers that lead what is compared differ at most, as ended transactions show;
+        None where they do not."""
+        leaders = {key: self.leaders.get(key) for key in self._compared}
+        brokers = {leader.broker for leader in leaders.values() if leader is not None}
+        if None in leaders.values() or self.clocks.newest is None:
+            return None
+        markers = [
+            (leader.broker, marker)
+            for place, partition in self.chosen.items()
+            if (leader := self.leaders.get((place.topic, place.partition))) is not None
+            and leader.epoch == partition.leader_epoch
+            for marker in partition.markers
+        ]
+        decisions = [
+            (leader.broker, decision)
+            for place, history in self.histories.items()
+            if (leader := self.leaders.get((place.topic, place.partition))) is not None
+            for decision in history.completed
+            if decision.leader_epoch == leader.epoch
+        ]
+        spread = spread_ms(markers, decisions, brokers, self.clocks.newest.time)
+        return None if spread is None else spread + ONE_CLOCK_MS
+
+    @cached_property
     def is_one_moment(self) -> bool:
         """Whether all that counts is of one broker that was stopped cleanly."""
         copies = {place.copy for place in self.chosen}
@@ -300,6 +326,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             as_of=self.clock[0],
             id_expiration_ms=self.resolved.transactional_id_expiration.value,
             skew_ms=self.skew_ms,
+            measured_skew_ms=self.measured_skew_ms if self.has_opens else None,
             given=self.settings.as_of is not None,
             covered=self.covered,
             moments=self.moments,

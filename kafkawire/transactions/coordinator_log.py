@@ -20,6 +20,7 @@ from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     CoordinatorRecord,
+    DecisionTime,
     Owner,
     Place,
     ProducerIdUse,
@@ -184,6 +185,7 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
         unreadable: the last record that could not be decoded.
         intact: no record is missing, from the first offset on.
         answers: of `ID_CHECKS`.
+        completed: some of the decisions that were carried out.
     """
 
     settled: int
@@ -194,6 +196,7 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
     unreadable: UnreadableRecord | None
     intact: bool
     answers: tuple[Answer, ...]
+    completed: tuple[DecisionTime, ...] = ()
 
 
 def pick_owner(owners: Iterable[Owner]) -> Owner | None:

@@ -53,17 +53,19 @@ class Decisions:
     def __init__(self) -> None:
         self.found: dict[int, list[Decision]] = {}
 
-    def add(self, before: Registration | None, record: Registration) -> None:
-        """Take the next record. `before`: the id's record before it."""
+    def add(self, before: Registration | None, record: Registration) -> Decision | None:
+        """Take the next record. `before`: the id's record before it. Returns the decision whose Prepare record was that
+        one, and whose Complete record this is."""
         decision = decision_of(None if before is None else before.value, record)
         if decision is None:
-            return
+            return None
         known = self.found.setdefault(decision.producer_id, [])
         prepared = known[-1] if known and known[-1].until is None else None
         if before is not None and prepared is not None and prepared.offset == before.offset:  # this is its Complete
             known[-1] = msgspec.structs.replace(prepared, until=decision.until)
-        else:
-            known.append(decision)
+            return known[-1]
+        known.append(decision)
+        return None
 
     def drain(self, *, last: bool = False) -> list[Decision]:
         """Take out those that no later record changes, of each producer id in their order. `last`: all, behind the

@@ -159,6 +159,26 @@ class ProducerIdUse(msgspec.Struct, frozen=True):
     timestamp: int = -1
 
 
+class MarkerTime(NamedTuple):
+    """A marker by the leader of a partition's newest leader epoch, one epoch above its data: no other transaction of
+    the producer id has such a marker. `time`: by the leader's clock, epoch milliseconds."""
+
+    producer_id: int
+    epoch: int
+    time: int
+
+
+class DecisionTime(NamedTuple):
+    """A decision whose markers carry the epoch after that of the data. `since`: when it was prepared, `until`: when it
+    was completed, by the clock of the coordinator of the leader epoch, epoch milliseconds."""
+
+    producer_id: int
+    epoch: int
+    since: int
+    until: int
+    leader_epoch: int
+
+
 class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A replica of a partition, as far as it was copied.
 
@@ -170,6 +190,8 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
         broker_time, leader_time: as of `Segment`.
         unreplicated: first offset of the earliest transaction that has ended with a marker at or above the high
             watermark, None for none: it holds the last stable offset as an open one does.
+        epoch_start: first offset of its highest leader epoch; None where it is not known. `markers`: some of those of
+            that epoch.
         damaged: something in it could not be read, other than a torn end: that is only where the copy ends, and when
             it ended is judged by times. The end of a segment that became shorter while it was read counts as damage.
     """
@@ -190,6 +212,13 @@ class PartitionFacts(msgspec.Struct, frozen=True, kw_only=True):
     segments_start: int = 0
     unreplicated: int | None = None
     leader_time: tuple[int, int] | None = None
+    epoch_start: int | None = None
+    markers: tuple[MarkerTime, ...] = ()
+
+    @property
+    def leader_newest(self) -> int | None:
+        """The newest time that the leader of its highest leader epoch with one wrote."""
+        return self.broker_time if self.leader_time is None else self.leader_time[1]
 
 
 def partition_of(

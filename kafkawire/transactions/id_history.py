@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kafkawire.transactions.checks.coordinator_records import IdChecks
+from kafkawire.transactions.clock_offsets import DecisionTimes
 from kafkawire.transactions.coordinator_log import IdFacts, IdLog, UnreadableRecord
 from kafkawire.transactions.coordinator_rules import PREPARED, state_name
 from kafkawire.transactions.decisions import Decision, Decisions
-from kafkawire.transactions.facts import ProducerIdUse, Registration
+from kafkawire.transactions.facts import DecisionTime, ProducerIdUse, Registration
 
 
 class IdHistory:
@@ -21,6 +22,7 @@ class IdHistory:
         self._log = IdLog()
         self._checks = IdChecks(expiration_ms)
         self._uses: dict[tuple[int, str], ProducerIdUse] = {}
+        self._times = DecisionTimes()
 
     def reach(self, offset: int) -> None:
         """Note a record at this offset, of whatever content."""
@@ -31,12 +33,27 @@ class IdHistory:
         if isinstance(found, Registration):
             before = self._log.newest(found.transactional_id)
             self._checks.see(before, found)
-            self._decisions.add(before, found)
+            self._completed(self._decisions.add(before, found), before, found)
             if found.value is not None:
                 key = found.value.producer_id, found.transactional_id
                 if key not in self._uses:
                     self._uses[key] = ProducerIdUse(found.place, *key, found.offset, found.timestamp)
         self._log.add(found)
+
+    def _completed(self, decision: Decision | None, prepare: Registration | None, complete: Registration) -> None:
+        """A decision was carried out: its times, where one coordinator wrote both records."""
+        if decision is None or prepare is None or prepare.leader_epoch != complete.leader_epoch:
+            return
+        if decision.until is not None and decision.lowest_epoch == decision.highest_epoch == decision.marker_epoch - 1:
+            self._times.add(
+                DecisionTime(
+                    decision.producer_id,
+                    decision.marker_epoch,
+                    decision.since,
+                    decision.until,
+                    complete.leader_epoch,
+                )
+            )
 
     def decided(self, *, last: bool = False) -> list[Decision]:
         """Take out the decisions that no later record changes: see `Decisions.drain`."""
@@ -55,6 +72,7 @@ class IdHistory:
             unreadable=self._log.unreadable,
             intact=self._checks.intact_from == 0 and self._log.unreadable is None,
             answers=tuple(self._checks.answers()),
+            completed=self._times.found(),
         )
 
 

@@ -19,6 +19,7 @@ from kafkawire.logdir.located_file import known_size
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
+from kafkawire.transactions.clock_offsets import MarkerTimes, has_own_epochs
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
 from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.endings import Endings, Packed, packed
@@ -172,6 +173,7 @@ class ReplicaMerge:
         self._segments: list[Segment] = []
         self._state: SegmentState | None = None
         self._last_marker: tuple[int, int] | None = None
+        self._times: MarkerTimes | None = None
         self._digests: list[Digests] = []
         self._unreplicated: list[int] = []
         self.read_again = 0
@@ -243,6 +245,11 @@ class ReplicaMerge:
     def _end(self, ended: Packed, kept: Packed) -> None:
         """Transactions have ended; a marker at or above the high watermark may still be undone."""
         self.endings.add(kept)
+        if self._times is None and has_own_epochs(ended):
+            epoch = self._replica.partition.newest_epoch
+            self._times = MarkerTimes(None if epoch is None else epoch.start_offset)
+        if self._times is not None:
+            self._times.add(ended)
         high_watermark = self._replica.partition.high_watermark
         if high_watermark is not None:
             undone = ended["first_offset"][ended["offset"] >= high_watermark]
@@ -306,6 +313,10 @@ class ReplicaMerge:
             gap = OffsetGap(found.log_end) if lost.at_end else found.gap
             found = msgspec.structs.replace(found, gap=gap, damaged=True, damage=(*found.damage, *lost.damage))
         opens = tuple(self._all_open(lost.entries))
+        epoch = partition.newest_epoch if opens or self._times is not None else None
+        if epoch is not None and epoch.epoch == found.leader_epoch:
+            markers = () if self._times is None else self._times.found()
+            found = msgspec.structs.replace(found, epoch_start=epoch.start_offset, markers=markers)
         if self._replica.impacts:
             opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
         beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)

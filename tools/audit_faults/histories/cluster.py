@@ -108,7 +108,12 @@ class Cluster:
                 TopicRecord(name=topic, topic_id=uuid),
                 *(
                     PartitionRecord(
-                        partition_id=number, topic_id=uuid, replicas=brokers, isr=brokers, leader=log.leader
+                        partition_id=number,
+                        topic_id=uuid,
+                        replicas=brokers,
+                        isr=brokers,
+                        leader=log.leader,
+                        leader_epoch=0,
                     )
                     for (name, number), log in self.logs.items()
                     if name == topic

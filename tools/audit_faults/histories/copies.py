@@ -129,6 +129,8 @@ def _write_log(log: TrueLog, event: int, directory: Path, *, clean: bool) -> Non
     written.write()
     if log.appended and written.end:
         written.derive(stopped=clean)
+    epochs = [f"{epoch} {log.end_at(since)}" for epoch, (since, _) in enumerate(log.leaders) if since <= event]
+    (directory / "leader-epoch-checkpoint").write_text("\n".join(["0", str(len(epochs)), *epochs, ""]))
 
 
 def _write_beside(history: History, copy: Copy, broker: int, directory: Path) -> None:
