@@ -19,6 +19,7 @@ from urllib.request import urlopen
 import pytest
 import typer
 
+from kafkawire._installation import install_command
 from kafkawire.cli.arguments import parse_address
 from kafkawire.client import Admin
 from tests.cli.runner import Run
@@ -169,7 +170,7 @@ def test_missing_prometheus_client_names_the_extra(run: Run, monkeypatch: pytest
     result = run("txn", "watch", "--bootstrap-server", "127.0.0.1:1", "--listen", "0")
     assert (result.code, result.err) == (
         1,
-        "error: metrics need prometheus-client: pip install 'kafkawire[net]'\n",
+        f"error: metrics need prometheus-client: {install_command('net')}\n",
     )
 
 

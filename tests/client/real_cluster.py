@@ -136,7 +136,7 @@ async def commit_offsets_in_transaction(admin: Admin, group: str, producer: Any,
         transactional_id=name, producer_id=producer.producer_id, producer_epoch=producer.epoch, group_id=group
     )
     deadline = admin.cluster.deadline()
-    while (answer := await admin.cluster.ask(coordinator, added, deadline, at_most=3)).error_code in RETRIABLE:
+    while (answer := await admin.cluster.ask_broker(coordinator, added, deadline, at_most=3)).error_code in RETRIABLE:
         assert await deadline.sleep(0.05), answer
     assert answer.error_code == 0, answer
     body = TxnOffsetCommitRequest(
@@ -162,7 +162,7 @@ async def _to_group(cluster: Cluster, group: str, body: Any, at_most: int) -> No
     deadline = cluster.deadline()
 
     async def ask(broker: int, keys: Any) -> Any:
-        answer = await cluster.ask(broker, body, deadline, at_most=at_most)
+        answer = await cluster.ask_broker(broker, body, deadline, at_most=at_most)
         code = max(one.error_code for topic in answer.topics for one in topic.partitions)
         return {group: BrokerError(code, f"offsets of {group}") if code else answer}
 

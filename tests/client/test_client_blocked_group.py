@@ -383,14 +383,14 @@ def test_finds_what_blocks_real_share_and_streams_groups(
         async with Admin.connect(blocked.bootstrap) as client:
             cluster, deadline = client.cluster, client.cluster.deadline()
             (node,) = await cluster.known_brokers(deadline)
-            answer = await cluster.ask(node, joining, deadline)
+            answer = await cluster.ask_broker(node, joining, deadline)
             while True:
                 assert answer.error_code == 0, answer
                 got = answer.assignment if kind == "share" else answer.active_tasks
                 if got and (kind == "streams" or got.topic_partitions):
                     return
                 assert await deadline.sleep(0.2)
-                answer = await cluster.ask(node, replace(staying, member_epoch=answer.member_epoch), deadline)
+                answer = await cluster.ask_broker(node, replace(staying, member_epoch=answer.member_epoch), deadline)
 
     run(join())
     audit = of_group(blocked, f"blocked-{kind}")

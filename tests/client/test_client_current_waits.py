@@ -107,7 +107,7 @@ async def test_requests_that_wait_for_one_connection_share_its_failure() -> None
         join(first, second)
         deadline = client.cluster.deadline()
         await client.cluster.known_brokers(deadline)
-        asked = (client.cluster.ask(2, ListTransactionsRequest(), deadline) for _ in range(20))
+        asked = (client.cluster.ask_broker(2, ListTransactionsRequest(), deadline) for _ in range(20))
         found = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(one, RequestTimeoutError) for one in found)
         assert second.connections == 1
@@ -191,10 +191,10 @@ async def test_a_broker_that_had_no_time_for_its_answer_is_not_taken_for_one_tha
         join(first, second)
         await client.cluster.known_brokers(client.cluster.deadline())
         with suppress(RequestTimeoutError):
-            await client.cluster.ask(2, ListTransactionsRequest(), client.cluster.deadline(0.02))
+            await client.cluster.ask_broker(2, ListTransactionsRequest(), client.cluster.deadline(0.02))
         second.on[ApiVersionsRequest] = lambda _: ...
         with pytest.raises(RequestTimeoutError, match="connected, but no answer"):  # not: "does not answer yet"
-            await client.cluster.ask(2, ListTransactionsRequest(), client.cluster.deadline(0.3))
+            await client.cluster.ask_broker(2, ListTransactionsRequest(), client.cluster.deadline(0.3))
 
 
 @scenario

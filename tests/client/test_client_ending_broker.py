@@ -233,7 +233,7 @@ def test_a_commit_that_is_stuck_is_written_by_hand(broker: Any) -> None:
                 topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(0,)),),
             )
             request = WriteTxnMarkersRequest(markers=(marker,))
-            answer = await admin.cluster.ask(1, request, admin.cluster.deadline())
+            answer = await admin.cluster.ask_broker(1, request, admin.cluster.deadline())
             assert answer.markers[0].topics[0].partitions[0].error_code == 0
             ended = await how_it_ended(admin.cluster, named)
             assert ended is not None

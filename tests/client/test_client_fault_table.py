@@ -382,7 +382,7 @@ async def test_sends_no_draft_to_a_broker(version: int) -> None:
         deadline = client.cluster.deadline()
         for draft in (kip_664_draft.WriteTxnMarkersRequest(), kip_664_adopted.WriteTxnMarkersRequest()):
             with pytest.raises(EncodeError, match="cannot be sent"):
-                await client.cluster.ask(1, draft, deadline)
+                await client.cluster.ask_broker(1, draft, deadline)
         assert (await client.list_transactions()).all()
     assert not broker.count(WriteTxnMarkersRequest)
     assert broker.connections == 1

@@ -333,10 +333,10 @@ async def test_requests_in_flight_are_bounded() -> None:
     async with broker.running(), admin(broker.address) as client:
         body = DescribeTransactionsRequest(transactional_ids=("a",))
         deadline = client.cluster.deadline()
-        await asyncio.gather(*(client.cluster.ask(1, body, deadline) for _ in range(40)))
+        await asyncio.gather(*(client.cluster.ask_broker(1, body, deadline) for _ in range(40)))
         assert broker.count(DescribeTransactionsRequest) == 40
         broker.on[DescribeTransactionsRequest] = lambda _: ...
-        asked = (client.cluster.ask(1, body, deadline) for _ in range(40))
+        asked = (client.cluster.ask_broker(1, body, deadline) for _ in range(40))
         found = await asyncio.gather(*asked, return_exceptions=True)
     assert all(isinstance(one, RequestTimeoutError) for one in found)
     assert broker.count(DescribeTransactionsRequest) == 40 + client.cluster.config.max_in_flight

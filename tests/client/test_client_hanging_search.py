@@ -214,7 +214,7 @@ def test_members_of_a_group_whose_topic_may_not_be_described(hung: Secure, right
             await real_cluster.commit_offsets(
                 chief, "another-group", TOPIC, {0: 0}
             )  # `__consumer_offsets` is made for the first
-            while (answer := await cluster.ask(1, joining, deadline)).error_code in RETRIABLE:
+            while (answer := await cluster.ask_broker(1, joining, deadline)).error_code in RETRIABLE:
                 assert await deadline.sleep(0.1)
             assert answer.error_code == 0, answer
 

@@ -59,6 +59,12 @@ def batches(data: bytes) -> Iterator[bytes | None]:
             yield record.value
 
 
+async def asks(cluster: Cluster) -> None:
+    assert_type(await cluster.ask(FetchRequest(), topic="orders", partition=0), FetchResponse)
+    assert_type(await cluster.ask(PingRequest(text="a"), broker=1), PingResponse)
+    assert_type(frames.error_response(FetchRequest(), 3), FetchResponse)
+
+
 def not_run(path: Path, config: Config) -> None:
     for row in capture.read(path):
         print(row)

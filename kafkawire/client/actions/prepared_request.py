@@ -38,7 +38,7 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> PreparedRequest:
-    """What `cluster.ask(broker_id, body)` would send now.
+    """What `cluster.ask_broker(broker_id, body)` would send now.
 
     Args:
         broker_id: the broker that the request goes to; its connection is opened.

@@ -1,52 +1,42 @@
-"""`Cluster`: the brokers of a cluster, found from a bootstrap list, with one connection each, opened when it is needed.
-The bootstrap connection serves its broker too, if the broker advertises the same address.
+"""`Cluster`: requests that find their broker and version, are repeated by Kafka's rules, and know their response.
 
     async with Cluster(config) as cluster:
-        metadata = await cluster.metadata(["orders"])
-        response = await cluster.ask(1, ListTransactionsRequest(), deadline)
+        listed = await cluster.ask(ListOffsetsRequest(...), topic="orders", partition=0)   # a ListOffsetsResponse
 
-Requests to different brokers run concurrently; none outlasts its deadline. After a broker has not answered in time, a
-connection to it is attempted in the background: until it answers, a request to it fails after a second at most.
+Calls of many keys, each with an error of its own, are those of `request_driver`.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
 
-from kafkawire.client.cluster.current_waits import CurrentWaits
+from kafkawire.client.cluster.brokers import ANY, Brokers
 from kafkawire.client.cluster.deadline import Deadline, backoffs
+from kafkawire.client.cluster.request_driver import RetriedCall, RetryLimit
+from kafkawire.client.cluster.routing import coordinator_of, group_coordinator_of, leader_of
 from kafkawire.client.errors import (
-    AuthenticationError,
+    ApiTimeoutError,
     BrokerError,
     ClientError,
     ConnectError,
-    NoSuchBrokerError,
-    RequestTimeoutError,
+    OutcomeUnknownError,
 )
-from kafkawire.client.results import Broker, Metadata, PartitionInfo, TopicPartition
+from kafkawire.client.results import TopicPartition
 from kafkawire.client.transport.api_versions import choose
-from kafkawire.client.transport.broker_link import Link, address_of, connect
 from kafkawire.client.transport.config import Config
-from kafkawire.client.transport.sasl import OAUTHBEARER, Credentials, TokenSource
-from kafkawire.messages import MetadataRequest
-from kafkawire.messages.metadata_request import MetadataRequestTopic
-from kafkawire.wire.message import Message
+from kafkawire.kafka_errors import RETRIABLE
+from kafkawire.wire.message import Message, RequestOf
 
-#: The first version of Metadata that creates no topic; brokers from 0.11 on know it.
-_METADATA = 4
-_FIRST_GRACE_S = 1.0
-_BOOTSTRAP = -1
-#: Seconds that a request waits for a broker that has not answered in time before; it is connected in the background.
-LOOK_S = 1.0
-#: Partitions and brokers that are remembered as given up; beyond it the oldest is forgotten.
-_MOST_GIVEN_UP = 100_000
-_NOT_YET = ", and it does not answer yet"
+R = TypeVar("R", bound=Message)
+
+#: What a request is about: kind, name, and number of a partition or broker.
+_Target = tuple[str, str, int]
+#: Answers that are remembered; beyond it the oldest is forgotten.
+_MOST_ROUTES = 10_000
 
 
-class Cluster:
+class Cluster(Brokers):
     """The brokers of a cluster, with one connection each, opened when it is needed. Use it in an `async with`, or
     `close` it.
 
@@ -55,280 +45,173 @@ class Cluster:
     """
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self.brokers: dict[int, Broker] = {}
-        self._context = config.tls.context() if config.tls else None
-        self._links: dict[int, Link] = {}
-        self._opening: dict[int, asyncio.Lock] = {}
-        self.waits = CurrentWaits()
-        self._silent: dict[int, tuple[float, RequestTimeoutError]] = {}
-        self._looks: dict[int, tuple[float, asyncio.Task[Link]]] = {}
-        self._given_up: dict[Hashable, None] = {}
-
-    async def __aenter__(self) -> Cluster:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Closes every connection."""
-        looks, self._looks = [look for _, look in self._looks.values()], {}
-        links, self._links = set(self._links.values()), {}
-        links.update(await _ended(looks))
-        await asyncio.gather(*(link.close() for link in links))
-
-    def deadline(self, seconds: float | None = None) -> Deadline:
-        """The deadline of a call that begins now, by default as configured (default.api.timeout.ms)."""
-        return Deadline(self.config.api_timeout_s if seconds is None else seconds)
-
-    # Requests ---------------------------------------------------------------------------------------------------------
+        super().__init__(config)
+        self._routes: dict[_Target, int] = {}
 
     async def ask(
         self,
-        broker_id: int,
-        body: Message,
-        deadline: Deadline,
+        request: RequestOf[R],
         *,
-        at_most: int | None = None,
+        broker: int | None = None,
+        topic: str | None = None,
+        partition: TopicPartition | int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        timeout_s: float | None = None,
         at_least: int = 0,
-    ) -> Any:
-        """The response of one broker. The request is sent once: the caller knows whether it may be repeated.
+        at_most: int | None = None,
+        again: bool = True,
+    ) -> R:
+        """The response of the broker that is responsible, of the type that answers the request.
+
+        The version is the newest that both sides know and that carries all that the request states: one that names a
+        topic is not sent in a version with topic ids. As Kafka's clients do, it repeats a request that was not
+        answered, and one where all error codes of the response are temporary (`kafka_errors.RETRIABLE`), to whoever is
+        responsible then. A response in which anything succeeded, or failed for good, is returned as it is.
 
         Args:
-            at_most: highest version to use. `at_least`: lowest one.
+            request: any request of Kafka's protocol.
+            broker: the id of the broker. By default any broker answers.
+            topic: the leader of the topic's only partition, or of `partition`.
+            partition: the leader of a partition: a `TopicPartition`, or its number beside `topic`.
+            group: the coordinator of a consumer group.
+            transactional_id: the coordinator of a transactional id.
+            timeout_s: seconds for the whole call, by default `default.api.timeout.ms`.
+            at_least, at_most: lowest and highest version to use.
+            again: False sends a request once more only if it was certainly not carried out.
 
         Raises:
-            ClientError: no broker with that id, no connection, no answer, no common version.
+            ApiTimeoutError: there was no other answer than temporary errors in time; it names the last.
+            OutcomeUnknownError: with `again=False`: the request was sent and not answered.
+            ClientError: no such broker, topic or partition, no common version, no login.
+            EncodeError: no common version carries a value.
+            ValueError: the arguments name several brokers, or a partition without its topic.
         """
-        began = time.monotonic()
-        try:
-            link = await self.link(broker_id, deadline)
-            left = deadline.left()
-            timeout = min(left, self.config.request_timeout_s)
-            name = f"{self._name(broker_id, link)}: no answer to {body.spec.name.removesuffix('Request')}"
-            with self.waits.on(name, name, timeout):
-                answer = await link.ask(body, timeout, pause_s=left, at_most=at_most, at_least=at_least)
-        except RequestTimeoutError as error:
-            # A broker counts as silent only if it had time to answer.
-            least_s = min(LOOK_S, self.config.request_timeout_s, self.config.connect_timeout_s)
-            if broker_id in self._silent or (broker_id != _BOOTSTRAP and time.monotonic() - began >= least_s):
-                self._silent[broker_id] = time.monotonic(), error
-            raise
-        self._silent.pop(broker_id, None)
-        return answer
-
-    async def ask_any(self, body: Message, deadline: Deadline, *, at_most: int | None = None, at_least: int = 0) -> Any:
-        """The response of any broker: the first that can be reached. The request may be sent several times.
-
-        Args:
-            deadline: of all attempts. `at_most`, `at_least`: as for `ask`.
-
-        Raises:
-            ClientError: no broker answered in time; the error of the last attempt.
-        """
+        target = _target(broker, topic, partition, group, transactional_id)
+        if getattr(request, "acks", None) == 0:
+            raise ValueError("a Produce with acks=0 has no response")
+        deadline = self.deadline(timeout_s)
         waits = backoffs(self.config)
-        lost: Deadline | None = None
+        call = RetriedCall(self, deadline)
+        limit = RetryLimit(call, target)
+        name = type(request).__name__.removesuffix("Request")
         while True:
+            reached = False
             try:
-                return await self.ask(_BOOTSTRAP, body, deadline, at_most=at_most, at_least=at_least)
-            except ConnectError as error:
-                # If no broker has ever answered, the addresses are wrong. Otherwise brokers may come back.
-                lost = lost or deadline.within(self.config.connect_timeout_s)
-                if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
-                    raise
-
-    async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = _BOOTSTRAP) -> int:
-        """The version in which `ask` would send a request to a broker now; without a broker id, `ask_any`.
-
-        Args:
-            deadline: for the connection, which is opened if there is none.
-        """
-        link = await self.link(broker_id, deadline)
-        return choose(request, link.connection.versions, address=link.connection.address)
-
-    # Metadata ---------------------------------------------------------------------------------------------------------
-
-    async def metadata(
-        self, topics: Iterable[str] | None = None, *, deadline: Deadline | None = None, broker_id: int | None = None
-    ) -> Metadata:
-        """Brokers and partitions.
-
-        Args:
-            topics: names; None for all topics, empty for none.
-            broker_id: the broker to ask, by default any.
-        """
-        deadline = deadline or self.deadline()
-        wanted = None if topics is None else tuple(MetadataRequestTopic(name=topic) for topic in topics)
-        body = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        if broker_id is None:
-            answer = await self.ask_any(body, deadline, at_least=_METADATA)
-        else:
-            answer = await self.ask(broker_id, body, deadline, at_least=_METADATA)
-        brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
-        if brokers:
-            self.brokers = brokers
-        errors: dict[str, ClientError] = {}
-        partitions: dict[TopicPartition, PartitionInfo] = {}
-        for topic in answer.topics:
-            if topic.name is None:  # only in responses to requests that name topics by their ids
-                raise ClientError("the broker's metadata has a topic without a name")
-            if topic.error_code and not topic.partitions:
-                subject = f"topic {topic.name}"
-                errors[topic.name] = BrokerError.answering("Metadata", topic.error_code, subject, topic.name)
-            for found in topic.partitions:
-                place = TopicPartition(topic.name, found.partition_index)
-                partitions[place] = PartitionInfo(
-                    place,
-                    found.leader_id if found.leader_id >= 0 else None,
-                    found.leader_epoch,
-                    found.replica_nodes,
-                    found.offline_replicas,
-                    found.isr_nodes,
-                    topic.topic_id if topic.topic_id.int else None,
+                responsible = await self._responsible(target, deadline)
+                version = await self._version(request, responsible, deadline, at_least, at_most)
+                reached = True
+                response: R = await self.ask_broker(
+                    responsible, cast("Message", request), deadline, at_most=version, at_least=version
                 )
-        return Metadata(answer.cluster_id, brokers, dict(sorted(partitions.items())), errors)
+                code = refusal(cast("Message", response))
+                if code not in RETRIABLE:
+                    self.remember(target, lost=False)
+                    return response
+                error: ClientError = BrokerError(code, name)
+                error.retriable = True
+            except ClientError as found:
+                if reached and not again and isinstance(found, ConnectError):
+                    raise OutcomeUnknownError(f"{name} was sent and not answered: {found}") from found
+                error = found
+            self._routes.pop(target, None)
+            if not limit.allows(error):
+                self.remember(target, lost=isinstance(error, ConnectError))
+                raise error
+            if not await call.sleep(next(waits), [target], {target: error}):
+                raise ApiTimeoutError(f"{error} (after {deadline.seconds:.3g} s)") from error
 
-    async def known_brokers(self, deadline: Deadline) -> dict[int, Broker]:
-        """The brokers that the cluster has now."""
-        return (await self.metadata((), deadline=deadline)).brokers
-
-    # Connections ------------------------------------------------------------------------------------------------------
-
-    def given_up(self, key: Hashable) -> bool:
-        """Whether an earlier call gave up a partition without a leader, or a broker that could not be reached."""
-        return key in self._given_up
-
-    def remember(self, key: Hashable, *, lost: bool) -> None:
-        """Notes whether a call gave up a partition or broker; the next call tries it once, without waiting."""
-        self._given_up.pop(key, None)
-        if lost:
-            self._given_up[key] = None
-            if len(self._given_up) > _MOST_GIVEN_UP:
-                del self._given_up[next(iter(self._given_up))]
-
-    def _name(self, broker_id: int, link: Link | None = None) -> str:
-        """A broker in a sentence: `broker 2 (kafka-2:9092)`."""
-        broker = self.brokers.get(broker_id)
-        if broker is not None:
-            return f"broker {broker_id} ({address_of(broker.host, broker.port)})"
-        return f"broker {broker_id}" if link is None else link.connection.address
-
-    async def link(self, broker_id: int, deadline: Deadline) -> Link:
-        """The connection to a broker, opened if there is none that can be used. What is asked on it directly is never
-        sent on another one.
-
-        Args:
-            deadline: for opening it.
-
-        Raises:
-            ClientError: no broker with that id, or no connection.
-        """
-        asked = time.monotonic()
-        lock = self._opening.setdefault(broker_id, asyncio.Lock())
-        async with lock:
-            link = self._links.get(broker_id)
-            if link is not None and link.usable:
-                return link
-            if link is not None:
-                await link.close()
-            self._links.pop(broker_id, None)
-            silent = self._silent.get(broker_id)
-            if silent is not None and silent[0] >= asked:
-                raise silent[1]  # another request has waited for it in the meantime
-            if broker_id == _BOOTSTRAP:
-                opened = await self._bootstrap(deadline)
-            elif silent is not None:
-                opened = await self._look(broker_id, silent[1])
+    async def _responsible(self, target: _Target, deadline: Deadline) -> int:
+        """The broker to ask; that of the last answer until a request fails there."""
+        kind, name, number = target
+        if kind in ("", "broker"):
+            return number
+        if target not in self._routes:
+            if kind == "topic":
+                number = await self._only_partition(name, deadline)
+            if kind in ("topic", "partition"):
+                found = await leader_of(self, TopicPartition(name, number), deadline)
+            elif kind == "group":
+                found = await group_coordinator_of(self, name, deadline)
             else:
-                opened = await self._broker(broker_id, deadline)
-            self._links[broker_id] = opened
-            return opened
+                found = await coordinator_of(self, name, deadline)
+            if len(self._routes) >= _MOST_ROUTES:
+                del self._routes[next(iter(self._routes))]
+            self._routes[target] = found
+        return self._routes[target]
 
-    async def _look(self, broker_id: int, error: RequestTimeoutError) -> Link:
-        """A connection to a broker that has not answered in time. It is opened in the background with the usual limit,
-        so that slow brokers are found, too; the caller waits for `LOOK_S` at most."""
-        began, look = self._looks.get(broker_id, (0.0, None))
-        if look is None or (look.done() and (look.cancelled() or look.exception() is not None)):
-            began, look = (
-                time.monotonic(),
-                asyncio.create_task(self._broker(broker_id, Deadline(self.config.connect_timeout_s))),
-            )
-            self._looks[broker_id] = began, look
-        await asyncio.wait({look}, timeout=max(0.0, began + LOOK_S - time.monotonic()))
-        if not look.done():
-            # `error` may be that of an earlier look.
-            raise RequestTimeoutError(error.address, error.reason.removesuffix(_NOT_YET) + _NOT_YET)
-        del self._looks[broker_id]
-        return look.result()
+    async def _only_partition(self, topic: str, deadline: Deadline) -> int:
+        metadata = await self.metadata([topic], deadline=deadline)
+        if topic in metadata.errors:
+            raise metadata.errors[topic]
+        numbers = [one.partition for one in metadata.partitions]
+        if len(numbers) != 1:
+            raise ValueError(f"topic {topic} has {len(numbers)} partitions: say which one by partition=")
+        return numbers[0]
 
-    async def _broker(self, broker_id: int, deadline: Deadline) -> Link:
-        if broker_id not in self.brokers:
-            await self.known_brokers(deadline)
-        broker = self.brokers.get(broker_id)
-        if broker is None:
-            raise NoSuchBrokerError.of(broker_id, self.brokers)
-        first = self._links.get(_BOOTSTRAP)
-        if first is not None and first.usable and first.connection.address == address_of(broker.host, broker.port):
-            return first  # it is connected to this broker
-        return await self._open(broker.host, broker.port, deadline, self._name(broker_id))
-
-    async def _bootstrap(self, deadline: Deadline) -> Link:
-        """A connection to the first address that answers. The next one is tried when the previous has failed, or has
-        not answered for `_FIRST_GRACE_S`."""
-        known = [(broker.host, broker.port) for broker in self.brokers.values()]
-        addresses = list(dict.fromkeys((*self.config.bootstrap, *known)))
-        errors: list[ConnectError] = []
-        waiting: set[asyncio.Task[Link]] = set()
-        try:
-            while addresses or waiting:
-                if addresses:
-                    waiting.add(asyncio.create_task(self._open(*addresses.pop(0), deadline)))
-                grace = _FIRST_GRACE_S if addresses else None
-                done, waiting = await asyncio.wait(waiting, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-                while done:
-                    error = (task := done.pop()).exception()
-                    if error is None:
-                        waiting |= done
-                        return task.result()
-                    if not isinstance(error, ConnectError) or isinstance(error, AuthenticationError):
-                        waiting |= done
-                        raise error
-                    errors.append(error)
-        finally:
-            for found in await _ended(waiting):
-                await found.close()
-        if len(errors) == 1:
-            raise errors[0]
-        worst = next((error for error in errors if not error.retriable), errors[-1])
-        others = "; ".join(str(error) for error in errors if error is not worst)
-        raise type(worst)(worst.address, f"{worst.reason} (and no other bootstrap server answers: {others})")
-
-    async def _open(self, host: str, port: int, deadline: Deadline, name: str = "") -> Link:
-        credentials = self.config.credentials
-        if self.config.tokens is not None:
-            token = await _token(self.config.tokens, min(deadline.left(), self.config.connect_timeout_s))
-            credentials = Credentials(mechanism=OAUTHBEARER, token=token)
-        text = f"{name or address_of(host, port)}: no connection yet, or no answer on it"
-        limit_s = min(deadline.left(), self.config.connect_timeout_s)
-        with self.waits.on(text, text, limit_s):
-            return await connect(host, port, self.config, credentials, deadline.left(), self._context)
+    async def _version(
+        self, request: Any, broker_id: int, deadline: Deadline, at_least: int, at_most: int | None
+    ) -> int:
+        """The newest common version that carries all that the request states; the newest where none does."""
+        link = await self.link(broker_id, deadline)
+        offered, address = link.connection.versions, link.connection.address
+        highest = choose(type(request), offered, at_most=at_most, at_least=at_least, address=address)
+        lowest = max(at_least, offered[request.spec.api_key][0], request.spec.valid_versions.start)
+        fitting = (version for version in range(highest, lowest - 1, -1) if not request.unsupported(version))
+        return next(fitting, highest)
 
 
-async def _token(source: TokenSource, limit_s: float) -> str:
-    from kafkawire.client.transport.oauth import get_token
+def _target(
+    broker: int | None,
+    topic: str | None,
+    partition: TopicPartition | int | None,
+    group: str | None,
+    transactional_id: str | None,
+) -> _Target:
+    if isinstance(partition, tuple):
+        if topic is not None:
+            raise ValueError("a TopicPartition has its topic: topic= is given, too")
+        topic, partition = partition
+    elif partition is not None and topic is None:
+        raise ValueError(f"partition={partition} without topic=")
+    found: list[_Target] = []
+    if broker is not None:
+        found.append(("broker", "", broker))
+    if topic is not None:
+        found.append(("topic", topic, 0) if partition is None else ("partition", topic, partition))
+    if group is not None:
+        found.append(("group", group, 0))
+    if transactional_id is not None:
+        found.append(("transactional_id", transactional_id, 0))
+    if len(found) > 1:
+        raise ValueError(f"one of them says which broker: {', '.join(kind for kind, _, _ in found)}")
+    return found[0] if found else ("", "", ANY)
 
-    try:
-        async with asyncio.timeout(limit_s):  # an endpoint that sends byte after byte passes every limit of a socket
-            return await asyncio.to_thread(get_token, source, limit_s)
-    except TimeoutError:
-        place = source.url or "sasl.login"
-        raise AuthenticationError(place, f"no token came in {limit_s:.3g} s") from None
+
+def refusal(response: Message) -> int:
+    """The error code of a response in which nothing succeeded; 0 where anything did.
+
+    Of several codes the first that is not temporary, if there is one.
+    """
+    codes = list(_outcomes(response))
+    if 0 in codes:
+        return 0
+    return next((code for code in codes if code not in RETRIABLE), codes[0] if codes else 0)
 
 
-async def _ended(tasks: Iterable[asyncio.Task[Link]]) -> list[Link]:
-    """Cancels attempts; returns the connections that had already been opened."""
-    tasks = list(tasks)
-    for task in tasks:
-        task.cancel()
-    return [found for found in await asyncio.gather(*tasks, return_exceptions=True) if isinstance(found, Link)]
+def _outcomes(value: Any) -> Iterator[int]:
+    """The error codes of what a response answers: a code at the top stands for all below, unless it is 0."""
+    own: int | None = None
+    inside: list[int] = []
+    for field in value.spec.fields:
+        held = getattr(value, field.attribute)
+        if field.name in ("ErrorCode", "PartitionErrorCode"):
+            own = held
+        elif field.struct is not None and field.is_array and held:
+            inside += (code for one in held for code in _outcomes(one))
+    if own:
+        yield own
+    elif inside:
+        yield from inside
+    elif own is not None:
+        yield own

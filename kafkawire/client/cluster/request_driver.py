@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.brokers import Brokers
 from kafkawire.client.cluster.current_waits import CurrentWait
 from kafkawire.client.cluster.deadline import Deadline, backoffs
 from kafkawire.client.errors import (
@@ -37,7 +37,7 @@ Ask = Callable[[int, Sequence[K]], Awaitable[Found[K, V]]]
 
 
 async def drive(
-    cluster: Cluster, keys: Iterable[K], route: Route[K], ask: Ask[K, V], deadline: Deadline, *, again: bool = True
+    cluster: Brokers, keys: Iterable[K], route: Route[K], ask: Ask[K, V], deadline: Deadline, *, again: bool = True
 ) -> Results[K, V]:
     """A value or an error for every key.
 
@@ -48,12 +48,12 @@ async def drive(
     """
     order = list(dict.fromkeys(keys))
     open_ = list(order)
-    call = _RetriedCall(cluster, deadline)
+    call = RetriedCall(cluster, deadline)
     values: dict[K, V] = {}
     errors: dict[K, ClientError] = {}
     lost: set[K] = set()
     asked: dict[K, int] = {}
-    patience: dict[K, _RetryLimit] = {}
+    patience: dict[K, RetryLimit] = {}
     waits = backoffs(cluster.config)
     while open_:
         routed = await _raised(route(open_), open_)
@@ -80,7 +80,7 @@ async def drive(
             errors[key] = answer
             if _is_lost(answer):
                 lost.add(key)
-            tries = patience.setdefault(key, _RetryLimit(call, key, asked.get(key)))
+            tries = patience.setdefault(key, RetryLimit(call, key, asked.get(key)))
             if tries.allows(answer) and (again or key in unsent):
                 retry.append(key)
         open_ = retry
@@ -110,7 +110,7 @@ async def _raised(asked: Awaitable[Found[K, V]], keys: Sequence[K]) -> Found[K, 
 
 
 async def every(
-    cluster: Cluster, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
+    cluster: Brokers, brokers: Iterable[int], ask: Callable[[int], Awaitable[V]], deadline: Deadline
 ) -> Results[int, V]:
     """As `drive`, where the keys are the brokers themselves. Their requests are sent concurrently.
 
@@ -121,8 +121,8 @@ async def every(
 
     async def one(broker_id: int) -> V | ClientError:
         waits = backoffs(cluster.config)
-        call = _RetriedCall(cluster, deadline)
-        patience = _RetryLimit(call, broker_id)
+        call = RetriedCall(cluster, deadline)
+        patience = RetryLimit(call, broker_id)
         while True:
             try:
                 answer = await ask(broker_id)
@@ -144,10 +144,10 @@ async def every(
     )
 
 
-class _RetriedCall:
+class RetriedCall:
     """A call with its deadlines, and its waits between attempts."""
 
-    def __init__(self, cluster: Cluster, deadline: Deadline) -> None:
+    def __init__(self, cluster: Brokers, deadline: Deadline) -> None:
         self.cluster = cluster
         self.deadline = deadline
         #: The deadline for brokers that cannot be reached and for partitions without a leader.
@@ -168,11 +168,11 @@ class _RetriedCall:
             return await self.deadline.sleep(seconds)
 
 
-class _RetryLimit:
+class RetryLimit:
     """Whether to try again: with temporary errors until the deadline; with an unreachable broker or a partition
     without a leader for less time, or once if an earlier call gave it up; with an unknown topic a few times."""
 
-    def __init__(self, call: _RetriedCall, *keys: Hashable) -> None:
+    def __init__(self, call: RetriedCall, *keys: Hashable) -> None:
         """`keys`: the key and the broker that is responsible for it."""
         self._call = call
         self._lost: Deadline | None = call.lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.brokers import Brokers
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.cluster.request_driver import Route
 from kafkawire.client.errors import (
@@ -24,7 +24,7 @@ _FIND = "FindCoordinator"
 _BATCHED = 4  # from this version on it takes many keys
 
 
-def leaders(cluster: Cluster, deadline: Deadline) -> Route[TopicPartition]:
+def leaders(cluster: Brokers, deadline: Deadline) -> Route[TopicPartition]:
     """Each partition's leader."""
 
     async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
@@ -34,7 +34,7 @@ def leaders(cluster: Cluster, deadline: Deadline) -> Route[TopicPartition]:
     return route
 
 
-async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadline) -> int:
+async def leader_of(cluster: Brokers, partition: TopicPartition, deadline: Deadline) -> int:
     """The leader of one partition. Raises ClientError where it has none.
 
     Args:
@@ -46,7 +46,7 @@ async def leader_of(cluster: Cluster, partition: TopicPartition, deadline: Deadl
     return found
 
 
-def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
+def replicas_on(cluster: Brokers, broker_id: int, deadline: Deadline) -> Route[TopicPartition]:
     """One broker, for the partitions of which it has a replica.
 
     Args:
@@ -70,7 +70,7 @@ def replicas_on(cluster: Cluster, broker_id: int, deadline: Deadline) -> Route[T
 
 
 async def infos(
-    cluster: Cluster, keys: Sequence[TopicPartition], deadline: Deadline
+    cluster: Brokers, keys: Sequence[TopicPartition], deadline: Deadline
 ) -> dict[TopicPartition, PartitionInfo | ClientError]:
     """Each partition in the cluster's metadata.
 
@@ -101,7 +101,7 @@ def _leader(info: PartitionInfo) -> int | ClientError:
     )
 
 
-def coordinators(cluster: Cluster, deadline: Deadline, api: str = _FIND) -> Route[str]:
+def coordinators(cluster: Brokers, deadline: Deadline, api: str = _FIND) -> Route[str]:
     """Each transactional id's coordinator. An id that does not exist has one, too.
 
     Args:
@@ -110,24 +110,33 @@ def coordinators(cluster: Cluster, deadline: Deadline, api: str = _FIND) -> Rout
     return _coordinators(cluster, _TRANSACTION, deadline, api)
 
 
-async def coordinator_of(cluster: Cluster, transactional_id: str, deadline: Deadline) -> int:
+async def coordinator_of(cluster: Brokers, transactional_id: str, deadline: Deadline) -> int:
     """The coordinator of one transactional id. Raises ClientError where it is not known.
 
     Args:
         deadline: for the request.
     """
-    found = (await coordinators(cluster, deadline)([transactional_id])).get(transactional_id)
+    return await _only(coordinators(cluster, deadline), transactional_id, "transactional id")
+
+
+async def group_coordinator_of(cluster: Brokers, group: str, deadline: Deadline) -> int:
+    """As `coordinator_of`, of a group."""
+    return await _only(group_coordinators(cluster, deadline), group, "group")
+
+
+async def _only(route: Route[str], key: str, kind: str) -> int:
+    found = (await route([key])).get(key)
     if isinstance(found, int):
         return found
-    raise found or ClientError(f"transactional id {transactional_id}: the broker's answer does not contain it")
+    raise found or ClientError(f"{kind} {key}: the broker's answer does not contain it")
 
 
-def group_coordinators(cluster: Cluster, deadline: Deadline) -> Route[str]:
+def group_coordinators(cluster: Brokers, deadline: Deadline) -> Route[str]:
     """Each group's coordinator."""
     return _coordinators(cluster, _GROUP, deadline, _FIND)
 
 
-def _coordinators(cluster: Cluster, kind: int, deadline: Deadline, api: str) -> Route[str]:
+def _coordinators(cluster: Brokers, kind: int, deadline: Deadline, api: str) -> Route[str]:
     def found(key: str, node_id: int, code: int, message: str | None) -> int | ClientError:
         if not code:
             return node_id

@@ -27,7 +27,7 @@ async def read_traits(cluster: Cluster, brokers: Collection[int], deadline: Dead
     """
 
     async def offered(broker: int) -> ApiVersionsResponse:
-        answer: ApiVersionsResponse = await cluster.ask(broker, VERSIONS_REQUEST, deadline)
+        answer: ApiVersionsResponse = await cluster.ask_broker(broker, VERSIONS_REQUEST, deadline)
         if answer.error_code:
             raise BrokerError.answering("ApiVersions", answer.error_code, f"versions of broker {broker}")
         return answer

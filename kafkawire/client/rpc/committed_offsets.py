@@ -67,7 +67,7 @@ async def committed_offsets(
 
 
 async def _groups(cluster: Cluster, broker: int, deadline: Deadline) -> list[str]:
-    answer = await cluster.ask(broker, ListGroupsRequest(), deadline)
+    answer = await cluster.ask_broker(broker, ListGroupsRequest(), deadline)
     if answer.error_code:
         raise BrokerError.answering("ListGroups", answer.error_code, f"groups of broker {broker}")
     return [group.group_id for group in answer.groups if group.group_type.lower() != SHARE]
@@ -81,7 +81,7 @@ async def _many(
         for topic, numbers in by_topic(partitions).items()
     )
     body = OffsetFetchRequest(groups=tuple(OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups))
-    answer = await cluster.ask(broker, body, deadline, at_least=_GROUPS, at_most=_LAST_BY_NAME)
+    answer = await cluster.ask_broker(broker, body, deadline, at_least=_GROUPS, at_most=_LAST_BY_NAME)
     return {one.group_id: _offsets(one.group_id, one.error_code, one.topics) for one in answer.groups}
 
 
@@ -93,7 +93,7 @@ async def _one(
         for topic, numbers in by_topic(partitions).items()
     )
     body = OffsetFetchRequest(group_id=group, topics=topics)
-    answer = await cluster.ask(broker, body, deadline, at_least=_ALL_TOPICS, at_most=_ONE_GROUP)
+    answer = await cluster.ask_broker(broker, body, deadline, at_least=_ALL_TOPICS, at_most=_ONE_GROUP)
     return _offsets(group, answer.error_code, answer.topics)
 
 

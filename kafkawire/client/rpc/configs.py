@@ -76,7 +76,7 @@ async def _ask(
         DescribeConfigsResource(resource_type=kind, resource_name=one, configuration_keys=tuple(sorted(names)))
         for one in resources
     )
-    answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=wanted), deadline, at_least=1)
+    answer = await cluster.ask_broker(broker_id, DescribeConfigsRequest(resources=wanted), deadline, at_least=1)
     found: dict[str, Configs | ClientError] = {}
     for result in answer.results:
         name, code = result.resource_name, result.error_code

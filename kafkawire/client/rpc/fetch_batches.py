@@ -88,7 +88,9 @@ async def fetch(
     Raises:
         ClientError: the broker's error.
     """
-    answer = await cluster.ask(broker, fetch_request(key, offset, most), deadline, at_most=LAST_BY_NAME, at_least=FIRST)
+    answer = await cluster.ask_broker(
+        broker, fetch_request(key, offset, most), deadline, at_most=LAST_BY_NAME, at_least=FIRST
+    )
     return records_in(answer, key)
 
 

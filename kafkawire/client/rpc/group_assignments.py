@@ -86,7 +86,7 @@ async def _described(
 ) -> GroupAssignment | ClientError | None:
     for kind in _GROUP_KINDS:
         try:
-            answer = await cluster.ask(broker, kind.request(group), deadline)
+            answer = await cluster.ask_broker(broker, kind.request(group), deadline)
         except UnsupportedApiError:
             if kind is _GROUP_KINDS[0]:
                 raise

@@ -77,7 +77,7 @@ async def _fetch(
     body = OffsetFetchRequest(group_id=group, topics=topics, require_stable=True)
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, GroupOffsets | ClientError]:
-        answer = await cluster.ask(broker, body, deadline, at_least=_STABLE, at_most=_LAST_OF_ONE_GROUP)
+        answer = await cluster.ask_broker(broker, body, deadline, at_least=_STABLE, at_most=_LAST_OF_ONE_GROUP)
         if answer.error_code:
             return {group: BrokerError.answering("OffsetFetch", answer.error_code, f"offsets of group {group}", group)}
         return {group: _read(answer)}

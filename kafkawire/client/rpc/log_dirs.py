@@ -65,7 +65,7 @@ async def log_sizes(
 async def _ask(
     cluster: Cluster, broker_id: int, body: DescribeLogDirsRequest, deadline: Deadline, at_least: int = 0
 ) -> LogDirs:
-    answer = await cluster.ask(broker_id, body, deadline, at_least=at_least)
+    answer = await cluster.ask_broker(broker_id, body, deadline, at_least=at_least)
     if answer.error_code:
         what = f"log directories of broker {broker_id}"
         raise BrokerError.answering("DescribeLogDirs", answer.error_code, what)

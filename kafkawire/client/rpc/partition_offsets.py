@@ -80,7 +80,7 @@ async def _ask(
         for topic, numbers in by_topic(keys).items()
     )
     body = ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
-    answer = await cluster.ask(broker, body, deadline, at_least=_ISOLATION)
+    answer = await cluster.ask_broker(broker, body, deadline, at_least=_ISOLATION)
     found: dict[TopicPartition, int | ClientError] = {}
     for topic in answer.topics:
         for one in topic.partitions:

@@ -33,7 +33,7 @@ async def describe_producers(
     async def ask(
         broker: int, keys: Sequence[TopicPartition]
     ) -> dict[TopicPartition, tuple[ProducerState, ...] | ClientError]:
-        answer = await cluster.ask(broker, producers_request(keys), deadline)
+        answer = await cluster.ask_broker(broker, producers_request(keys), deadline)
         if progress is not None:
             progress(len(keys))
         return producers_in(answer)

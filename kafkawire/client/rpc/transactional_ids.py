@@ -56,7 +56,7 @@ async def list_transactions(
     at_least = _PATTERN if pattern is not None else _DURATION if duration_ms is not None else 0
 
     async def ask(broker_id: int) -> tuple[TransactionListing, ...]:
-        answer = await cluster.ask(broker_id, body, deadline, at_least=at_least)
+        answer = await cluster.ask_broker(broker_id, body, deadline, at_least=at_least)
         if answer.error_code:
             raise BrokerError(answer.error_code, "ListTransactions")
         if answer.unknown_state_filters:
@@ -83,7 +83,7 @@ async def describe_transactions(
     """
 
     async def ask(broker: int, keys: Sequence[str]) -> dict[str, TransactionDescription | ClientError]:
-        answer = await cluster.ask(broker, DescribeTransactionsRequest(transactional_ids=tuple(keys)), deadline)
+        answer = await cluster.ask_broker(broker, DescribeTransactionsRequest(transactional_ids=tuple(keys)), deadline)
         return descriptions_in(answer, broker)
 
     return await drive(cluster, transactional_ids, coordinators(cluster, deadline), ask, deadline)
@@ -104,7 +104,7 @@ async def fence_producers(
         found: dict[str, ProducerIdAndEpoch | ClientError] = {}
         for place, key in enumerate(keys):
             try:
-                answer = await cluster.ask(broker, fence_request(key, deadline), deadline)
+                answer = await cluster.ask_broker(broker, fence_request(key, deadline), deadline)
             except ClientError as error:  # those before it are fenced, and must not be fenced again
                 return found | dict.fromkeys(keys[place:], error)
             found[key] = (

@@ -100,7 +100,7 @@ async def write_abort(cluster: Cluster, marker: Marker, deadline: Deadline) -> M
 
     async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, Marked | ClientError]:
         try:
-            answer = await cluster.ask(broker, request, deadline)
+            answer = await cluster.ask_broker(broker, request, deadline)
         except ConnectError as error:
             unknown = "whether the marker was written is not known: look at the partition again"
             raise OutcomeUnknownError(f"{partition}: {error}; {unknown}") from None

@@ -14,6 +14,7 @@ from kafkawire.client import Admin, Connection, Search, TopicPartition
 from kafkawire.client.actions.aborting import abort, look_at
 from kafkawire.client.actions.terminating import describe_one, terminate
 from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.diagnosis.doctor import examine
 from kafkawire.client.diagnosis.transaction_state_log import read_ids
 from kafkawire.client.diagnosis.wire_audit import WireAudit, audit
@@ -110,7 +111,9 @@ class _AnsweringCluster(Cluster):
         self._answers = answers
         self._given = 0
 
-    async def ask(self, broker_id: int, body: Message, deadline: Any, *, at_most: int | None = None, **_: Any) -> Any:
+    async def ask_broker(
+        self, broker_id: int, body: Message, deadline: Any, *, at_most: int | None = None, **_: Any
+    ) -> Any:
         if not self._answers or self._given >= _MOST_ANSWERS:
             raise ConnectError("b:9092", "closed")
         sent_bytes = self._answers[self._given % len(self._answers)]
@@ -141,7 +144,7 @@ class _AnsweringLink:
         self._broker_id = broker_id
 
     async def ask(self, body: Message, *_: Any, at_most: int | None = None, **more: Any) -> Any:
-        return await self._cluster.ask(self._broker_id, body, None, at_most=at_most)
+        return await self._cluster.ask_broker(self._broker_id, body, Deadline(1.0), at_most=at_most)
 
     async def ask_then(self, first: Message, then: Message, guard: Callable[[Any], None], **_: Any) -> Any:
         guard(await self.ask(first))
@@ -230,7 +233,7 @@ def _scripted() -> Iterator[bytes]:
     }
 
     class Recorded(_AnsweringCluster):
-        async def ask(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
+        async def ask_broker(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
             answer = answers.get(body.spec.name)
             if answer is None:
                 raise ConnectError("b:9092", "no answer")
@@ -259,8 +262,8 @@ class _RecordingCluster(Cluster):
         super().__init__(Config.of(bootstrap))
         self.answers: list[bytes] = []
 
-    async def ask(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
-        found = await super().ask(broker_id, body, deadline, **options)
+    async def ask_broker(self, broker_id: int, body: Message, deadline: Any, **options: Any) -> Any:
+        found = await super().ask_broker(broker_id, body, deadline, **options)
         at_most = options.get("at_most")
         self.answers.append(found.encode(found.spec.valid_versions[-1] if at_most is None else at_most))
         return found
