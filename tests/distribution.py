@@ -38,6 +38,7 @@ SHARED = {
         "tests/cli/test_cli_txn.py",
         "tests/cli/test_cli_txn_stock.py",
         "tests/cli/test_cli_txn_watch.py",
+        "tests/cli/test_cli_why_broker.py",
         "tests/client/test_client_ending_broker.py",
         "tests/client/test_client_blocked_group.py",
         "tests/client/test_client_causes.py",

@@ -1,7 +1,9 @@
-"""`kafkawire txn force-terminate`: ends an id's transaction through its coordinator, and fences its producer."""
+"""`kafkawire txn force-terminate`: ends transactions of ids through their coordinators, and fences their producers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +12,7 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import findings, output
 from kafkawire.cli.findings import print_line
+from kafkawire.cli.formatting import counted
 from kafkawire.cli.output import Format
 from kafkawire.cli.txn_audit_log import AuditLog, AuditLogOption
 from kafkawire.cli.txn_ending import (
@@ -17,6 +20,7 @@ from kafkawire.cli.txn_ending import (
     DryRunOption,
     EndingJob,
     NotConfirmed,
+    NotDone,
     YesOption,
     ask_leave,
     check_consent,
@@ -71,9 +75,15 @@ class Termination(TransactionToolRow, frozen=True, kw_only=True, rename="pascal"
 def force_terminate(
     bootstrap: BootstrapOption,
     transactional_id: Annotated[
-        str,
-        typer.Option("--transactional-id", "--transactionalId", metavar="ID", help="The id whose transaction ends."),
-    ],
+        list[str] | None,
+        typer.Option(
+            "--transactional-id", "--transactionalId", metavar="ID", help="The id whose transaction ends; repeatable."
+        ),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", metavar="TEXT", help="All ids that begin so and have an open transaction."),
+    ] = None,
     force: Annotated[
         str | None,
         typer.Option(
@@ -91,7 +101,8 @@ def force_terminate(
 ) -> None:
     """End the transaction of a transactional id: its coordinator aborts it, and its producer is fenced.
 
-    An id that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
+    Several ids are ended one by one, each confirmed and recorded for itself, up to the first unexpected result. An id
+    that does not exist is not created. Transactions that hang in partitions which the coordinator does not know
     stay open; they are named, with what to do. Exit code 3: one of them hangs; 4: not everything could be
     read; 5: one of them hangs, and not everything could be read.
 
@@ -99,62 +110,141 @@ def force_terminate(
     What would be sent:
       kafkawire txn force-terminate --bootstrap-server 127.0.0.1:9092 \\
         --transactional-id orders-service --dry-run
+    All ids of a job that is gone:
+      kafkawire txn force-terminate --bootstrap-server 127.0.0.1:9092 --prefix flink-orders-
     """
-    from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
-    from kafkawire.transactions.abort_rules import Refused
-
+    if not transactional_id and prefix is None:
+        raise typer.BadParameter("name the ids: --transactional-id ID, once or several times, or --prefix TEXT")
+    if transactional_id and prefix is not None:
+        raise typer.BadParameter("--transactional-id and --prefix both name ids: give one of them")
+    if prefix == "":
+        raise typer.BadParameter("an empty prefix names every id", param_hint="--prefix")
     check_reason(force)
     check_consent(yes=yes, dry_run=dry_run)
     search = make_search(bootstrap, command_config, max_transaction_timeout, confirm_after)
 
     action = partial(with_admin, bootstrap, command_config, timeout)
-    log = (
-        None
-        if dry_run
-        else AuditLog(
-            audit_log, "force-terminate", bootstrap, command_config, force, {"transactional_id": transactional_id}
-        )
-    )
+    names = list(dict.fromkeys(transactional_id or ()))
+    asked = {"transactional_id": names[0] if len(names) == 1 else names or None, "prefix": prefix}
+    log = None if dry_run else AuditLog(audit_log, "force-terminate", bootstrap, command_config, force, asked)
     chosen = findings.chosen_format(format)
     human = chosen is Format.table
     job = EndingJob(action=action, search=search, force=force is not None, yes=yes, log=log, human=human)
-    found: TransactionDescription | None = None
+    unlisted: tuple[str, ...] = ()
     try:
-        found, open_ = action(lambda admin: describe_one(admin.cluster, transactional_id, search, force=job.force))
-        if human:
-            _print_state(found)
-        outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
-        if not open_:
-            job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
-    except (Refused, NotConfirmed) as refused:
-        job.refuse(found, refused.reason if isinstance(refused, Refused) else "not_confirmed", str(refused))
-        raise
+        if prefix is not None:
+            names, unlisted = _with_prefix(prefix, job)
+        _Ending(job, names, unlisted, several=prefix is not None or len(names) > 1).run(chosen)
     finally:
         if log is not None:
-            log.print_path()
             log.close()
-    if human:
-        _print_outcome(outcome, found, done)
-    problem = done.problem if done else None
-    failure: KafkaWireError | None = job.failure(f"transactional id {transactional_id}", outcome, problem)
-    left: rows.Audit | None = None
-    if problem is None and outcome != DRY_RUN:
+
+
+def _with_prefix(prefix: str, job: EndingJob) -> tuple[list[str], tuple[str, ...]]:
+    """The ids that begin so and have a transaction, and which brokers did not list theirs."""
+    from kafkawire.transactions.coordinator_rules import IDLE
+
+    listed = job.action(lambda admin: admin.list_transactions())
+    found = {one.transactional_id for of_broker in listed.values.values() for one in of_broker if one.state not in IDLE}
+    unlisted = tuple(f"broker {broker} did not list its ids: {error}" for broker, error in listed.errors.items())
+    names = sorted(name for name in found if name.startswith(prefix))
+    if job.human:
+        what = f"begins with {prefix!r} and has an open transaction"
+        print_line(f"{counted(len(names), 'id')}: each {what}." if names else f"No id {what}.")
+        print_line("")
+    return names, unlisted
+
+
+@dataclass
+class _Ending:
+    """Ends the transactions of some ids, one by one.
+
+    Args:
+        unlisted: which further ids there may be, sentences. `several`: whether more than one id was asked for.
+    """
+
+    job: EndingJob
+    names: list[str]
+    unlisted: tuple[str, ...]
+    several: bool
+    _left: list[rows.Audit] = field(default_factory=list)
+    _failed: list[KafkaWireError] = field(default_factory=list)
+    _ended: int = 0
+
+    def run(self, chosen: Format) -> None:
+        """All of them, printed as they come; raises the first failure."""
         try:
-            left = action(lambda admin: left_open(admin.cluster, found.producer_id, search))
-        except KafkaWireError as error:  # the outcome is printed all the same
-            failure = failure or error
-    if human:
+            if self.job.human:
+                for _ in self._each():
+                    pass
+            elif self.several:
+                output.print_rows(self._each(), [Termination], format=chosen, live=True)
+            else:
+                output.print_rows(list(self._each()), [Termination], format=chosen)
+        finally:
+            if self.job.log is not None:
+                self.job.log.print_path()
+        if self._failed and self.several:
+            verb = "were ended" if self.job.log is not None else "would be ended"
+            raise NotDone(f"{self._failed[0]} (stopped there: {self._ended} of {len(self.names)} {verb})")
+        if self._failed:
+            raise self._failed[0]
+        if self._left or self.unlisted:
+            gaps = tuple(dict.fromkeys((*self.unlisted, *(gap for one in self._left for gap in one.read.gaps))))
+            whole = not gaps and all(one.read.complete for one in self._left)
+            left = tuple(finding for one in self._left for finding in one.findings)
+            findings.end(rows.Audit(read=rows.Coverage(complete=whole, gaps=gaps), findings=left))
+
+    def _each(self) -> Iterator[Termination]:
+        for name in self.names:
+            row, failure = self._one(name)
+            if row is not None:
+                yield row
+            if failure is not None:
+                self._failed.append(failure)
+                return
+            self._ended += 1
+
+    def _one(self, name: str) -> tuple[Termination | None, KafkaWireError | None]:
+        """What was done to an id, and why it is not as it should be."""
+        from kafkawire.client.actions.terminating import NOTHING_OPEN, describe_one, left_open
+        from kafkawire.transactions.abort_rules import Refused
+
+        job = self.job
+        found: TransactionDescription | None = None
+        try:
+            found, open_ = job.action(lambda admin: describe_one(admin.cluster, name, job.search, force=job.force))
+            if job.human:
+                _print_state(found)
+            outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
+            if not open_:
+                job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
+        except (Refused, NotConfirmed) as refused:
+            job.refuse(found, refused.reason if isinstance(refused, Refused) else "not_confirmed", str(refused))
+            return None, refused
+        except KafkaWireError as error:
+            return None, error
+        if job.human:
+            _print_outcome(outcome, found, done)
+        problem = done.problem if done else None
+        failure: KafkaWireError | None = job.failure(f"transactional id {name}", outcome, problem)
+        left: rows.Audit | None = None
+        if problem is None and outcome != DRY_RUN:
+            try:
+                left = job.action(lambda admin: left_open(admin.cluster, found.producer_id, job.search))
+            except KafkaWireError as error:  # the outcome is printed all the same
+                failure = failure or error
         if left is not None:
-            findings.print_missing(left)
-        for finding in left.findings if left else ():
-            print_line("")
-            findings.explain_one(finding)
-    else:
-        output.print_rows([_row(found, outcome, call, done, left)], [Termination], format=chosen)
-    if failure is not None:
-        raise failure
-    if left is not None:
-        findings.end(left)
+            self._left.append(left)
+        if job.human:
+            if left is not None:
+                findings.print_missing(left)
+            for finding in left.findings if left else ():
+                print_line("")
+                findings.explain_one(finding)
+            if self.several:
+                print_line("")
+        return _row(found, outcome, call, done, left), failure
 
 
 def _end(found: TransactionDescription, job: EndingJob) -> tuple[str, PreparedRequest, Terminated | None]:

@@ -7,6 +7,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
+from kafkawire.rows.blockers import Blocker, FillShare, Subject, Wait, Why
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
 from kafkawire.rows.causes import Cause
 from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
@@ -22,6 +23,7 @@ from kafkawire.rows.explanations import (
     TransactionStory,
 )
 from kafkawire.rows.impacts import GroupLag, HeldCompaction, Impact, OffsetRange, TransactionData, TransactionRecord
+from kafkawire.rows.lags import Lag, LagCount
 from kafkawire.rows.logs import (
     LOG_ROWS,
     Check,
@@ -42,6 +44,7 @@ __all__ = [
     "LOG_ROWS",
     "Audit",
     "BatchRow",
+    "Blocker",
     "Cause",
     "Change",
     "Check",
@@ -56,6 +59,7 @@ __all__ = [
     "EqualRecords",
     "Exchange",
     "ExchangeStatistics",
+    "FillShare",
     "Finding",
     "GroupLag",
     "HeaderRow",
@@ -64,6 +68,8 @@ __all__ = [
     "Impact",
     "Index",
     "Json",
+    "Lag",
+    "LagCount",
     "Lines",
     "LogRow",
     "OffsetRange",
@@ -86,6 +92,7 @@ __all__ = [
     "Stats",
     "StatusRange",
     "StatusTotal",
+    "Subject",
     "TimeIndex",
     "TimelineStep",
     "TransactionData",
@@ -94,6 +101,8 @@ __all__ = [
     "TxnIndex",
     "Unread",
     "Violation",
+    "Wait",
+    "Why",
     "field_names",
     "text_or_base64",
     "to_dict",

@@ -14,6 +14,7 @@ from kafkawire.transactions import coordinator_log
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.client_stamps import implausible
 from kafkawire.transactions.cluster_traits import ClusterTraits
+from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.coordinator_log import BUMPED, CURRENT, ENDED, NOT_BEGUN
 from kafkawire.transactions.coordinator_rules import begun_ms
 from kafkawire.transactions.facts import Open, Place
@@ -271,13 +272,12 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
     @property
     def aborter(self) -> str:
         """The command that aborts a transaction in one partition, with its address and options."""
-        return " ".join((f"kafkawire txn abort --bootstrap-server {self.address}", *self.options))
+        return Reach(self.address, self.options).judging("txn abort")
 
     @property
     def terminator(self) -> str:
         """The command that ends an id's transaction through its coordinator, up to the id."""
-        command = f"kafkawire txn force-terminate --bootstrap-server {self.address}"
-        return " ".join((command, *self.options, "--transactional-id"))
+        return Reach(self.address, self.options).judging("txn force-terminate", "--transactional-id")
 
     @property
     def limit_ms(self) -> int:

@@ -22,8 +22,8 @@ from kafkawire.rows.base import text_or_base64
 
 #: Most bytes of records in which keys are looked for that occur again.
 COMPACTION_SAMPLE_BYTES = 32 << 20
-#: Settings of topics that an impact depends on.
-TOPIC_SETTINGS = frozenset({"cleanup.policy", "remote.storage.enable"})
+#: Settings of topics that an impact depends on, and the time until retention deletes.
+TOPIC_SETTINGS = frozenset({"cleanup.policy", "remote.storage.enable", "retention.ms", "retention.bytes"})
 #: Topics that brokers create with cleanup.policy=compact.
 COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 

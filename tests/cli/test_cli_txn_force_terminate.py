@@ -107,3 +107,30 @@ def test_output_of_force_terminate(run: Run, coordinator: Coordinator) -> None:
     done = terminate(run, coordinator, "--yes", "--format", "table")
     assert done.code == 3
     check("txn/force_terminate.txt", without_port_and_ages(done.text, coordinator))
+
+
+def test_several_ids_are_ended_one_by_one(run: Run, coordinator: Coordinator, state_home: Path) -> None:
+    where = ("--bootstrap-server", coordinator.address, "--yes")
+    result = run("txn", "force-terminate", *where, "--transactional-id", NAME, "--transactional-id", NAME)
+    assert (result.code, sent(coordinator)) == (0, 1)  # the same id once
+    coordinator.code = 105
+    gone = run("txn", "force-terminate", *where, "--transactional-id", "gone", "--transactional-id", "other")
+    assert (gone.code, sent(coordinator)) == (1, 1)
+    assert "stopped there: 0 of 2 were ended" in gone.err
+    (log,) = state_home.rglob("*.jsonl")
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    assert [line["phase"] for line in lines] == ["before", "after", "refused"]
+    assert lines[-1]["asked"] == {"transactional_id": ["gone", "other"]}
+
+
+def test_ids_with_a_prefix_are_listed(run: Run, coordinator: Coordinator) -> None:
+    where = ("--bootstrap-server", coordinator.address, "--yes")
+    none = run("txn", "force-terminate", *where, "--prefix", "nobody-", "--format", "table")
+    assert (none.code, none.text.splitlines()[0]) == (0, "No id begins with 'nobody-' and has an open transaction.")
+    dry = run("txn", "force-terminate", *where[:2], "--prefix", NAME[:4], "--dry-run")
+    assert (dry.code, sent(coordinator)) == (0, 0)
+    assert [json.loads(line)["TransactionalId"] for line in dry.text.splitlines()] == [NAME]
+    result = run("txn", "force-terminate", *where, "--prefix", NAME[:4])
+    assert (result.code, sent(coordinator)) == (0, 1)
+    for wrong in (("--prefix", ""), ("--prefix", "a", "--transactional-id", "b")):
+        assert run("txn", "force-terminate", *where, *wrong).code == 2

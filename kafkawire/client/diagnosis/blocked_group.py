@@ -23,6 +23,7 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group_assignment
 from kafkawire.client.rpc.group_offsets import GroupOffsets, group_offsets
+from kafkawire.transactions.blockers import GroupView, Place
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import count, some
 from kafkawire.transactions.premises import with_gaps
@@ -33,10 +34,18 @@ _NAMED = 20
 
 
 class BlockedGroup(msgspec.Struct, frozen=True):
-    """What was found. `behind`: the open transactions that the group waits for, or will when it gets there."""
+    """What was found.
+
+    Attributes:
+        behind: the open transactions that the group waits for, or will when it gets there.
+        view: where the group stands; None where no group was asked about.
+        share: whether it is a share group, whose offsets are elsewhere.
+    """
 
     audit: rows.Audit
     behind: frozenset[OpenKey] = frozenset()
+    view: GroupView | None = None
+    share: bool = False
 
     def waits_behind(self, finding: rows.Finding) -> bool:
         return _key(finding) in self.behind
@@ -61,7 +70,8 @@ async def find_blocking(
     offsets = await _result_of(group_offsets(cluster, group, assigned, cluster.deadline(search.timeout_s)))
     if isinstance(offsets, ClientError) and (assignment is None or isinstance(assignment, ClientError)):
         raise offsets
-    gaps = _gaps(group, offsets, assignment)
+    gaps, doubts = _gaps(group, offsets, assignment), _doubts(group, assignment)
+    unread = len(gaps)
     waiting = GroupPartitions(
         group=group,
         offsets=offsets if isinstance(offsets, GroupOffsets) else GroupOffsets({}),
@@ -80,9 +90,20 @@ async def find_blocking(
         raise _unknown_group(group, pending)
     places = waiting.partitions | pending.partitions | ({own} if own else set())
     found = await find_hanging(cluster, replace(search, places=tuple(sorted(places))), progress)
+    left: set[TopicPartition] = set()
     if own is not None and isinstance(offsets, GroupOffsets):
-        waiting, unexplained = await _still_unstable(cluster, waiting, pending, found, own, search)
+        waiting, left, unexplained = await _still_unstable(cluster, waiting, pending, found, own, search)
         gaps += unexplained
+    view = GroupView(
+        group=group,
+        committed={(place.topic, place.partition): at for place, at in waiting.offsets.committed.items()},
+        partitions=frozenset(waiting.partitions | pending.partitions),
+        held=_held(waiting, pending, found, own),
+        unexplained=frozenset(left),
+        own=own,
+        gaps=tuple(gaps),
+    )
+    gaps[unread:unread] = doubts
     read = replace(
         found.read,
         scope=_scope(waiting, own),
@@ -93,7 +114,18 @@ async def find_blocking(
     waits = {_key(one): _waits(waiting, one, own, pending) for one in found.findings}
     findings = tuple(replace(one, evidence=(*one.evidence, *waits[_key(one)])) for one in found.findings)
     behind = frozenset(key for key, sentences in waits.items() if sentences)
-    return BlockedGroup(replace(found, read=read, findings=findings), behind)
+    return BlockedGroup(replace(found, read=read, findings=findings), behind, view, not waiting.keeps_offsets)
+
+
+def _held(
+    waiting: GroupPartitions, pending: PendingOffsets, found: rows.Audit, own: TopicPartition | None
+) -> dict[int, frozenset[Place]]:
+    """Partitions whose offset is in an open transaction, by its producer id: where not all of it was read, those that
+    cannot be fetched may be in each."""
+    unsure = frozenset(waiting.offsets.unstable) if pending.problem is not None else frozenset()
+    producers = {one.producer_id for one in found.findings if (one.topic, one.partition) == own}
+    held = {one: frozenset(pending.by_producer.get(one, frozenset())) | unsure for one in sorted(producers)}
+    return {one: frozenset(places) for one, places in held.items() if places}
 
 
 async def _still_unstable(
@@ -103,15 +135,15 @@ async def _still_unstable(
     found: rows.Audit,
     own: TopicPartition,
     search: Search,
-) -> tuple[GroupPartitions, list[str]]:
-    """The group's partitions, without those whose offset is committed by now; and a sentence on those that no open
-    transaction in the group's own partition explains."""
+) -> tuple[GroupPartitions, set[TopicPartition], list[str]]:
+    """The group's partitions, without those whose offset is committed by now; and those that no open transaction in the
+    group's own partition explains, with a sentence on them."""
     holders = {one.producer_id for one in found.findings if (one.topic, one.partition) == own}
     open_ = {place for producer_id in holders for place in pending.by_producer.get(producer_id, ())}
     unsure = bool(holders) and pending.problem is not None
     lone = set() if unsure else set(waiting.offsets.unstable) - open_
     if not lone:
-        return waiting, []
+        return waiting, set(), []
     again = await _result_of(group_offsets(cluster, waiting.group, lone, cluster.deadline(search.timeout_s)))
     if isinstance(again, ClientError):
         left, why = lone, f" (asking for them again: {again})"
@@ -120,13 +152,14 @@ async def _still_unstable(
     kept = tuple(place for place in waiting.offsets.unstable if place not in lone or place in left)
     waiting = replace(waiting, offsets=replace(waiting.offsets, unstable=kept))
     if not left:
-        return waiting, []
+        return waiting, set(), []
     names = some([str(place) for place in sorted(left)], _NAMED)
-    return waiting, [
+    sentence = (
         f"offsets of group {waiting.group!r} could not be fetched for {names} (UNSTABLE_OFFSET_COMMIT), and no open "
         f"transaction with them was found in {own}, where they are kept{why}: the group cannot start there, and what "
         "it waits for is not known"
-    ]
+    )
+    return waiting, left, [sentence]
 
 
 def _unknown_group(group: str, pending: PendingOffsets) -> ClientError:
@@ -182,11 +215,14 @@ def _gaps(
         ]
     if isinstance(assignment, ClientError):
         gaps.append(f"what the members of group {group!r} are assigned could not be read: {assignment}")
-    elif assignment is None:
-        gaps.append(f"where group {group!r} waits is not certain: its coordinator knows its offsets, and no members")
-    elif assignment.doubt is not None:
-        gaps.append(assignment.doubt)
     return gaps
+
+
+def _doubts(group: str, assignment: GroupAssignment | ClientError | None) -> list[str]:
+    """Sentences on why the members may be assigned more."""
+    if assignment is None:
+        return [f"where group {group!r} waits is not certain: its coordinator knows its offsets, and no members"]
+    return [] if isinstance(assignment, ClientError) or assignment.doubt is None else [assignment.doubt]
 
 
 def _scope(waiting: GroupPartitions, own: TopicPartition | None) -> str:

@@ -60,7 +60,7 @@ async def read_impacts(
         one
         for one in findings
         if search.impact
-        and (one.attention is not None or one.reason not in _HARMLESS)
+        and (search.impact_of_all or one.attention is not None or one.reason not in _HARMLESS)
         and _before(one, earlier) is None
     ]
     deadline = cluster.deadline(search.timeout_s)

@@ -33,6 +33,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
             moves.
         impact: read what transactions that need attention hold back (`impact_reading`), beyond their offsets, and what
             decides between their causes (`broker_traits`).
+        impact_of_all: likewise of transactions that need none.
         fetch_bytes: most bytes that are fetched of a partition for that; 0 for none.
         show_records: number of records of each transaction in its impact.
         as_of: the clock for ages, epoch milliseconds, not after this machine's; None: this machine's. Since when a
@@ -50,6 +51,7 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     confirm_after_s: float = _CONFIRM_AFTER_S
     session_s: float = SESSION_S
     impact: bool = False
+    impact_of_all: bool = False
     fetch_bytes: int = FETCH_BYTES
     show_records: int = 0
     as_of: int | None = None

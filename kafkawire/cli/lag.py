@@ -1,0 +1,207 @@
+"""`kafkawire lag`: how many records a group will really get, in each partition, and what holds the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.cli import exit_codes, output
+from kafkawire.cli.arguments import InputError, check_clock
+from kafkawire.cli.dump_options import TierKeys
+from kafkawire.cli.findings import chosen_format
+from kafkawire.cli.output import Format
+from kafkawire.cli.table import TableView
+from kafkawire.cli.txn_options import (
+    ConfigOption,
+    FetchBytesOption,
+    TimeoutOption,
+    TopicOption,
+    make_search,
+    with_admin,
+)
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin
+
+
+class LagLine(output.CommandRow, frozen=True, kw_only=True):
+    """A lag as a line of the table: bounds that are no numbers as `10-14`."""
+
+    group: str
+    topic: str
+    partition: int
+    committed: int | None
+    last_stable: int | None
+    high_watermark: int | None
+    records: str
+    bytes: str
+    oldest: str
+    held: str
+    uncommitted: str
+    lost: int
+    deleted: str
+    held_by: str
+    problem: str
+
+
+_VIEW = TableView(
+    columns=LagLine.__struct_encode_fields__,
+    primary=("group", "topic", "partition", "committed", "records", "bytes", "oldest", "held", "lost"),
+    minor=("last_stable", "high_watermark", "uncommitted", "deleted", "held_by", "problem"),
+    prose=("held_by", "problem", "deleted"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("lag", short_help="How many records a group will really get, and what holds the rest.")(lag)
+
+
+def lag(
+    paths: Annotated[
+        list[str] | None, typer.Argument(metavar="[PATH...]", help="Copies of the brokers' log directories.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", metavar="GROUP", help="The consumer group; repeatable.")
+    ] = None,
+    topic: TopicOption = None,
+    bootstrap: Annotated[
+        str | None,
+        typer.Option("--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a cluster, instead of PATH."),
+    ] = None,
+    fetch_bytes: FetchBytesOption = 8 << 20,
+    as_of: Annotated[
+        int | None,
+        typer.Option(
+            callback=check_clock,
+            metavar="MS",
+            help="Of copies: the time from which ages count back, epoch milliseconds.",
+        ),
+    ] = None,
+    tier_key: TierKeys = None,
+    command_config: ConfigOption = None,
+    timeout: TimeoutOption = None,
+    format: output.PrintedFormatOption = None,
+    wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
+) -> None:
+    """How far groups are behind, in records that they will really get: no markers, no aborted or compacted records.
+
+    Counts are exact where --fetch-bytes reach (copies are read to their end), and otherwise bounds: `10-14`. `records`
+    is what a read_committed consumer gets now, `uncommitted` what a read_uncommitted one gets, `held` what waits behind
+    open transactions. Exit code 4: something could not be read.
+
+    \b
+    On a cluster, and on copies of its log directories:
+      kafkawire lag --bootstrap-server 127.0.0.1:9092 --group shipments
+      kafkawire lag /copies/broker-1 /copies/broker-2 --group shipments --topic orders
+    """
+    if bool(paths) == (bootstrap is not None):
+        raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
+    if not group:
+        raise typer.BadParameter("give --group, once or several times", param_hint="--group")
+    if bootstrap is None:
+        live = {"--command-config": command_config, "--timeout": timeout, "--fetch-bytes": fetch_bytes != 8 << 20}
+        for option, given in live.items():
+            if given:
+                raise typer.BadParameter(f"{option} needs --bootstrap-server")
+        found = _copied(paths or [], group, topic, as_of, tier_key or ())
+    else:
+        if as_of is not None or tier_key:
+            raise typer.BadParameter("--as-of and --tier-key need copies of log directories")
+        found = _live(bootstrap, command_config, timeout, group, topic, fetch_bytes)
+    outcome = exit_codes.ReadOutcome()
+    for one in found:
+        if one.high_watermark is not None:
+            outcome.read()
+        for problem in one.problems:
+            outcome.problem(f"group {one.group}, {one.topic}-{one.partition}: {problem}")
+    chosen = chosen_format(format)
+    if chosen is Format.table:
+        views = {LagLine: _VIEW}
+        output.print_rows(map(_line, found), [LagLine], format=chosen, views=views, wide=wide, no_cut=no_cut)
+    else:
+        output.print_rows(found, [rows.Lag], format=chosen)
+    outcome.end()
+
+
+def _live(
+    bootstrap: str,
+    command_config: str | None,
+    timeout: float | None,
+    groups: list[str],
+    topics: list[str] | None,
+    fetch_bytes: int,
+) -> list[rows.Lag]:
+    from kafkawire.client.diagnosis.group_standing import read_group_lags
+
+    search = make_search(bootstrap, command_config, None, 1.0, fetch_bytes=fetch_bytes)
+
+    async def ask(admin: Admin) -> list[rows.Lag]:
+        found: list[rows.Lag] = []
+        for name in dict.fromkeys(groups):
+            found += await read_group_lags(admin.cluster, name, search, topics)
+        return found
+
+    return with_admin(bootstrap, command_config, timeout, ask)
+
+
+def _copied(
+    paths: list[str], groups: list[str], topics: list[str] | None, as_of: int | None, tier_keys: list[str] | tuple[()]
+) -> list[rows.Lag]:
+    from kafkawire import logdir
+    from kafkawire.offsets.copied_lag import copied_lags
+    from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
+    from kafkawire.offsets.group_view import group_view
+    from kafkawire.offsets.leading_replica import LeadingReplicas
+
+    directory = logdir.open(*paths, tier_keys=tier_keys)
+    try:
+        one_cluster(directory)
+    except UnknownSubjectError as error:
+        raise InputError(str(error)) from None
+    replicas = LeadingReplicas(directory)
+    clock = as_of if as_of is not None or replicas.metadata is None else replicas.metadata.newest
+    found: list[rows.Lag] = []
+    for name in dict.fromkeys(groups):
+        view = group_view(replicas, name)
+        if view is None:
+            raise InputError(f"no copy of __consumer_offsets names group {name}")
+        places = [place for place in view.partitions if topics is None or place[0] in topics]
+        rows_ = list(copied_lags(replicas, view, clock, places))
+        if view.gaps and rows_:
+            rows_[0] = replace(rows_[0], problems=(*rows_[0].problems, *view.gaps))
+        elif view.gaps:
+            raise InputError(view.gaps[0])
+        found += rows_
+    return found
+
+
+def _line(one: rows.Lag) -> LagLine:
+    from kafkawire.transactions.formatting import duration, size, when
+
+    def number(count: rows.LagCount | None) -> str:
+        if count is None:
+            return ""
+        return f"{count.least:,}" if count.exact else f"{count.least:,}-{count.most:,}"
+
+    got = one.read_committed
+    return LagLine(
+        group=one.group,
+        topic=one.topic,
+        partition=one.partition,
+        committed=one.committed_offset,
+        last_stable=one.last_stable_offset,
+        high_watermark=one.high_watermark,
+        records=number(got),
+        bytes="" if got is None else size(got.bytes_least) if got.exact else f"{size(got.bytes_least)} or more",
+        oldest="" if one.age_ms is None else duration(one.age_ms),
+        held=number(one.held),
+        uncommitted=number(one.read_uncommitted),
+        lost=one.lost_offsets,
+        deleted=when(one.deleted_after) if one.deleted_after is not None else one.retention or "",
+        held_by="; ".join(one.held_by),
+        problem="; ".join(("its offset is in an open transaction",) * one.unstable + (*one.bounds, *one.problems)),
+    )

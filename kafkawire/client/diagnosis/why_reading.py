@@ -1,0 +1,90 @@
+"""What blocks a group, a topic, an id or a producer on a live cluster: `find_hanging` where the subject is, and what
+follows from its findings (`transactions.blockers`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.cluster.routing import leader_of
+from kafkawire.client.diagnosis.blocked_group import find_blocking
+from kafkawire.client.diagnosis.hanging_search import find_hanging
+from kafkawire.client.diagnosis.lag_reading import read_lags
+from kafkawire.client.diagnosis.pending_offsets import CONSUMER_OFFSETS
+from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.results import TopicPartition
+from kafkawire.client.rpc.fetch_batches import PIECE, batches
+from kafkawire.client.rpc.transactional_ids import describe_transactions
+from kafkawire.errors import KafkaWireError
+from kafkawire.offsets.fill_shares import FillShares
+from kafkawire.transactions.blockers import Fills, Place, holders
+from kafkawire.transactions.commands import Reach
+from kafkawire.transactions.formatting import size
+from kafkawire.transactions.why import answer
+
+
+async def read_why(
+    cluster: Cluster, subject: rows.Subject, search: Search, progress: Callable[[int, int], None] | None = None
+) -> rows.Why:
+    """What blocks a subject.
+
+    Args:
+        search: how to search; where is replaced by the subject's partitions.
+        progress: as for `find_hanging`.
+
+    Raises:
+        ClientError: the subject is not known, or nothing could be read.
+    """
+    search = replace(search, impact=True, impact_of_all=True, topics=None, partitions=None, places=None)
+    reach = Reach(search.reach, search.options)
+    if subject.group is not None:
+        blocked = await find_blocking(cluster, subject.group, search, progress)
+        view, held = blocked.view, holders(blocked.audit.findings)
+        assert view is not None
+        lags = await read_lags(cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held)
+        return answer(blocked.audit, subject, reach, group=view, lags=lags)
+    if subject.topic is not None:
+        chosen = replace(search, topics=(subject.topic,), partitions=subject.partitions or None)
+        audit = await find_hanging(cluster, chosen, progress)
+        return answer(audit, subject, reach, fills=await _fills(cluster, audit, search))
+    scope = None
+    if subject.transactional_id is not None:
+        name = subject.transactional_id
+        described = (await describe_transactions(cluster, [name], cluster.deadline(search.timeout_s)))[name]
+        scope = (
+            f"Transactional id {name!r} is {described.state} at its coordinator, broker {described.coordinator}: "
+            f"producer {described.producer_id}, epoch {described.producer_epoch}."
+        )
+    # In all partitions: those that hang are in none that a coordinator knows.
+    audit = await find_hanging(cluster, replace(search, impact_of_all=False), progress)
+    return answer(replace(audit, read=replace(audit.read, scope=scope)), subject, reach)
+
+
+async def _fills(cluster: Cluster, audit: rows.Audit, search: Search) -> dict[Place, Fills]:
+    """What fills the partitions of `__consumer_offsets` whose last stable offset is held, as far as the budget goes."""
+    found: dict[Place, Fills] = {}
+    for one in audit.findings:
+        place = TopicPartition(one.topic, one.partition)
+        if one.topic != CONSUMER_OFFSETS or not one.blocked or place in found or not search.fetch_bytes:
+            continue
+        start, end = max(one.start_offset or 0, one.log_start_offset or 0), one.high_watermark or 0
+        shares, left = FillShares(), search.fetch_bytes
+        deadline = cluster.deadline(search.timeout_s)
+        try:
+            leader = await leader_of(cluster, place, deadline)
+            async with aclosing(batches(cluster, leader, place, start, end, deadline, min(left, PIECE))) as walk:
+                async for batch in walk:
+                    shares.add(batch)
+                    left -= batch.size
+                    if left <= 0:
+                        break
+        except KafkaWireError as error:
+            found[place] = Fills(shares.rows(), f"which groups fill {place} was not read to its end: {error}")
+            continue
+        part = f"which groups fill {place}: by its first {size(search.fetch_bytes - left)} from offset {start} on"
+        found[place] = Fills(shares.rows(), part if left <= 0 else None)
+    return found

@@ -1,0 +1,119 @@
+"""What blocks a group, a topic, an id or a producer, by copies of log directories: their audit, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from kafkawire import rows
+from kafkawire.errors import KafkaWireError
+from kafkawire.logdir import LogDirectory
+from kafkawire.logdir.splits import pieces
+from kafkawire.offsets.copied_lag import copied_lags
+from kafkawire.offsets.fill_shares import FillShares
+from kafkawire.offsets.group_records import GroupLog
+from kafkawire.offsets.group_view import CONSUMER_OFFSETS, group_view
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.records import Damage
+from kafkawire.transactions import Settings
+from kafkawire.transactions.blockers import Fills, Place, holders
+from kafkawire.transactions.case import SOUNDNESS, given_limit
+from kafkawire.transactions.commands import Reach
+from kafkawire.transactions.local_audit import audit, cluster_ids
+from kafkawire.transactions.premises import soundness
+from kafkawire.transactions.why import answer
+
+
+class UnknownSubjectError(KafkaWireError):
+    """Copies show nothing of what was asked about, or are of several clusters."""
+
+
+def copied_why(
+    directory: LogDirectory,
+    subject: rows.Subject,
+    settings: Settings = Settings(),  # noqa: B008 (frozen)
+    *,
+    paths: tuple[str, ...] = (),
+    progress: Callable[[int], None] | None = None,
+    jobs: int = 1,
+) -> rows.Why:
+    """What blocks a subject.
+
+    Args:
+        settings, paths, progress, jobs: as of `transactions.audit`.
+
+    Raises:
+        UnknownSubjectError: no copy names the subject, or the copies are of several clusters.
+    """
+    one_cluster(directory)
+    replicas = LeadingReplicas(directory)
+    if subject.topic is not None:
+        _check_topic(replicas, subject)
+    view = None if subject.group is None else group_view(replicas, subject.group)
+    if subject.group is not None and view is None:
+        raise UnknownSubjectError(f"no copy of {CONSUMER_OFFSETS} names group {subject.group}")
+    found = audit(directory, settings, paths=paths, progress=progress, jobs=jobs)
+    if view is not None:
+        found = _with_damage(found, replicas, view.partitions)
+    elif subject.topic is not None:
+        numbers = subject.partitions or replicas.numbers(subject.topic)
+        found = _with_damage(found, replicas, {(subject.topic, number) for number in numbers})
+    reach = Reach(options=given_limit(settings.max_timeout_ms))
+    if view is not None:
+        lags = tuple(copied_lags(replicas, view, found.as_of, held_by=holders(found.findings)))
+        return answer(found, subject, reach, group=view, lags=lags)
+    return answer(found, subject, reach, fills=_fills(replicas, found, subject))
+
+
+def one_cluster(directory: LogDirectory) -> None:
+    """Raises UnknownSubjectError where copies are of several clusters: names of groups and ids are each one's own."""
+    clusters = sorted(set(cluster_ids(directory).values()))
+    if len(clusters) > 1:
+        raise UnknownSubjectError(f"the copies are of several clusters ({', '.join(clusters)}): give those of one")
+
+
+def _check_topic(replicas: LeadingReplicas, subject: rows.Subject) -> None:
+    topic = subject.topic or ""
+    here = replicas.numbers(topic)
+    missing = [number for number in subject.partitions if number not in here]
+    if not here or missing:
+        name = topic if not here else f"{topic}-{missing[0]}"
+        raise UnknownSubjectError(f"no copy of {name} is here")
+
+
+def _with_damage(found: rows.Audit, replicas: LeadingReplicas, places: Iterable[Place]) -> rows.Audit:
+    """With what is damaged of the records of some partitions: consumers stop there. An audit reads the headers of most
+    batches, and compares no checksums of these."""
+    known = {(one.file, one.position) for one in found.damage}
+    more: list[rows.DamageRow] = []
+    for place in sorted(places):
+        leading = replicas.of(*place)
+        for file in () if leading is None else leading.partition.segments:
+            try:
+                damaged = [item for item in pieces(file) if isinstance(item, Damage)]
+            except OSError as error:
+                damaged = [Damage.unreadable(error)]
+            read = [rows.DamageRow.of(one, **file.place) for one in damaged if not one.harmless]
+            more += [one for one in read if (one.file, one.position) not in known]
+    if not more:
+        return found
+    damage = (*found.damage, *more)
+    premises = tuple(soundness(damage) if one.name == SOUNDNESS and one.holds else one for one in found.read.premises)
+    return replace(found, damage=damage, read=replace(found.read, premises=premises))
+
+
+def _fills(replicas: LeadingReplicas, found: rows.Audit, subject: rows.Subject) -> dict[Place, Fills]:
+    """What fills the chosen partitions of `__consumer_offsets` whose cleaner is held."""
+    made: dict[Place, Fills] = {}
+    for one in found.findings if subject.topic == CONSUMER_OFFSETS else ():
+        place = one.topic, one.partition
+        chosen = not subject.partitions or one.partition in subject.partitions
+        leading = replicas.of(*place)
+        if one.topic != CONSUMER_OFFSETS or one.blocked is False or place in made or not chosen or leading is None:
+            continue
+        shares, log = FillShares(), GroupLog(leading.partition)
+        for batch in log.batches(one.start_offset or 0):
+            shares.add(batch)
+        made[place] = Fills(shares.rows(), next(iter(log.problems), None))
+    return made

@@ -1,0 +1,127 @@
+"""The records of groups in copies of `__consumer_offsets` and `__share_group_state`, with what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kafkawire.errors import RecordError
+from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
+from kafkawire.logdir.seek import start_position, wanted_files
+from kafkawire.logdir.splits import pieces
+from kafkawire.records import Batch, Damage
+from kafkawire.records.decoded_message import Decoded
+from kafkawire.records.internal_topics import decode_key, decode_value
+from kafkawire.wire.message import Message
+
+
+class GroupRecord(NamedTuple):
+    """A record of a coordinator.
+
+    Attributes:
+        offset, timestamp: of the record. producer_id: -1 where it is in no transaction.
+        state: of its transaction (`transaction_states`). key: its message.
+        value: None for a tombstone, and where the value cannot be read: then `problem` says why.
+    """
+
+    offset: int
+    timestamp: int
+    producer_id: int
+    state: int
+    key: Message
+    value: Message | None
+    problem: str | None = None
+
+
+class GroupLog:
+    """A copy of a partition with groups' records.
+
+    Args:
+        partition: the replica.
+
+    Attributes:
+        problems: what could not be read, a sentence each.
+    """
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.outcomes: Outcomes = outcomes_of(partition)
+        self.problems: dict[str, None] = {}
+
+    def records(self, wanted: Callable[[bytes], bool] = lambda key: True) -> Iterator[GroupRecord]:
+        """The records below the high watermark, in order.
+
+        Args:
+            wanted: whether to decode the record of a key: a quick test of its bytes.
+        """
+        topic, high = self.partition.topic, self.outcomes.high_watermark
+        for batch, state in self._batches():
+            if batch.base_offset >= high:
+                return
+            try:
+                for record in batch.records:
+                    key = record.key
+                    if record.offset >= high or key is None or not wanted(bytes(key)):
+                        continue
+                    read = decode_key(topic, bytes(key))
+                    if read is None or read.message is None:
+                        self._problem(f"the key at offset {record.offset}", read)
+                        continue
+                    value = None if record.value is None else decode_value(topic, bytes(key), bytes(record.value))
+                    problem = None if value is None or value.message is not None else value.problem or "no message"
+                    yield GroupRecord(
+                        offset=record.offset,
+                        timestamp=record.timestamp,
+                        producer_id=batch.producer_id if batch.transactional else -1,
+                        state=state,
+                        key=read.message,
+                        value=None if value is None else value.message,
+                        problem=problem,
+                    )
+            except RecordError as error:
+                self.problems[f"{topic}-{self.partition.partition}: offset {batch.base_offset}: {error}"] = None
+
+    def batches(self, first: int) -> Iterator[Batch]:
+        """The batches of data from the one with offset `first` on, up to the high watermark."""
+        for batch, _ in self._batches(first):
+            if batch.base_offset >= self.outcomes.high_watermark:
+                return
+            if batch.last_offset >= first:
+                yield batch
+
+    def _batches(self, first: int = 0) -> Iterator[tuple[Batch, int]]:
+        """The batches of data, with their states."""
+        wanted = Selection(offsets=(first, None))
+        for file in wanted_files(self.partition.segments, wanted):
+            try:
+                for item in pieces(file, start_position(file, wanted)):
+                    if isinstance(item, Damage):
+                        if not item.harmless:
+                            what = item.detail or item.reason
+                            self.problems[f"{file.path}: at byte {item.position}: {what}"] = None
+                    elif isinstance(item, Batch):
+                        measured = item.measured()
+                        yield measured, self.outcomes.state(measured)
+                    else:
+                        for index, state in enumerate(self.outcomes.states(item).tolist()):
+                            batch = item.batch(index)
+                            if not batch.is_control:
+                                yield batch, state
+            except OSError as error:
+                self.problems[f"{file.path}: {error.strerror or error}"] = None
+
+    def _problem(self, where: str, read: Decoded | None) -> None:
+        why = "null" if read is None else read.problem or "no message"
+        self.problems[f"{self.partition.topic}-{self.partition.partition}: {where}: {why}"] = None
+
+
+def group_of(key: Message) -> str | None:
+    """The group that a key belongs to; None for keys of no group."""
+    found = getattr(key, "group", None) or getattr(key, "group_id", None)
+    return found if isinstance(found, str) else None
+
+
+def mentions(group: str) -> Callable[[bytes], bool]:
+    """Whether the bytes of a key can be of a group."""
+    wanted = group.encode("utf-8", "surrogateescape")
+    return lambda key: wanted in key

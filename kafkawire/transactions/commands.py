@@ -1,0 +1,52 @@
+"""The commands that answers print, stated once: with the address of the cluster, and with the options that a verdict
+depended on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import msgspec
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How a cluster is reached, and how its transactions were judged.
+
+    Attributes:
+        address: HOST:PORT, and the options of every command after `--bootstrap-server`.
+        options: what else verdicts depend on, for commands that judge.
+    """
+
+    address: str = "HOST:PORT"
+    options: tuple[str, ...] = ()
+
+    def judging(self, command: str, *arguments: str) -> str:
+        """A command that judges transactions: `kafkawire COMMAND --bootstrap-server ... OPTIONS ARGUMENTS`."""
+        return " ".join((f"kafkawire {command} --bootstrap-server {self.address}", *self.options, *arguments))
+
+    def reading(self, command: str, *arguments: str) -> str:
+        """A command that judges nothing."""
+        return " ".join((f"kafkawire {command} --bootstrap-server {self.address}", *arguments))
+
+    def abort(self, topic: str, partition: int, start_offset: int) -> str:
+        """`txn abort` of the transaction that begins at an offset."""
+        return self.judging("txn abort", *at(topic, partition), f"--start-offset {start_offset}")
+
+    def force_terminate(self, ids: Sequence[str], prefix: str | None = None) -> str:
+        """`txn force-terminate` of some ids, or of all with a prefix."""
+        if prefix is not None:
+            return self.judging("txn force-terminate", f"--prefix {shlex.quote(prefix)}")
+        return self.judging("txn force-terminate", *(f"--transactional-id {shlex.quote(one)}" for one in ids))
+
+    def describe(self, transactional_id: str) -> str:
+        """`txn describe` of an id."""
+        return self.reading("txn describe", f"--transactional-id {shlex.quote(transactional_id)}")
+
+    def find_hanging(self, topic: str, partition: int) -> str:
+        """`txn find-hanging` in a partition."""
+        return self.judging("txn find-hanging", *at(topic, partition))
+
+
+def at(topic: str, partition: int) -> tuple[str, str]:
+    """The arguments that name a partition."""
+    return f"--topic {shlex.quote(topic)}", f"--partition {partition}"

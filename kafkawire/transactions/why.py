@@ -1,0 +1,61 @@
+"""The answer of `kafkawire why`, from an audit or a search: the same for copies and live clusters. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from kafkawire.rows import Audit, Lag, Outcome, Subject, Why
+from kafkawire.transactions import completeness
+from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK
+from kafkawire.transactions.blockers import Fills, GroupView, Place, blockers_of, concerning, together
+from kafkawire.transactions.commands import Reach
+
+
+def answer(
+    audit: Audit,
+    subject: Subject,
+    reach: Reach,
+    *,
+    group: GroupView | None = None,
+    lags: Sequence[Lag] = (),
+    fills: Mapping[Place, Fills] | None = None,
+) -> Why:
+    """What blocks a subject.
+
+    Args:
+        audit: of the subject's partitions, or of more.
+        reach: for the commands. `group`, `lags`: of a group.
+        fills: what fills partitions of `__consumer_offsets`.
+    """
+    about = concerning(audit, subject, group)
+    blockers = blockers_of(about, reach, group, fills)
+    missing = [*completeness.not_read(about), *completeness.not_judged(about)]
+    if group is not None:
+        missing += group.gaps
+    missing += [f"{lag.topic}-{lag.partition}: {problem}" for lag in lags for problem in lag.problems]
+    missing = list(dict.fromkeys(missing))
+    needs = [one.attention for one in blockers]
+    outcome = Outcome(
+        found=any(needs),
+        hanging=needs.count(HANGING),
+        stuck=needs.count(STUCK),
+        blocked=needs.count(BLOCKED),
+        complete=not missing,
+        missing=tuple(missing),
+    )
+    return Why(
+        as_of=about.as_of,
+        subject=subject,
+        blockers=blockers,
+        lags=tuple(lags),
+        read=replace(about.read, complete=not missing),
+        together=together(blockers, reach),
+        outcome=outcome,
+    )
+
+
+def nothing_blocks(found: Why) -> bool:
+    """Whether it is certain that nothing blocks the subject."""
+    return not found.blockers and found.outcome.complete and all(one.holds for one in found.read.premises)

@@ -1,0 +1,134 @@
+"""`why` and `lag` on copies of log directories, and on lines of logs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kafkawire.transactions.blocker_text import LINES, WIDTH
+from tests.cli.runner import Result, Run
+from tests.docs.guide import parse
+from tests.golden import check
+from tests.recorded_clusters import Copy
+from tools.recordings.archive import unpacked
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE = "examples/kafka-logs/three-nodes"
+
+
+def table(run: Run, *args: object) -> Result:
+    result = run("why", *args, "--format", "table")
+    blocks = [block for block in result.text.split("\n\n") if block[:1].isdigit()]
+    if "--evidence" not in args:
+        assert all(len(block.splitlines()) <= LINES for block in blocks), result.text
+    assert all(len(line) <= WIDTH for line in result.text.splitlines() if "/" not in line), result.text
+    return result
+
+
+def test_blocks_of_copies(run: Run) -> None:
+    """Reviewed by eye."""
+    result = table(run, EXAMPLE, "--topic", "payments")
+    assert result.code == 3
+    check("why/copies.txt", result.text, "--topic payments")
+    found = table(run, EXAMPLE, "--topic", "payments", "--partition", 0, "--evidence")
+    assert found.code == 3
+    check("why/copies.txt", found.text, "--topic payments --partition 0 --evidence")
+    for topic, code in (("ledger", 3), ("audit-trail", 0), ("orders", 3), ("__consumer_offsets", 0)):
+        found = table(run, EXAMPLE, "--topic", topic)
+        assert found.code == code
+        check("why/copies.txt", found.text, f"--topic {topic}")
+
+
+@pytest.mark.parametrize("subject", [("--transactional-id", "audit-service"), ("--producer-id", 1005)])
+def test_id_and_producer_are_found_in_all_partitions(run: Run, subject: tuple[str, object]) -> None:
+    found = json.loads(run("why", EXAMPLE, *subject, "--format", "json").out)
+    assert [(one["cause"], one["waits"][0]["topic"], one["waits"][0]["partition"]) for one in found["blockers"]] == [
+        ("hanging", "payments", 1),
+        ("live", "audit-trail", 0),
+    ]
+
+
+def test_every_open_transaction_of_recorded_clusters_is_a_blocker_of_its_topic(run: Run) -> None:
+    """The verdicts are those of the audit: the truth of the recordings names what was left open on purpose."""
+    copy = Copy("cluster-three", "stopped")
+    for verdict in ("hanging", "not_hanging"):
+        for (topic, partition, producer_id, start), _reason in copy.left_open(verdict).items():
+            result = run(
+                "why", copy.path, "--topic", topic, "--partition", partition, "--format", "json", *copy.options
+            )
+            found = json.loads(result.out)
+            mine = [one for one in found["blockers"] if one["producer_id"] == producer_id]
+            assert [one["waits"][0]["offset"] for one in mine] == [start]
+            assert (mine[0]["cause"] == "hanging") == (verdict == "hanging")
+            assert result.code == (3 if verdict == "hanging" else 0)
+
+
+def test_damage_blocks_a_partition_and_is_no_all_clear(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(unpacked("cluster-three") / "stopped", tmp_path / "copies")
+    for segment in (tmp_path / "copies").glob("node-*/plain-0/*.log"):
+        data = bytearray(segment.read_bytes())
+        data[-1] ^= 1  # in the records of the last batch
+        segment.write_bytes(data)
+    result = run("why", tmp_path / "copies", "--topic", "plain", "--format", "json")
+    found = json.loads(result.out)
+    assert [(one["cause"], one["waits"][0]["topic"]) for one in found["blockers"]] == [("damage", "plain")]
+    assert result.code == 5
+    other = run("why", tmp_path / "copies", "--topic", "orders", "--format", "json")
+    assert json.loads(other.out)["blockers"] == []
+
+
+def test_subjects_that_are_not_there(run: Run, tmp_path: Path) -> None:
+    for subject in (("--group", "nobody"), ("--topic", "nothing"), ("--topic", "payments", "--partition", 99)):
+        result = run("why", EXAMPLE, *subject)
+        assert (result.code, result.out) == (1, b""), subject
+        assert result.err.startswith("error: no copy of ")
+    nothing = run("why", tmp_path, "--topic", "payments")
+    assert nothing.code == 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        (EXAMPLE,),
+        (EXAMPLE, "--topic", "a", "--group", "b"),
+        (EXAMPLE, "--partition", 1),
+        (EXAMPLE, "--topic", "payments", "--timeout", 3),
+        (EXAMPLE, "--topic", "payments", "--fetch-bytes", 3),
+        (EXAMPLE, "--topic", "payments", "--bootstrap-server", "127.0.0.1:1"),
+        ("--topic", "payments", "--bootstrap-server", "127.0.0.1:1", "--as-of", 1_700_000_000_000),
+        ("--topic", "payments"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(run: Run, args: tuple[object, ...]) -> None:
+    assert run("why", *args).code == 2
+
+
+def test_words_of_a_log(run: Run) -> None:
+    """Reviewed by eye."""
+    line = (
+        "Out of order sequence number for producer 29003 at offset 1187 in partition orders-3: "
+        "158 (incoming seq. number), 155 (current end sequence number)"
+    )
+    result = run("why", line, "--format", "table")
+    assert result.code == 0
+    check("why/words.txt", result.text)
+    rows = json.loads(run("why", line, "--format", "jsonl").out)
+    for command in rows["commands"]:
+        parse(command.split()[1:])
+    unknown = run("why", "all is well")
+    assert (unknown.code, unknown.out) == (1, b"")
+
+
+# Lag ------------------------------------------------------------------------------------------------------------------
+
+
+def test_lag_options_that_do_not_fit_are_refused(run: Run) -> None:
+    for args in ((EXAMPLE,), ("--group", "g"), (EXAMPLE, "--group", "g", "--fetch-bytes", 0),
+                 (EXAMPLE, "--group", "g", "--bootstrap-server", "127.0.0.1:1")):  # fmt: skip
+        assert run("lag", *args).code == 2, args
+    assert run("lag", EXAMPLE, "--group", "nobody").code == 1
