@@ -93,7 +93,7 @@ def logs_of(replicas: Iterable[Partition], *, every: bool = False, named: Collec
             or any(file.path in named for file in one.files)
         )
         logs.setdefault(LogId(cluster, one.topic, topic_id, one.partition, one.path if alone else ""), []).append(one)
-    return [CopiedLog(id, _ordered(of_log)) for id, of_log in logs.items()]
+    return [CopiedLog(id, ordered(of_log)) for id, of_log in logs.items()]
 
 
 def lineage(replica: Partition) -> list[EpochLine]:
@@ -102,7 +102,8 @@ def lineage(replica: Partition) -> list[EpochLine]:
     return epoch_lines(content_of(replica.files[0].elsewhere(place)))
 
 
-def _ordered(replicas: list[Partition]) -> tuple[Partition, ...]:
+def ordered(replicas: list[Partition]) -> tuple[Partition, ...]:
+    """The replicas of a log, the one that is read first: see `logs_of`."""
     if len(replicas) == 1:
         return tuple(replicas)
     return tuple(sorted(replicas, key=_reach, reverse=True))

@@ -15,14 +15,14 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kafkawire.logdir.tier_keys import private_key
 from kafkawire.spark.errors import SparkError
 from kafkawire.spark.fleet_listing import OF_DRIVER, FoundReplicas, found_in, listing, partition_key
 from kafkawire.spark.jobs import job, kept
 from kafkawire.spark.lake_outcomes import BAD_RECORDS
-from kafkawire.spark.lake_parts import PART, PARTITION, TABLE_SPARK, Wanted, decided, records
+from kafkawire.spark.lake_parts import KNOWN, PART, REFUSED, TABLE_SPARK, Wanted, decided, records
 from kafkawire.spark.lake_tables import LakeTable, Progress, lake_table
 from kafkawire.spark.offset_options import EARLIEST, SUBSCRIPTIONS, Place, bounds, subscription
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, SourceOptions
@@ -31,6 +31,8 @@ from kafkawire.spark.tier_listing import with_tiers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+T = TypeVar("T")
 
 _START = "startingOffsets"
 _OPTIONS = (*SUBSCRIPTIONS, _START, "highWatermark", "maxPartBytes", TIER_KEYS)
@@ -67,8 +69,8 @@ def append(
     """Append the committed records of log directories that the table does not have.
 
     The columns are those of Spark's Kafka source (`key`, `value`, `topic`, `partition`, `offset`, `timestamp`,
-    `timestampType`, `headers`). Of a partition with several replicas the one with the highest high watermark is read,
-    and before its segments those in a tier.
+    `timestampType`, `headers`). Of a partition with several replicas the one that
+    reaches furthest is read (`copied_logs`), and before its segments those in a tier.
     Reading a partition stops (`held`) where it is damaged, where records cannot be decoded though their batch has the
     right checksum, where offsets are missing that compaction has not removed, and where a marker cannot be read; the
     other partitions are read on.
@@ -152,35 +154,48 @@ class _Run(NamedTuple):
                 count, tiers, size = found.size
                 replicas = with_tiers(listed, tiers, self.tier_keys)
             cluster = _cluster(found, recorded, self.table.name)
-            known = self._offsets(begin, "begin")
+            known = self._known(begin, recorded)
             tasks = max(FEWEST_TASKS, size // TASK_BYTES)
             with kept(decided(replicas.join(known, "partition", "left"), self.wanted, count, tasks)) as plan:
                 with self._job("read headers"):
-                    partitions = plan.where(f"kind = {PARTITION}").collect()
+                    partitions = plan.where(f"kind <> {PART}").collect()
                 self._check(partitions, forgotten)
                 moved = {(row.topic, row.partition): row.end for row in partitions if row.end > row.start}
                 run = uuid.uuid4().hex if moved else None
                 if run is not None:
-                    offsets = {topic: dict(of_topic) for topic, of_topic in recorded.offsets.items()}
-                    for (topic, partition), end in (begin | moved).items():
-                        offsets.setdefault(topic, {})[partition] = end
+                    progress = self._progress(run, recorded, begin | moved, partitions, cluster)
                     rows = self._rows(plan, moved, sum(row.bytes for row in partitions))
                     with self._job("append records"):
-                        self.table.append(rows, Progress(run, offsets, cluster or recorded.cluster))
+                        self.table.append(rows, progress)
         held = sorted(Held(row.topic, row.partition, row.end, row.held) for row in partitions if row.held)
         unreadable = tuple(f"{one.path}: {one.reason}" for one in found.unreadable)
         return Appended(run, moved, tuple(held), unreadable)
 
     def _begin(self, recorded: Progress) -> dict[Place, int]:
         """Where each partition that is known goes on."""
-        known = {(topic, one): end for topic, ends in recorded.offsets.items() for one, end in ends.items()}
-        for (topic, partition), start in self.starts.items():
-            if start < known.get((topic, partition), 0):
-                end = known[topic, partition]
-                raise SparkError(f"{_START} names {topic}-{partition} at {start}; the table has it up to {end}")
-        return known | self.starts
+        return _by_place(recorded.offsets) | self.starts
+
+    def _progress(
+        self, run: str, recorded: Progress, ends: Mapping[Place, int], partitions: list[Row], cluster: str | None
+    ) -> Progress:
+        """The progress after a run. What is held without being read keeps its topic's id and its leader epoch."""
+        read = {(row.topic, row.partition): row for row in partitions}
+        ids, epochs = _by_place(recorded.topic_ids), _by_place(recorded.epochs)
+        for place in ends:
+            row = read.get(place)
+            if row is not None and (row.end > row.start or place not in ids) and row.topic_id is not None:
+                ids[place] = row.topic_id
+            if row is not None and row.end > row.start and row.epoch is not None:
+                epochs[place] = row.epoch
+        return Progress(
+            run, _by_topic(ends), cluster or recorded.cluster, topic_ids=_by_topic(ids), epochs=_by_topic(epochs)
+        )
 
     def _check(self, partitions: list[Row], forgotten: bool) -> None:
+        for row in partitions:
+            if row.kind == REFUSED:
+                where = f"{row.topic}-{row.partition} at {row.start}"
+                raise SparkError(f"{_START} names {where}; the table has it up to {row.end}")
         there = {(row.topic, row.partition) for row in partitions}
         self.wanted.subscription.check(there)
         missing = sorted(({*there} if forgotten else set()) - set(self.starts)) + sorted(set(self.starts) - there)
@@ -189,9 +204,14 @@ class _Run(NamedTuple):
             which = "each partition that is read" if forgotten else "partitions that are read"
             raise ValueError(f"{_START} must name {which}: {names}")
 
-    def _offsets(self, offsets: Mapping[Place, int], name: str) -> DataFrame:
-        rows = [(bytearray(partition_key(*place)), offset) for place, offset in offsets.items()]
-        return self.spark.createDataFrame(rows, f"partition binary, {name} bigint")
+    def _known(self, begin: Mapping[Place, int], recorded: Progress) -> DataFrame:
+        ends = _by_place(recorded.offsets)
+        ids, epochs = _by_place(recorded.topic_ids), _by_place(recorded.epochs)
+        rows = [
+            (bytearray(partition_key(*one)), start, one in self.starts, ends.get(one), ids.get(one), epochs.get(one))
+            for one, start in begin.items()
+        ]
+        return self.spark.createDataFrame(rows, KNOWN)
 
     def _rows(self, plan: DataFrame, moved: dict[Place, int], size: int) -> DataFrame:
         """The records up to the ends that were decided: a table that is computed again may come to later ones."""
@@ -202,6 +222,17 @@ class _Run(NamedTuple):
 
     def _job(self, what: str) -> AbstractContextManager[None]:
         return job(self.spark, f"kafkawire lake: {what}")
+
+
+def _by_place(found: Mapping[str, Mapping[int, T]]) -> dict[Place, T]:
+    return {(topic, one): value for topic, values in found.items() for one, value in values.items()}
+
+
+def _by_topic(found: Mapping[Place, T]) -> dict[str, dict[int, T]]:
+    by_topic: dict[str, dict[int, T]] = {}
+    for (topic, partition), value in found.items():
+        by_topic.setdefault(topic, {})[partition] = value
+    return by_topic
 
 
 def _cluster(found: FoundReplicas, recorded: Progress, name: str) -> str | None:

@@ -21,6 +21,8 @@ from kafkawire.records.columns import Batches, records
 
 #: Reason of damage in records whose batch has the right checksum.
 BAD_RECORDS = "bad_records"
+#: No leader epoch.
+_NONE = -2
 
 
 class Scanned(NamedTuple):
@@ -31,12 +33,14 @@ class Scanned(NamedTuple):
         base: the offset at which the segment begins, of the first part of a segment in a compacted log: where offsets
             are missing before it, a segment may be missing.
         ongoing: the transactions that were open there, by the segment's snapshot; None: there is none.
+        epochs: the leader epochs of its batches, each with its first offset here.
     """
 
     scan: TransactionScan
     stop: int = 0
     base: int = -1
     ongoing: dict[int, int] | None = None
+    epochs: tuple[tuple[int, int], ...] = ()
 
 
 class Decided(NamedTuple):
@@ -75,6 +79,7 @@ def scan_part(
         OSError: the file cannot be read.
     """
     scan, stop = TransactionScan(), 0
+    epochs: list[tuple[int, int]] = []
     most = np.iinfo(np.int64).max if limit is None else limit
     for found in pieces(file, start, end):
         if scan.end is not None and scan.end >= most:
@@ -100,13 +105,16 @@ def scan_part(
                 chosen = chosen.where(chosen.position < broken.position)
             if len(chosen):
                 scan.add(chosen)
+                changes = np.flatnonzero(np.diff(chosen.leader_epoch, prepend=epochs[-1][0] if epochs else _NONE))
+                found_at = zip(chosen.leader_epoch[changes].tolist(), chosen.base_offset[changes].tolist(), strict=True)
+                epochs += found_at
                 stop = int(chosen.position[-1] + chosen.size[-1])
         if broken is not None:
             scan.damage(f"{file.path}: at byte {broken.position}: {broken.reason}: {broken.detail}")
             break
     if not compacted or start:
-        return Scanned(scan, stop)
-    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")))
+        return Scanned(scan, stop, epochs=tuple(epochs))
+    return Scanned(scan, stop, file.offset or 0, ongoing_in(file.beside("snapshot")), tuple(epochs))
 
 
 def _broken(batch: Batch) -> Damage | None:

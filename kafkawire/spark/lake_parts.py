@@ -21,11 +21,14 @@ from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records.internal_topics import INTERNAL_TOPICS
 from kafkawire.spark import segment_columns
+from kafkawire.spark.copied_logs import ordered
 from kafkawire.spark.errors import SourceError
 from kafkawire.spark.fleet_listing import as_batches
 from kafkawire.spark.lake_outcomes import Scanned, decide, scan_part
+from kafkawire.spark.log_points import LogPoints
 from kafkawire.spark.offset_options import RequestedRange, Subscription
 from kafkawire.spark.segment_parts import SegmentPart
+from kafkawire.spark.segment_positions import Position, divergence
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
 from kafkawire.spark.task_sizing import Rows, by_task
@@ -36,10 +39,10 @@ from kafkawire.transactions.part_scan import bounds, count_parts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Rows of partitions, and of their parts.
-PARTITION, PART = 0, 1
+#: Rows of partitions, of their parts, and of partitions that were to be read from an offset that a table has.
+PARTITION, PART, REFUSED = 0, 1, 2
 _PARTS = pa.schema([("partition", pa.binary()), ("base", pa.int64()), ("number", pa.int32()), ("payload", pa.binary())])
-#: `end`: what is read ends there. `held`: why it ends before the log does.
+#: `end`: what is read ends there, after a batch of leader epoch `epoch`. `held`: why it ends before the log does.
 _DECIDED = pa.schema(
     [
         ("kind", pa.int32()),
@@ -49,9 +52,14 @@ _DECIDED = pa.schema(
         ("end", pa.int64()),
         ("bytes", pa.int64()),
         ("held", pa.string()),
+        ("topic_id", pa.string()),
+        ("epoch", pa.int32()),
         ("payload", pa.binary()),
     ]
 )
+#: What a table has of a partition, and where it is to go on. `begin`: null for the earliest offset; `given`: the caller
+#: named it. `recorded`: the table has the offsets below. `topic_id`, `epoch`: of these, null where not known.
+KNOWN = "partition binary, begin bigint, given boolean, recorded bigint, topic_id string, epoch int"
 TABLE = from_arrow_schema(segment_columns.KAFKA)
 TABLE_SPARK = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in TABLE)
 
@@ -75,12 +83,21 @@ class Wanted(NamedTuple):
 
 
 class _PartitionStart(NamedTuple):
-    """A partition before its parts are read. `held`: why none is."""
+    """A partition before its parts are read.
+
+    Attributes:
+        held: why none is. `beside`: what else is there, and not read. `refused`: the table has it up to there.
+        topic_id, epoch: of the log, and of the batch before `start`, where they are known.
+    """
 
     start: int
-    limit: int | None
-    compacted: bool
+    limit: int | None = None
+    compacted: bool = False
     held: str = ""
+    beside: str = ""
+    refused: int | None = None
+    topic_id: str | None = None
+    epoch: int | None = None
 
 
 class _SegmentPart(NamedTuple):
@@ -108,7 +125,7 @@ def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> Data
     """What can be read of each partition, and its parts.
 
     Args:
-        replicas: rows of `fleet_listing.REPLICA` with a column `begin`: the offset to read from, null for the earliest.
+        replicas: rows of `fleet_listing.REPLICA` with the columns `KNOWN`.
         count: number of replicas. `tasks`: in which parts are read.
     """
 
@@ -166,10 +183,9 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
             if not found.state and found.segments and wanted.of(found.topic, found.partition):
                 replicas.setdefault(row["real"], (row, found))
         if replicas:
-            row, replica = max(replicas.values(), key=_furthest)
-            begun = _begun(replica, row["begin"], wanted)
+            row, replica, begun = _begun(list(replicas.values()), wanted)
             yield key, -1, -1, pickle.dumps(begun)
-            if not begun.held:
+            if not begun.held and begun.refused is None:
                 paths = (file.path for file in replica.segments)
                 sizes = dict(zip(paths, segment_sizes(row, replica), strict=True))
                 asked = Selection(offsets=(begun.start, begun.limit))
@@ -180,17 +196,42 @@ def _planned(listed: Rows, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
                         yield key, file.offset, number, pickle.dumps(part)
 
 
-def _furthest(found: tuple[dict[str, Any], Partition]) -> tuple[int, int, int]:
-    """The replica with the highest high watermark; of several, the one with most segments."""
-    _, replica = found
-    mark = replica.high_watermark
-    return (-1 if mark is None else mark), replica.segments[-1].offset or 0, -(replica.local_start_offset or 0)
+_Found = tuple[dict[str, Any], Partition]
 
 
-def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _PartitionStart:
+def _begun(found: list[_Found], wanted: Wanted) -> tuple[dict[str, Any], Partition, _PartitionStart]:
+    """The replica of a partition that is read, its row, and where it is read from."""
+    first, _ = found[0]
+    recorded: str | None = None if first["given"] else first["topic_id"]
+    names = {str(one.topic_id) for _, one in found if one.topic_id is not None}
+    chosen, beside = found, ""
+    if recorded in names:
+        chosen = [one for one in found if one[1].topic_id is None or str(one[1].topic_id) == recorded]
+        if len(names) > 1:
+            others = ", ".join(sorted(names - {recorded}))
+            beside = (
+                f"a topic of the same name and another id ({others}) is there, too; the table has that of {recorded}"
+            )
+    rows = {replica.path: row for row, replica in chosen}
+    replica = ordered([replica for _, replica in chosen])[0]
+    begun = _started(replica, rows[replica.path], wanted, recorded)._replace(beside=beside)
+    if recorded and names and recorded not in names:
+        begun = begun._replace(
+            held=f"the topic was created again: its id is {', '.join(sorted(names))}, the table has that of {recorded} "
+            f"up to offset {first['recorded']}; startingOffsets names where the new one begins"
+        )
+    elif not recorded and len(names) > 1:
+        begun = begun._replace(held=f"topics of several ids have this name: {', '.join(sorted(names))}")
+    elif first["given"] and first["topic_id"] in {None, *names} and first["begin"] < (first["recorded"] or 0):
+        begun = begun._replace(refused=first["recorded"])
+    return rows[replica.path], replica, begun
+
+
+def _started(replica: Partition, row: dict[str, Any], wanted: Wanted, recorded: str | None) -> _PartitionStart:
     limit = replica.high_watermark if wanted.high_watermark else None
-    first = replica.local_start_offset or 0
+    first, begin = replica.local_start_offset or 0, row["begin"]
     start = first if begin is None else begin
+    epoch = None if row["given"] else row["epoch"]
     held = ""
     if wanted.high_watermark and limit is None:
         held = "no replica has a high watermark (replication-offset-checkpoint); highWatermark=false reads without it"
@@ -198,8 +239,25 @@ def _begun(replica: Partition, begin: int | None, wanted: Wanted) -> _PartitionS
         held = f"offsets {start} to {first - 1} are gone"
     elif limit is not None and limit < start:
         held = f"the high watermark is {limit}, before offset {start}, up to which records have been read"
+    if epoch is not None:
+        held = _cut_off(replica, Position(start, epoch)) or held
     compacted = (replica.topic, replica.partition) in replica.broker.cleaned
-    return _PartitionStart(start, limit, compacted, held)
+    topic_id = recorded if replica.topic_id is None else str(replica.topic_id)
+    return _PartitionStart(start, limit, compacted, held, topic_id=topic_id, epoch=epoch)
+
+
+def _cut_off(replica: Partition, position: Position) -> str:
+    """What a later leader cut off of the offsets that a table has."""
+    try:
+        parted = divergence(replica, position, LogPoints())
+    except OSError as error:
+        return f"{replica.path}: {error.strerror or error}"
+    if parted is None:
+        return ""
+    return (
+        f"offsets {parted} to {position.offset - 1}, which the table has up to leader epoch {position.epoch}, were cut "
+        "off after a change of leader; startingOffsets names where to go on"
+    )
 
 
 # Read headers --------------------------------------------------------------------------------------------------------
@@ -246,7 +304,12 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
         begun: _PartitionStart = first
         parts: list[tuple[_SegmentPart, Scanned]] = others
         found = decide((scanned for _, scanned in parts), begun.start, begun.limit, compacted=begun.compacted)
-        held, size = begun.held or found.held, 0
+        if begun.refused is not None:
+            yield (REFUSED, *place, begun.start, begun.refused, 0, None, begun.topic_id, None, None)
+            continue
+        held, size = begun.held or found.held or begun.beside, 0
+        epochs = [(epoch, base) for _, scanned in parts for epoch, base in scanned.epochs if base < found.end]
+        epoch = max((epoch for epoch, _ in epochs), default=begun.epoch)
         view = View(outcomes=found.outcomes, isolation_level="read_committed")
         for part, (scan, stop, *_) in parts:
             if scan.first is None or scan.end is None or found.end <= begun.start:
@@ -256,5 +319,5 @@ def _decided(listed: Rows) -> Iterator[tuple[Any, ...]]:
                 payload = pickle.dumps(_ViewedPart(part._replace(end=stop), view.within(scan.first, scan.end)))
                 part_size = stop - part.begin
                 size += part_size
-                yield (PART, *place, begun.start, found.end, part_size, None, payload)
-        yield (PARTITION, *place, begun.start, found.end, size, held or None, None)
+                yield (PART, *place, begun.start, found.end, part_size, None, None, None, payload)
+        yield (PARTITION, *place, begun.start, found.end, size, held or None, begun.topic_id, epoch, None)

@@ -37,12 +37,16 @@ class Progress(msgspec.Struct, frozen=True):
         run: identifies the run that committed it.
         offsets: topic -> partition -> the offset after the last one that was read.
         cluster: the id of the cluster; None where no log directory has one.
+        topic_ids, epochs: topic -> partition -> the id of the topic, and the leader epoch of the last record before the
+            offset, where they are known.
         application, number: Delta's `txnAppId` and `txnVersion`.
     """
 
     run: str
     offsets: dict[str, dict[int, int]]
     cluster: str | None = None
+    topic_ids: dict[str, dict[int, str]] = {}
+    epochs: dict[str, dict[int, int]] = {}
     application: str = ""
     number: int = 0
 
