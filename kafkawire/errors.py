@@ -220,8 +220,9 @@ class ScanError(KafkaWireError):
 
     def __str__(self) -> str:
         first = self.problems[0]
-        at = "" if first.position is None else f" at byte {first.position}"
-        place = f"{first.file}{at}: " if first.file else ""
+        place = f"{first.topic}-{first.partition}: " if first.topic is not None else ""
+        if first.file is not None:
+            place = f"{first.file} at byte {first.position}: "
         more = f" (and {self.count - 1} more)" if self.count > 1 else ""
         read = f"{self.rows} row{'s' * (self.rows != 1)} were read"
         return f'{place}{first.reason}: {first.detail}{more}; {read}. errors="collect" lists problems instead'

@@ -19,6 +19,8 @@ BATCH_ROWS = 65_536
 
 def scan(
     *source: str | os.PathLike[str],
+    bootstrap_servers: str | Iterable[str] | None = None,
+    config: Mapping[str, str] | str | os.PathLike[str] | None = None,
     topics: str | Iterable[str] | None = None,
     partitions: int | Iterable[int] | None = None,
     offsets: tuple[int | None, int | None] | Mapping[Place, tuple[int | None, int | None]] | None = None,
@@ -37,7 +39,7 @@ def scan(
     batch_size: int = BATCH_ROWS,
     errors: Errors = "raise",
 ) -> Scan:
-    """Records of log directories, segments and tiers, or the exchanges of captures, as an Arrow stream.
+    """Records of log directories, segments, tiers and live topics, or the exchanges of captures, as an Arrow stream.
 
         duckdb.sql("SELECT topic, count(*) FROM stream GROUP BY topic")    # stream = kafkawire.scan("kafka-logs/")
 
@@ -46,6 +48,9 @@ def scan(
     Args:
         source: paths, or URIs of a store that pyarrow knows: a broker's log directory, a partition's directory,
             segments, a tier (KIP-405). Or captures (pcap, pcapng): files, patterns, and directories that hold them.
+        bootstrap_servers: "host:port" of some brokers, in place of a source: the topics of a live cluster, up to where
+            they end when reading begins. Nothing is committed, and no consumer group is joined.
+        config: client properties of Java clients (security.protocol, sasl.jaas.config, ...), or a file of them.
         topics, partitions: names, and numbers in any of the topics. Of captures, exchanges that name the topics.
         offsets: half-open range, `(100, 200)` or `(100, None)`, of all partitions; or of some: `{("orders", 0): (100,
             200)}`.
@@ -76,23 +81,23 @@ def scan(
         TypeError, ValueError: an argument is of another form, selects nothing, or is for sources of another kind.
         LookupError: no such column, topic, partition or api.
         OSError: a path does not exist or must not be read.
+        client.ClientError: the cluster cannot be reached, a topic cannot be read, or a property is wrong.
         MissingExtraError: pyarrow is not installed, or what a key log needs.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValueError(f"batch_size is a number of rows, not {batch_size!r}")
     if errors not in ("raise", "collect"):
         raise ValueError(f'errors is "raise" or "collect", not {errors!r}')
-    if not source:
-        raise TypeError("no source is given")
-    paths = [os.fspath(one) for one in source]
-    kinds = [is_capture(path) for path in paths]
-    if len(set(kinds)) > 1:
-        raise ValueError(f"{paths[kinds.index(True)]} is a capture, {paths[kinds.index(False)]} is none")
+    if bool(source) == (bootstrap_servers is not None):
+        raise TypeError("give a source or bootstrap_servers, and not both")
     wanted = RecordFilter.of(topics, partitions, offsets, times, producer_id, transaction, control)
+    paths = [os.fspath(one) for one in source]
     keys = [os.fspath(key) for key in _listed(tier_keys)]
     logs, rules = [os.fspath(log) for log in _listed(keylog)], [str(rule) for rule in _listed(decode_as)]
+    if bootstrap_servers is None:
+        _refuse("files", config=config)
     found: ScanSource
-    if kinds[0]:
+    if paths and _are_captures(paths):
         _refuse("captures", partitions=partitions, offsets=offsets, transaction=transaction, control=control,
                 isolation_level=isolation_level, decode=decode, tier_keys=keys)  # fmt: skip
         selection = ExchangeSelection(
@@ -102,16 +107,41 @@ def scan(
             times=None if times is None else wanted.times,
         )
         found = CaptureScan.of(paths, selection, columns, show_secrets=show_secrets, keylog=logs, decode_as=rules)
-    else:
-        _refuse("logs", apis=apis, keylog=logs, decode_as=rules)
-        level = isolation(isolation_level)
-        if control and level is not None:
-            raise ValueError("consumers get no control records: control and isolation_level exclude each other")
-        options = RecordOptions(
-            filter=wanted, isolation_level=level, messages=messages_of(decode), show_secrets=show_secrets
-        )
+        return Scan(found, batch_size=batch_size, errors=errors)
+    _refuse("records", apis=apis, keylog=logs, decode_as=rules)
+    level = isolation(isolation_level)
+    if control and level is not None:
+        raise ValueError("consumers get no control records: control and isolation_level exclude each other")
+    options = RecordOptions(
+        filter=wanted, isolation_level=level, messages=messages_of(decode), show_secrets=show_secrets
+    )
+    if bootstrap_servers is None:
         found = LogScan.of(paths, options, columns, keys)
+    else:
+        _refuse("live topics", tier_keys=keys, show_secrets=show_secrets)
+        found = _live(",".join(_listed(bootstrap_servers)), config, options, columns)
     return Scan(found, batch_size=batch_size, errors=errors)
+
+
+def _are_captures(paths: list[str]) -> bool:
+    kinds = [is_capture(path) for path in paths]
+    if len(set(kinds)) > 1:
+        raise ValueError(f"{paths[kinds.index(True)]} is a capture, {paths[kinds.index(False)]} is none")
+    return kinds[0]
+
+
+def _live(
+    servers: str,
+    config: Mapping[str, str] | str | os.PathLike[str] | None,
+    options: RecordOptions,
+    columns: Iterable[str] | None,
+) -> ScanSource:
+    """Topics of a cluster. The client is imported here: files need none of it."""
+    from kafkawire.client import Config, read_properties
+    from kafkawire.scanning.live import LiveScan
+
+    given = read_properties(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
+    return LiveScan.of(Config.of(servers, given), options, columns)
 
 
 def _listed(given: Any) -> list[Any]:

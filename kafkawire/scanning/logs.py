@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,21 +10,20 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kafkawire import logdir, rows
-from kafkawire.errors import RecordError
+from kafkawire import logdir
 from kafkawire.logdir import LogDirectory, LogFile, OutcomesByFile, Partition, Selection, View, remote
 from kafkawire.logdir.located_file import BATCHES
 from kafkawire.logdir.seek import start_position
-from kafkawire.logdir.segment_secrets import has_secrets, without_secret, without_secrets
+from kafkawire.logdir.segment_secrets import has_secrets
 from kafkawire.logdir.splits import pieces
-from kafkawire.logdir.transaction_states import NONE, STATES, UNKNOWN, Outcomes
-from kafkawire.records import Batch, Damage, columns
+from kafkawire.logdir.transaction_states import UNKNOWN, Outcomes
+from kafkawire.records import Batch, Damage
+from kafkawire.records.array_types import Bools, Int8
 from kafkawire.records.columns import Batches
-from kafkawire.records.control_columns import controls_of, of_records
-from kafkawire.rows.arrow import arrow_text
-from kafkawire.scanning.record_columns import TRANSACTION, Origin, RecordColumns, schema_of
+from kafkawire.scanning.record_columns import Origin, RecordColumns, schema_of
 from kafkawire.scanning.record_filter import EVERYTHING, Range, RecordFilter, narrowed
 from kafkawire.scanning.record_options import RecordOptions
+from kafkawire.scanning.record_reading import RecordReading
 from kafkawire.scanning.stream import Problems
 
 #: States of directories that a broker removes, or that it moves to another disk: it has the partition elsewhere.
@@ -137,12 +136,11 @@ class _Reading:
         self._filter: RecordFilter = scan.options.filter
         logs = [file for file in directory.files if file.kind in BATCHES]
         topics, files = {file.topic for file in logs}, {file.path for file in logs}
-        self._columns = RecordColumns(scan.schema, scan.options.messages, topics, files)
+        columns = RecordColumns(scan.schema, scan.options.messages, topics, files)
+        self._rows = RecordReading(scan.options, columns, problems)
         self._problems = problems
         self._reported: set[tuple[str, Damage]] = set()
-        self.sees_outcomes = bool(
-            scan.options.isolation_level or self._columns.needs_states or self._filter.states is not None
-        )
+        self.sees_outcomes = self._rows.sees_outcomes
 
     def replica(self, partition: Partition, outcomes: OutcomesByFile | None) -> Iterator[pa.RecordBatch]:
         """The records of a replica, segment after segment."""
@@ -166,9 +164,8 @@ class _Reading:
         """The records of a file that is no segment in use."""
         offsets = self._filter.offsets_in(file.topic, file.partition)
         view = None if outcomes is None else self._view(outcomes.of(file))
-        yield from self._file(
-            file, 0, offsets if view is None else narrowed(offsets, view.offsets), view, check_crc=True
-        )
+        offsets = offsets if view is None else narrowed(offsets, view.offsets)
+        yield from self._file(file, 0, offsets, view, check_crc=True)
 
     def _view(self, outcomes: Outcomes) -> View:
         return View(outcomes=outcomes, isolation_level=self._options.isolation_level, shown=True)
@@ -183,77 +180,34 @@ class _Reading:
         self, file: LogFile, start: int, offsets: Range, view: View | None, *, check_crc: bool
     ) -> Iterator[pa.RecordBatch]:
         beyond = 0
+        origin, secret = Origin(file.topic, file.partition, file.path), has_secrets(file)
         try:
             for found in pieces(file, start, check_crc=check_crc):
                 if isinstance(found, Damage):
-                    self._problems.add(found, **file.place)
+                    self._rows.problem(found, origin)
                 elif isinstance(found, Batch):
-                    yield from self._old(file, found.measured(), offsets, view)
+                    batch = found.measured()
+                    if view is None or view.reads(batch) is True:
+                        yield from self._rows.old(batch, origin, offsets, secret=secret)
                 else:
+                    chosen, states = self._chosen(found, origin, offsets, view)
+                    yield from self._rows.batches(found, origin, offsets, chosen, states, secret=secret)
                     if offsets[1] is not None:  # one may be damaged: the base offset is not under the checksum
-                        beyond = beyond + int((found.base_offset >= offsets[1]).sum())
-                    yield from self._batches(file, found, offsets, view)
-                    if beyond > 1:
-                        return
+                        beyond += int((found.base_offset >= offsets[1]).sum())
+                        if beyond > 1:
+                            return
         except OSError as error:
-            self._problems.add(Damage.unreadable(error), **file.place)
+            self._rows.problem(Damage.unreadable(error), origin)
 
-    def _batches(self, file: LogFile, found: Batches, offsets: Range, view: View | None) -> Iterator[pa.RecordBatch]:
-        states = None
+    def _chosen(self, found: Batches, origin: Origin, offsets: Range, view: View | None) -> tuple[Bools, Int8 | None]:
+        """Which batches are read, and the states of all."""
         chosen = self._filter.batches(found, offsets)
-        if view is not None:
-            seen = view.see(found)
-            states = seen.states
-            selected = self._filter.by_states(states)
-            # What is not known to be in the states that were asked for is no less missing than what is damaged.
-            lost = seen.lost if selected is None else seen.lost | (seen.kept & (states == UNKNOWN) & ~selected)
-            for index in np.flatnonzero(chosen & lost).tolist():
-                self._problems.add(view.lost(found.batch(index)), **file.place)
-            chosen &= seen.kept if selected is None else seen.kept & selected
-        if not chosen.any():
-            return
-        states = None if states is None else states[chosen]
-        found = found if chosen.all() else found.where(chosen)
-        controls = controls_of(found) if self._columns.needs_controls else None
-        for index, error in controls.malformed.items() if controls else ():
-            self._problems.add(Damage(int(found.position[index]), "bad_records", str(error)), **file.place)
-        origin = Origin(file.topic, file.partition, file.path)
-        hidden = not self._options.show_secrets and has_secrets(file)
-        for part in columns.records(found):
-            for damage in part.damage:
-                self._problems.add(damage, **file.place)
-            own = of_records(controls, part) if controls else None
-            shown = without_secrets(part) if hidden else part
-            yield self._columns.of_records(shown, origin, own, states, self._filter.records(part, offsets))
-
-    def _old(self, file: LogFile, batch: Batch, offsets: Range, view: View | None) -> Iterator[pa.RecordBatch]:
-        """A batch of magic 0 or 1: those have no transactions."""
-        low, high = offsets
-        wanted = self._filter
-        if (high is not None and batch.base_offset >= high) or (low is not None and batch.last_offset < low):
-            return
-        if (wanted.producer_ids is not None and -1 not in wanted.producer_ids) or (
-            wanted.states is not None and NONE not in wanted.states
-        ):
-            return
-        if view is not None and view.reads(batch) is not True:
-            return
-        batch_row = rows.to_dict(rows.BatchRow.of(batch, None))
-        found: list[Mapping[str, Any]] = []
-        hidden = not self._options.show_secrets and has_secrets(file)
-        try:
-            for record in batch.records:
-                if wanted.one(record.offset, record.timestamp, offsets):
-                    shown = without_secret(record) if hidden else record
-                    found.append(batch_row | {
-                        TRANSACTION: STATES[NONE], "topic": file.topic and arrow_text(file.topic),
-                        "partition": file.partition, "file": arrow_text(file.path), "offset": shown.offset,
-                        "timestamp": shown.timestamp, "sequence": shown.sequence, "key": shown.key,
-                        "value": shown.value, "headers": [],
-                        "key_size": None if shown.key is None else len(shown.key),
-                        "value_size": None if shown.value is None else len(shown.value),
-                    })  # fmt: skip
-        except RecordError as error:
-            self._problems.add(Damage(batch.position, "bad_records", str(error)), **file.place)
-        if found:
-            yield self._columns.of_rows(found, Origin(file.topic, file.partition, file.path))
+        if view is None:
+            return chosen, None
+        seen = view.see(found)
+        selected = self._filter.by_states(seen.states)
+        # What is not known to be in the states that were asked for is no less missing than what is damaged.
+        lost = seen.lost if selected is None else seen.lost | (seen.kept & (seen.states == UNKNOWN) & ~selected)
+        for index in np.flatnonzero(chosen & lost).tolist():
+            self._rows.problem(view.lost(found.batch(index)), origin)
+        return chosen & (seen.kept if selected is None else seen.kept & selected), seen.states

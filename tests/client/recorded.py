@@ -86,8 +86,9 @@ def _fill(log: PartitionLog, partition: logdir.Partition) -> None:
         data = bytes(batch.data)
         log.batches.append(Stored(batch.base_offset, batch.last_offset, batch.max_timestamp, data))
         append = append_of(batch)
-        if append is not None:
-            log.replay.add(append)
+        ended = None if append is None else log.replay.add(append)
+        if ended is not None and ended.aborted is not None:
+            log.aborted.append(ended.aborted)
     log.start = partition.log_start_offset or 0
     log.end = max(log.start, log.batches[-1].last_offset + 1 if log.batches else 0)
 

@@ -18,10 +18,10 @@ import kafkawire
 from kafkawire import logdir, records, rows, transactions
 from kafkawire.client import Admin, ClientError, Search
 from kafkawire.client.diagnosis import log_reading
-from kafkawire.client.diagnosis.fetched_log import whole_batches
 from kafkawire.client.diagnosis.log_reading import Load, RateLimit
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan
 from kafkawire.client.diagnosis.wire_audit import BLIND, WireAudit, audit
+from kafkawire.client.rpc.partition_log import whole_batches
 from kafkawire.kafka_errors import ErrorCode
 from kafkawire.messages import FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData

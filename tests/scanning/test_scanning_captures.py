@@ -104,7 +104,7 @@ def test_what_is_not_for_captures_is_refused() -> None:
         kafkawire.scan(EXAMPLE, columns=["request"])
     with pytest.raises(LookupError, match="no column 'offset'; the columns are time, response_time"):
         kafkawire.scan(EXAMPLE, columns=["offset"])
-    with pytest.raises(ValueError, match="apis is not for logs"):
+    with pytest.raises(ValueError, match="apis is not for records"):
         kafkawire.scan(ROOT / "examples" / "kafka-logs" / "one-node" / "broker-1", apis="Produce")
     with pytest.raises(ValueError, match=r"transactions\.pcap is a capture, .* is none"):
         kafkawire.scan(EXAMPLE, ROOT / "examples" / "kafka-logs")

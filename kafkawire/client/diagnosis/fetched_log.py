@@ -4,7 +4,6 @@ piece is in memory."""
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -14,22 +13,6 @@ from kafkawire.logdir.directory import BrokerDirectory
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
-
-_LENGTH = struct.Struct(">i")
-_LENGTH_AT, _OVERHEAD, _LEAST = 8, 12, 14
-
-
-def whole_batches(data: bytes) -> int:
-    """The bytes of a Fetch response up to the end of its last whole batch; all, where a batch's length is damaged."""
-    at = 0
-    while at + _OVERHEAD <= len(data):
-        (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)
-        if length < _LEAST:
-            return len(data)
-        if at + _OVERHEAD + length > len(data):
-            return at
-        at += _OVERHEAD + length
-    return at
 
 
 class FetchedPiece:

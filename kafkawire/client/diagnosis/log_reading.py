@@ -14,14 +14,11 @@ from typing import Protocol
 import msgspec
 
 from kafkawire.client.cluster.cluster import Cluster
-from kafkawire.client.cluster.request_driver import drive
-from kafkawire.client.cluster.routing import leaders
-from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
+from kafkawire.client.diagnosis.fetched_log import FetchedPartition
 from kafkawire.client.diagnosis.reading_journal import Journal
-from kafkawire.client.errors import OFFSET_OUT_OF_RANGE, BrokerError, ClientError
+from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, ProducerState, TopicPartition
-from kafkawire.client.rpc.fetch_batches import fetch
-from kafkawire.client.rpc.partition_offsets import list_offsets
+from kafkawire.client.rpc.partition_log import fetched_at, whole_batches
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.failed_reading import reason_of
@@ -30,7 +27,6 @@ from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 
 _MOST, _LEAST = 8 << 20, 64 << 10
-_EMPTY_S = 0.1
 
 
 class Load(msgspec.Struct, frozen=True):
@@ -209,33 +205,8 @@ class LogReader:
 
     async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:
         """The bytes at an offset; or the new log start offset, where retention has deleted the offset."""
-        place = stretch.place
-        deadline = self._cluster.deadline()
-        known = {} if stretch.leader is None else {place: stretch.leader}
-
-        async def route(keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | ClientError]:
-            found: dict[TopicPartition, int | ClientError] = {}
-            if known:  # the leader of the plan; afterwards the one of now
-                found[place] = known.pop(place)
-                return found
-            found.update(await leaders(self._cluster, deadline)(keys))
-            return found
-
-        async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, bytes | ClientError]:
-            data = await fetch(self._cluster, broker, place, offset, deadline, self._piece)
-            while not data and await deadline.sleep(_EMPTY_S):
-                data = await fetch(self._cluster, broker, place, offset, deadline, self._piece)
-            return {place: data}
-
-        try:
-            return (await drive(self._cluster, [place], route, ask, deadline))[place]
-        except BrokerError as error:
-            if error.code != OFFSET_OUT_OF_RANGE:
-                raise
-            start = (await list_offsets(self._cluster, [place], deadline))[place].log_start
-            if start <= offset:
-                raise
-            return start
+        found = await fetched_at(self._cluster, stretch.place, offset, leader=stretch.leader, most=self._piece)
+        return found if isinstance(found, int) else bytes(found.records or b"")
 
 
 class _StretchLog:

@@ -1,4 +1,4 @@
-"""A partition's batches, fetched as by a read_uncommitted consumer (Read on the topic)."""
+"""A partition's batches, fetched as by a consumer (Read on the topic)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kafkawire.client.errors import BrokerError, ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.messages import FetchRequest, FetchResponse
 from kafkawire.messages.fetch_request import FetchPartition, FetchTopic
+from kafkawire.messages.fetch_response import PartitionData
 
 #: Versions of Fetch: the first with an isolation level, and the last that names topics; later ones have their ids.
 FIRST, LAST_BY_NAME = 4, 12
@@ -88,30 +89,57 @@ async def fetch(
     Raises:
         ClientError: the broker's error.
     """
-    answer = await cluster.ask_broker(
-        broker, fetch_request(key, offset, most), deadline, at_most=LAST_BY_NAME, at_least=FIRST
-    )
-    return records_in(answer, key)
+    return bytes((await fetch_part(cluster, broker, key, offset, deadline, most)).records or b"")
 
 
-def fetch_request(key: TopicPartition, offset: int, most: int = PIECE) -> FetchRequest:
-    """The request for one response, in versions `FIRST` to `LAST_BY_NAME`; the arguments are those of `fetch`."""
+async def fetch_part(
+    cluster: Cluster,
+    broker: int,
+    key: TopicPartition,
+    offset: int,
+    deadline: Deadline,
+    most: int = PIECE,
+    *,
+    committed: bool = False,
+) -> PartitionData:
+    """As `fetch`, with what else the response has of the partition.
+
+    Args:
+        broker, key, offset, deadline, most: as of `fetch`.
+        committed: as a read_committed consumer: nothing at or above the last stable offset, with aborted transactions.
+
+    Raises:
+        ClientError: the broker's error.
+    """
+    body = fetch_request(key, offset, most, committed=committed)
+    answer = await cluster.ask_broker(broker, body, deadline, at_most=LAST_BY_NAME, at_least=FIRST)
+    return part_in(answer, key)
+
+
+def fetch_request(key: TopicPartition, offset: int, most: int = PIECE, *, committed: bool = False) -> FetchRequest:
+    """The request for one response, in versions `FIRST` to `LAST_BY_NAME`; the arguments are those of `fetch_part`."""
     partition = FetchPartition(partition=key.partition, fetch_offset=offset, partition_max_bytes=most)
     return FetchRequest(
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=most,
+        isolation_level=int(committed),
         topics=(FetchTopic(topic=key.topic, partitions=(partition,)),),
     )
 
 
 def records_in(answer: FetchResponse, key: TopicPartition) -> bytes:
     """The bytes of a partition's batches in a response. Raises ClientError: the broker's error."""
+    return bytes(part_in(answer, key).records or b"")
+
+
+def part_in(answer: FetchResponse, key: TopicPartition) -> PartitionData:
+    """What a response has of a partition. Raises ClientError: the broker's error."""
     if answer.error_code:
         raise BrokerError(answer.error_code, f"partition {key}")
     for topic in answer.responses:
         for one in topic.partitions:
             if one.error_code:
                 raise BrokerError.answering("Fetch", one.error_code, f"partition {key}", key.topic)
-            return bytes(one.records or b"")
-    return b""
+            return one
+    return PartitionData()

@@ -12,11 +12,12 @@ import msgspec
 
 from kafkawire import __version__, logdir
 from kafkawire.client.diagnosis import reading_journal
-from kafkawire.client.diagnosis.fetched_log import FetchedPartition, whole_batches
+from kafkawire.client.diagnosis.fetched_log import FetchedPartition
 from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, PartitionInfo, TopicPartition
+from kafkawire.client.rpc.partition_log import whole_batches
 from kafkawire.records import Batch
 from kafkawire.transactions import part_summary
 from kafkawire.transactions.part_scan import summarize_range
