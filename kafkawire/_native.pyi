@@ -31,7 +31,12 @@ class MessageText:
     """Writes the JSON form of one message as text, for `kafkawire.wire.json_text`."""
 
     def __init__(
-        self, table: Table, fields: list[list[tuple[str, bool]]], defaults: list[list[bytes]], headers: bytes
+        self,
+        table: Table,
+        fields: list[list[tuple[str, bool]]],
+        defaults: list[list[bytes]],
+        headers: bytes,
+        names: list[bytes],
     ) -> None: ...
     def body(
         self, data: bytes, version: int, text: bool, payloads: bool
@@ -51,6 +56,7 @@ class Tracker:
         order: tuple[int, int, int | None],
         as_lines: bool,
         as_columns: tuple[int, int] | None,
+        selection: Any | None,
     ) -> None: ...
     @property
     def open(self) -> int: ...

@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from kafkawire.capture import message_json
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
+from kafkawire.capture.named_entities import name_codes
 from kafkawire.capture.recognition import Recognizer
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
@@ -26,6 +27,7 @@ from kafkawire.wire.json_text import text_writer
 
 if TYPE_CHECKING:
     from kafkawire.capture.exchange import ReadOptions
+    from kafkawire.capture.selection import Selector
     from kafkawire.frames import UndecodedRequest
     from kafkawire.wire.message import Message
 
@@ -71,10 +73,13 @@ class FrameDecoder:
 
     Args:
         options: what rows contain, and which messages there are.
+        selector: what selects exchanges, if the native engine does it; the names that it looks for are found there.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, selector: Selector | None = None) -> None:
         self.options = options
+        self._selector = selector
+        self._names = set() if selector is None else selector.names
         self.recognizer = Recognizer(options.registry, options.ports)
         self._registry = options.registry
         self._no_body = None if options.body else UNSET
@@ -160,8 +165,8 @@ class FrameDecoder:
         more = f" (and {len(faults) - 1} more like it)" if len(faults) > 1 else ""
         return body, faults[0] + more if faults else None
 
-    def request_writer(self, api_key: int) -> tuple[str, Any] | None:
-        """The api's name and the writer of its requests; None where rows need `request`."""
+    def request_writer(self, api_key: int) -> tuple[str, bool, Any] | None:
+        """The api's name, whether it is selected, and the writer of its requests; None where rows need `request`."""
         cls = self._registry.rpc(api_key, "request")
         if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
             return None
@@ -172,8 +177,11 @@ class FrameDecoder:
             cls,
             counted=lambda field: api_key == _PRODUCE and field.name == "Acks",
             header_version=lambda version: request_header_version(cls, version),
+            names=name_codes(cls, self._names) if self._names else (),
         )
-        return None if writer is None else (self._api_name(api_key), writer)
+        name = self._api_name(api_key)
+        selected = self._selector is None or self._selector.takes_api(name, api_key)
+        return None if writer is None else (name, selected, writer)
 
     def response_writer(self, api_key: int) -> Any | None:
         """The writer of an api's responses; None where rows need `response`."""
@@ -184,6 +192,7 @@ class FrameDecoder:
             cls,
             counted=message_json.is_error_code,
             header_version=lambda version: response_header_version(cls, version),
+            names=name_codes(cls, self._names) if self._names else (),
         )
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:

@@ -5,6 +5,7 @@ Producer ids in the headers of record batches count too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -12,9 +13,11 @@ from uuid import UUID
 import msgspec
 
 from kafkawire import records
+from kafkawire.capture.topic_names import tells_topic_ids
 
 if TYPE_CHECKING:
-    from kafkawire.wire.message import Struct
+    from kafkawire.wire.message import Message, Struct
+    from kafkawire.wire.spec import Field
 
 
 class NamedEntities(msgspec.Struct):
@@ -43,10 +46,50 @@ class NamedEntities(msgspec.Struct):
         self.producer_ids.discard(-1)
         return self
 
+    def add_values(self, values: Iterable[tuple[int, bytes]]) -> NamedEntities:
+        """Adds what the native engine found in a message: what each value names, and its bytes as on the wire."""
+        for what, value in values:
+            if what == TOPIC:
+                self.topics.add(value.decode("utf-8", "surrogateescape"))
+            elif what in (TOPIC_ID, NAMED_TOPIC_ID):
+                self.topics.add(UUID(bytes=value))
+            elif what == TRANSACTIONAL_ID:
+                self.transactional_ids.add(value.decode("utf-8", "surrogateescape"))
+            elif what in (PRODUCER_ID, PRODUCER):
+                self.producer_ids.add(int.from_bytes(value[:8], signed=True))
+        self.producer_ids.discard(-1)
+        return self
+
     def _add_batches(self, data: Any) -> None:
         for item in records.read(data, check_crc=False, check_offsets=False):
             if isinstance(item, records.Batch):
                 self.producer_ids.add(item.producer_id)
+
+
+#: What the native engine finds in messages (`native/src/json/names.rs`).
+TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID = range(1, 7)
+
+
+def name_codes(cls: type[Message], wanted: Iterable[int]) -> list[bytes]:
+    """What the fields of a message name that `NamedEntities` finds: of each class of its codec a byte for each field.
+    Empty where none does.
+
+    Args:
+        cls: the message.
+        wanted: the codes that count, the others are 0.
+    """
+    of_type = {"topicName": TOPIC, "transactionalId": TRANSACTIONAL_ID, "producerId": PRODUCER_ID}
+    codes = {*wanted}
+    tells = tells_topic_ids(cls)
+
+    def code(field: Field) -> int:
+        found = PRODUCER if field.type == "records" else of_type.get(field.entity_type or "", 0)
+        if field.name == "TopicId":
+            found = NAMED_TOPIC_ID if tells else TOPIC_ID
+        return found if found in codes else 0
+
+    found = [bytes(map(code, struct.spec.fields)) for struct in cls.codec.classes]
+    return found if any(map(any, found)) else []
 
 
 class _EntityPlan(NamedTuple):

@@ -23,6 +23,7 @@ from kafkawire.capture.network import TcpSegment, endpoint
 from kafkawire.capture.packet import Packet
 from kafkawire.capture.recognition import OtherDirection, Recognition
 from kafkawire.capture.request_chain import is_text
+from kafkawire.capture.selection import Selector
 from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
@@ -54,6 +55,7 @@ class _Limits(msgspec.Struct, frozen=True):
 class _Options(msgspec.Struct, frozen=True):
     body: bool
     keep: bool
+    weighs: bool
     texts: bool
     payloads: bool
     hides_records: bool
@@ -68,6 +70,7 @@ class NativeTracker:
         native: the engine.
         lines: whether exchanges are given as lines of JSON where they can be.
         columns: whether exchanges of connections are given as Arrow arrays.
+        selector: what selects exchanges; those that it does not are only counted, in the summary. None: all are given.
     """
 
     def __init__(
@@ -81,19 +84,22 @@ class NativeTracker:
         *,
         lines: bool,
         columns: bool,
+        selector: Selector | None = None,
     ) -> None:
         options = decoder.options
         self._file, self._body = file, options.body
+        self._summary = summary
         batch = None
         if columns:
             from kafkawire.rows import arrow
 
             batch = arrow.BATCH_ROWS, arrow.BATCH_BYTES // 4  # columns grow by doubling, and are copied once
         self.engine = native.Tracker(
-            _ExchangeHandler(file, decoder, summary, secrets, owns),
+            _ExchangeHandler(file, decoder, summary, secrets, owns, selector),
             _Options(
                 options.body,
-                options.keep or bool(options.keep_requests),  # counts their memory
+                options.keep or bool(options.keep_requests),
+                options.keep or bool(options.keep_requests) or (selector is not None and selector.looks_inside),
                 decoder.writes_text,
                 options.payloads,
                 options.body and options.payloads and not options.show_secrets,
@@ -110,6 +116,7 @@ class NativeTracker:
             (MOST_PLACES, MOST_BYTES, tracker.LIVE_NS if options.live else None),
             lines,
             batch,
+            None if selector is None else selector.criteria,
         )
 
     def packet(self, packet: Packet) -> bool:
@@ -134,6 +141,8 @@ class NativeTracker:
                 yield found
             elif len(found) == 2:
                 yield LinesOfExchanges(*found)
+            elif len(found) == 4:
+                self._summary.problem(*found[:2])
             else:
                 from kafkawire.capture.arrow_columns import arrays
 
@@ -160,11 +169,14 @@ class _ExchangeHandler:
         summary: Summary,
         secrets: Secrets,
         owns: Callable[[Ends], bool] | None,
+        selector: Selector | None,
     ) -> None:
         self.versions = decoder.recognizer.versions
         self._file = file
         self._decoder = decoder
+        self._selector = selector
         self._keep = decoder.options.keep
+        self._inside = self._keep or (selector is not None and selector.looks_inside)
         self._keep_requests = decoder.options.keep_requests
         self._encode = decoder.options.columns
         self._nothing = None if decoder.options.body else UNSET
@@ -198,6 +210,29 @@ class _ExchangeHandler:
         if session is not None or verdict == TLS:
             self._summary.tls_connection((endpoint(ends[0]), endpoint(ends[1])), session)
 
+    def passed(self, count: int) -> None:
+        """Counts exchanges that are not selected."""
+        self._summary.exchanges += count
+
+    def selects(
+        self, found: CapturedExchange, names: list[tuple[int, bytes]], topic_ids: list[bytes] | None
+    ) -> tuple[bool, list[bytes], tuple[str, int | None] | None]:
+        """Whether an exchange is selected; ids of selected topics that its response tells; and the problem of one that
+        is not selected.
+
+        Args:
+            found: an exchange of which this class has read a part.
+            names: what the engine found in the other part.
+            topic_ids: those of selected topics, if they are others than before.
+        """
+        assert self._selector is not None
+        if topic_ids is not None:
+            self._selector.topic_ids = {*topic_ids}
+        selected = self._selector.selects(found, names)
+        row = found.row
+        problem = None if selected or row.problem is None else (row.problem, row.packet or row.response_packet)
+        return selected, self._selector.new_topic_ids, problem
+
     # Frames -----------------------------------------------------------------------------------------------------------
 
     def request(self, frame: bytes) -> _Found:
@@ -208,13 +243,13 @@ class _ExchangeHandler:
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         found = self._decoder.response(frame, api_key, version)
-        return found if self._keep else replace(found, message=None)
+        return found if self._inside else replace(found, message=None)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
         return self._decoder.answers(frame, api_key, version)
 
     def _asked(self, found: DecodedRequest) -> _Found:
-        kept = found if self._keep or found.api_key in self._keep_requests else replace(found, message=None)
+        kept = found if self._inside or found.api_key in self._keep_requests else replace(found, message=None)
         return kept, found.api_key, found.version, found.correlation_id, found.silent
 
     # Searches ---------------------------------------------------------------------------------------------------------
@@ -340,7 +375,7 @@ class _ExchangeHandler:
             response=answer,
         )
         messages = [None if found is None or isinstance(found, tuple) else found.message for found in (asked, answered)]
-        if not self._keep:
+        if not self._inside:
             return CapturedExchange(row=row, request=messages[0])
         return CapturedExchange(
             row=row,

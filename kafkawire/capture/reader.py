@@ -66,11 +66,13 @@ class Exchanges:
         engine: Any = None,
     ) -> None:
         self.summary = Summary()
-        self._selector = None if selection.all else Selector(selection)
+        selector = None if selection.all else Selector(selection)
+        self._selector = selector if engine is None else None
         self._secrets = Secrets() if secrets is None else secrets
         self._tunnels = tunnels
         self._fragments = Fragments()
-        known = file, FrameDecoder(options), self.summary, self._secrets, owns
+        decoder = FrameDecoder(options, None if engine is None else selector)
+        known = file, decoder, self.summary, self._secrets, owns
         self.tracker: PacketTracker
         if engine is None:
             self.tracker = Tracker(*known)
@@ -79,8 +81,9 @@ class Exchanges:
             self.tracker = found = NativeTracker(
                 engine,
                 *known,
-                lines=options.lines and selection.all,
-                columns=options.columns is not None and selection.all,
+                lines=options.lines,
+                columns=options.columns is not None,
+                selector=selector,
             )
             self._packets = packets(self._unread, found.engine)
 
@@ -197,8 +200,8 @@ def read(
         follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
         live: an exchange whose response takes more than a second does not hold back those that began after it.
         keep: `Exchanges.matched` yields messages and frames too.
-        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
-            selection, it yields none.
+        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine it
+            yields none.
         columns: as `lines`, but as Arrow arrays (`ColumnsOfExchanges`), which need pyarrow. The function writes bodies
             as JSON, for example `msgspec.json.encode`.
         keep_requests: api keys of requests that it yields, where `keep` is not set.
@@ -231,7 +234,7 @@ def read(
         records,
         payloads,
         show_secrets,
-        keep or selection.looks_inside,
+        keep or (selection.looks_inside and native is None),
         live or bool(follow),
         lines,
         columns,

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
 
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.named_entities import NamedEntities
+from kafkawire.capture.named_entities import (
+    NAMED_TOPIC_ID,
+    PRODUCER,
+    PRODUCER_ID,
+    TOPIC,
+    TOPIC_ID,
+    TRANSACTIONAL_ID,
+    NamedEntities,
+)
 from kafkawire.capture.topic_names import TopicNames
 from kafkawire.rows import Exchange
+
+_MOST = 1 << 63
 
 
 class ExchangeSelection(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,20 +58,95 @@ class ExchangeSelection(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.topics or self.transactional_ids or self.producer_ids)
 
 
+class Criteria(msgspec.Struct, frozen=True, kw_only=True):
+    """A selection as the native engine has it (`native/src/capture/selection.rs`)."""
+
+    apis: bool
+    client_ids: list[str]
+    errors: bool
+    slow_ms: float | None
+    connections: tuple[int, ...]
+    ports: tuple[int, ...]
+    times: tuple[int | None, int | None] | None
+    topics: set[bytes]
+    transactional_ids: set[bytes]
+    producer_ids: set[int]
+    never: bool
+    topic_ids: set[bytes]
+
+
 class Selector:
-    """Matches exchanges with a selection. It learns the ids of topics from responses."""
+    """Matches exchanges with a selection. It learns the ids of topics from responses.
+
+    Attributes:
+        topic_ids: those of the selected topics, as far as the native engine has read the responses that tell them.
+        new_topic_ids: those that the last exchange told.
+    """
 
     def __init__(self, selection: ExchangeSelection) -> None:
         self._selection = selection
         self._apis = {api.lower() for api in selection.apis}
         self._topics = frozenset(selection.topics)
         self._names_of_ids = TopicNames()
+        self.topic_ids: set[bytes] = set()
+        self.new_topic_ids: list[bytes] = []
 
-    def selects(self, matched: CapturedExchange) -> bool:
-        """Whether the exchange matches. Call it for all exchanges, in their order."""
+    @property
+    def looks_inside(self) -> bool:
+        return self._selection.looks_inside
+
+    @property
+    def criteria(self) -> Criteria:
+        wanted = self._selection
+        client_ids = [each for each in wanted.client_ids if _is_utf8(each)]
+        return Criteria(
+            apis=bool(wanted.apis),
+            client_ids=client_ids,
+            errors=wanted.errors,
+            slow_ms=wanted.slow_ms,
+            connections=_int64(wanted.connections),
+            ports=_int64(wanted.ports),
+            times=wanted.times and (_nanoseconds(wanted.times[0]), _nanoseconds(wanted.times[1])),
+            topics={topic.encode("utf-8", "surrogateescape") for topic in wanted.topics},
+            transactional_ids={each.encode("utf-8", "surrogateescape") for each in wanted.transactional_ids},
+            producer_ids={*_int64(wanted.producer_ids)},
+            # Of what cannot be on the wire, nothing is left to match.
+            never=any(
+                given and not left
+                for given, left in (
+                    (wanted.client_ids, client_ids),
+                    (wanted.connections, _int64(wanted.connections)),
+                    (wanted.ports, _int64(wanted.ports)),
+                    (wanted.producer_ids, _int64(wanted.producer_ids)),
+                )
+            ),
+            topic_ids=set(),
+        )
+
+    @property
+    def names(self) -> set[int]:
+        """What has to be found in messages (`named_entities`)."""
+        wanted = self._selection
+        return {
+            *((TOPIC, TOPIC_ID, NAMED_TOPIC_ID) if wanted.topics else ()),
+            *((TRANSACTIONAL_ID,) if wanted.transactional_ids else ()),
+            *((PRODUCER_ID, PRODUCER) if wanted.producer_ids else ()),
+        }
+
+    def takes_api(self, name: str, api_key: int) -> bool:
+        return not self._apis or name.lower() in self._apis or str(api_key) in self._apis
+
+    def selects(self, matched: CapturedExchange, names: Iterable[tuple[int, bytes]] = ()) -> bool:
+        """Whether the exchange matches. Call it for all exchanges, in their order.
+
+        Args:
+            matched: the exchange.
+            names: what the native engine found in a request or a response that is no object.
+        """
         wanted, row = self._selection, matched.row
         if wanted.topics:
-            self._names_of_ids.learn(matched.response)
+            new = self._names_of_ids.learn(matched.response)
+            self.new_topic_ids = [each.bytes for each in self._names_of_ids.ids_of(self._topics)] if new else []
         if self._apis and (row.api or "").lower() not in self._apis and str(row.api_key) not in self._apis:
             return False
         if wanted.client_ids and row.client_id not in wanted.client_ids:
@@ -76,10 +162,10 @@ class Selector:
         time_ns = row.response_time_ns if row.time_ns is None else row.time_ns
         if wanted.times is not None and not _within(wanted.times, time_ns):
             return False
-        return not wanted.looks_inside or self._names(matched)
+        return not wanted.looks_inside or self._names(matched, names)
 
-    def _names(self, matched: CapturedExchange) -> bool:
-        found = NamedEntities()
+    def _names(self, matched: CapturedExchange, names: Iterable[tuple[int, bytes]]) -> bool:
+        found = NamedEntities().add_values(names)
         for message in (matched.request, matched.response):
             if message is not None:
                 found.add(message, matched.version)
@@ -91,8 +177,25 @@ class Selector:
         )
 
     def _is_selected(self, topic: str | UUID) -> bool:
-        name = self._names_of_ids.name_of(topic) if isinstance(topic, UUID) else topic
-        return name in self._topics
+        if not isinstance(topic, UUID):
+            return topic in self._topics
+        return topic.bytes in self.topic_ids or self._names_of_ids.name_of(topic) in self._topics
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _int64(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(number for number in numbers if -_MOST <= number < _MOST)
+
+
+def _nanoseconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else max(-_MOST, min(milliseconds * 1_000_000, _MOST - 1))
 
 
 def _slow(at_least_ms: float, row: Exchange) -> bool:

@@ -6,11 +6,15 @@ Requests and responses of later versions name topics by id alone. All views that
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kafkawire.capture.kafka_fields import kafka_name
+from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
 from kafkawire.wire.json_form import uuid_text
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
 
 #: Ids that are remembered; of more, those that were learned first are forgotten.
 _MOST_TOPICS = 100_000
@@ -23,20 +27,35 @@ _TOPICS = {
 _NO_ID = UUID(int=0)
 
 
+def tells_topic_ids(cls: type[Message]) -> bool:
+    """Whether responses of a class tell names by their ids."""
+    return (kafka_name_of(cls) or "") in _TOPICS
+
+
 class TopicNames:
     """Learns names from responses."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[UUID, str] = OrderedDict()
 
-    def learn(self, response: Any) -> None:
-        """Takes the names from a response, if it has names and ids. Call it for all responses, in their order."""
+    def learn(self, response: Any) -> bool:
+        """Takes the names from a response, if it has names and ids; whether there is a new one.
+
+        Call it for all responses, in their order.
+        """
+        new = False
         attribute = None if response is None else _TOPICS.get(kafka_name(response) or "")
         for topic in getattr(response, attribute) if attribute else ():
             if topic.name and topic.topic_id != _NO_ID:
+                new = new or self._names.get(topic.topic_id) != topic.name
                 self._names[topic.topic_id] = topic.name
         while len(self._names) > _MOST_TOPICS:
             self._names.popitem(last=False)
+        return new
+
+    def ids_of(self, names: frozenset[str]) -> Iterator[UUID]:
+        """The ids of topics with these names."""
+        return (topic_id for topic_id, name in self._names.items() if name in names)
 
     def name_of(self, topic_id: UUID) -> str | None:
         """The name of a topic; None where no response had it."""

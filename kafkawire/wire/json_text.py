@@ -6,7 +6,7 @@ with many digits) is left to `decode` and `to_json`, which also describe errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,12 +26,14 @@ def text_writer(
     *,
     counted: Callable[[Field], bool] = lambda field: False,
     header_version: Callable[[int], int] = lambda version: 0,
+    names: Sequence[bytes] = (),
 ) -> Any | None:
     """The writer of a message (`_native.MessageText`); None where there is none.
 
     Args:
         counted: whether values other than 0 of an int16 field are counted, wherever it is in the message.
         header_version: the version of the header in a frame, for a version of the message.
+        names: of each class of the codec a byte for each field: what its values name; those that are not 0 are found.
     """
     if native is None:
         return None
@@ -45,7 +47,7 @@ def text_writer(
             [msgspec.json.encode(default) for default in tag_defaults(cls, layout)] for layout in codec.table.layouts
         ]
         headers = bytes(map(header_version, cls.spec.valid_versions))
-        writer: Any = native.MessageText(codec.table, fields, defaults, headers)
+        writer: Any = native.MessageText(codec.table, fields, defaults, headers, list(names))
         return writer
     except (ValueError, EncodeError):
         return None

@@ -109,9 +109,13 @@ def test_an_exchange_that_python_decodes_does_not_split_a_batch() -> None:
     assert lengths == [summary.exchanges]
 
 
-def test_rows_of_a_selection_are_no_columns() -> None:
+def test_columns_of_a_selection_hold_what_is_selected() -> None:
     path = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pcap"
-    chosen = capture.ExchangeSelection(apis=("Produce",))
-    found = list(capture.read(path, columns=arrow.json_text, selection=chosen).found())
-    assert found
-    assert all(isinstance(each, CapturedExchange) for each in found)
+    for chosen in (capture.ExchangeSelection(apis=("Produce",)), capture.ExchangeSelection(topics=("orders",))):
+        wanted = capture.read(path, selection=chosen)
+        numbers = [row.packet for row in wanted]
+        read = capture.read(path, columns=arrow.json_text, selection=chosen)
+        (found,) = read.found()
+        assert isinstance(found, ColumnsOfExchanges)
+        assert found.arrays["packet"].to_pylist() == numbers != []
+        assert read.summary == wanted.summary

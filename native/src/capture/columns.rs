@@ -172,9 +172,16 @@ impl ExchangeColumns {
     pub fn push(&mut self, py: Python<'_>, context: &mut Context, exchange: Box<Exchange>) -> PyResult<()> {
         if !self.push_plain(py, context, &exchange)? {
             let row = exchange.into_python(py, context)?;
-            let (row, errors): (Made, Vec<(String, i64)>) = context.call(py, "cells", (row,))?.extract()?;
-            self.push_made(&row, &errors)?;
+            return self.push_row(py, context, row);
         }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Adds an exchange that is a row.
+    pub fn push_row(&mut self, py: Python<'_>, context: &Context, row: Py<PyAny>) -> PyResult<()> {
+        let (row, errors): (Made, Vec<(String, i64)>) = context.call(py, "cells", (row,))?.extract()?;
+        self.push_made(&row, &errors)?;
         self.count += 1;
         Ok(())
     }
@@ -184,14 +191,14 @@ impl ExchangeColumns {
         let Some(ends) = &exchange.ends else { return Ok(false) };
         let (api, version, correlation_id, client_id, request) = match &exchange.asked {
             RequestContent::Nothing => (None, None, exchange.correlation_id, None, None),
-            RequestContent::Read { api, version, correlation_id, client_id, body } => {
+            RequestContent::Read { api, version, correlation_id, client_id, body, .. } => {
                 (Some(api), Some(*version), Some(*correlation_id), client_id.as_deref(), body.as_deref())
             }
             RequestContent::Python(_) => return Ok(false),
         };
         let (errors, response) = match &exchange.answered {
             ResponseContent::Nothing => (&[][..], None),
-            ResponseContent::Read { errors, body } => (&errors[..], body.as_deref()),
+            ResponseContent::Read { errors, body, .. } => (&errors[..], body.as_deref()),
             ResponseContent::Python(_) => return Ok(false),
         };
         let (asked, answered) = (exchange.time_ns(), exchange.response_time_ns());

@@ -10,8 +10,9 @@ use pyo3::types::PyBytes;
 use super::clock::Clock;
 use super::exchange::{Api, RequestContent, ResponseContent};
 use super::recognition::{self, Recognition, Versions};
+use super::selection::Selection;
 use super::sequencer::Sequencer;
-use crate::json::{MessageText, Text};
+use crate::json::{MessageText, Request, Text};
 
 const PRODUCE: i16 = 0;
 const FETCH: i16 = 1;
@@ -22,6 +23,8 @@ const METADATA: &[u8] = b"__cluster_metadata";
 pub struct Options {
     pub body: bool,
     pub keep: bool,
+    /// Whether messages or frames are held until their exchange comes.
+    pub weighs: bool,
     /// Whether bodies are written here, and not by Python.
     pub texts: bool,
     pub payloads: bool,
@@ -45,6 +48,11 @@ pub struct Context {
     responses: HashMap<i16, Option<Py<MessageText>>>,
     errors: HashMap<i16, String>,
     client_id: Option<Arc<str>>,
+    pub selection: Option<Selection>,
+    /// No exchange of the connection that frames come from is selected: no bodies are written.
+    pub muted: bool,
+    /// Whether Python does not know yet all ids of selected topics.
+    pub learned: bool,
 }
 
 /// A request as the matcher needs it.
@@ -57,10 +65,18 @@ pub struct CapturedRequest {
     pub silent: bool,
 }
 
+/// A problem, and the packet of its exchange.
+type Problem = (String, Option<i64>);
 type PythonRequest = (Py<PyAny>, Option<i16>, Option<i16>, Option<i32>, bool);
 
 impl Context {
-    pub fn new(py: Python<'_>, handler: Py<PyAny>, options: Options, sequencer: Sequencer) -> PyResult<Self> {
+    pub fn new(
+        py: Python<'_>,
+        handler: Py<PyAny>,
+        options: Options,
+        sequencer: Sequencer,
+        selection: Option<Selection>,
+    ) -> PyResult<Self> {
         Ok(Context {
             options,
             sequencer,
@@ -72,6 +88,9 @@ impl Context {
             responses: HashMap::new(),
             errors: HashMap::new(),
             client_id: None,
+            selection,
+            muted: false,
+            learned: false,
         })
     }
 
@@ -84,8 +103,8 @@ impl Context {
         self.handler.bind(py).call_method1(name, arguments)
     }
 
-    fn text(&self) -> Text {
-        match (self.options.body, self.options.payloads) {
+    fn text(&self, selected: bool) -> Text {
+        match (self.options.body && selected && !self.muted, self.options.payloads) {
             (false, _) => Text::None,
             (true, false) => Text::NoPayloads,
             (true, true) => Text::All,
@@ -110,22 +129,24 @@ impl Context {
             return Ok(None);
         }
         if !self.requests.contains_key(&api_key) {
-            let found: Option<(String, Py<MessageText>)> = self.call(py, "request_writer", (api_key,))?.extract()?;
-            let found = found.map(|(name, writer)| (Arc::new(Api { key: api_key, name }), writer));
+            let found: Option<(String, bool, Py<MessageText>)> =
+                self.call(py, "request_writer", (api_key,))?.extract()?;
+            let found = found.map(|(name, selected, writer)| (Arc::new(Api { key: api_key, name, selected }), writer));
             self.requests.insert(api_key, found);
         }
-        let text = self.text();
         let Some(Some((api, writer))) = self.requests.get(&api_key) else { return Ok(None) };
-        let Some((version, correlation_id, client_id, body, counts)) = writer.get().read_request(frame, text) else {
+        let Some(found) = writer.get().read_request(frame) else { return Ok(None) };
+        let Some((body, counts, names)) = writer.get().read_body(&found, self.text(api.selected)) else {
             return Ok(None);
         };
+        let Request { version, correlation_id, client_id, .. } = found;
         // Most requests have the client id of the one before.
         if client_id != self.client_id.as_deref() {
             self.client_id = client_id.map(Arc::from);
         }
         let client_id = self.client_id.clone();
         Ok(Some(CapturedRequest {
-            asked: RequestContent::Read { api: api.clone(), version, correlation_id, client_id, body },
+            asked: RequestContent::Read { api: api.clone(), version, correlation_id, client_id, body, names },
             api_key: Some(api_key),
             version: Some(version),
             correlation_id: Some(correlation_id),
@@ -151,13 +172,35 @@ impl Context {
                 self.responses.insert(api_key, found);
             }
             if let Some(Some(writer)) = self.responses.get(&api_key) {
-                if let Some((body, errors)) = writer.get().read_response(frame, i64::from(version), self.text()) {
-                    return Ok(ResponseContent::Read { errors, body });
+                let selected = self.requests.get(&api_key).and_then(Option::as_ref).is_none_or(|(api, _)| api.selected);
+                let found = writer.get().read_response(frame, i64::from(version), self.text(selected));
+                if let Some((body, errors, names)) = found {
+                    return Ok(ResponseContent::Read { errors, body, names });
                 }
             }
         }
         let found = self.call(py, "response", (PyBytes::new(py, frame), api_key, version))?;
         Ok(ResponseContent::Python(found.unbind()))
+    }
+
+    /// Whether Python selects an exchange of which it has read something, and the problem of one that it does not.
+    /// `names`: in what was read here.
+    pub fn chosen(
+        &mut self,
+        py: Python<'_>,
+        row: &Py<PyAny>,
+        names: Vec<(u8, Vec<u8>)>,
+    ) -> PyResult<(bool, Option<Problem>)> {
+        let names: Vec<_> = names.into_iter().map(|(what, value)| (what, PyBytes::new(py, &value))).collect();
+        let known = self.selection.as_ref().filter(|_| std::mem::take(&mut self.learned));
+        let known: Option<Vec<_>> =
+            known.map(|selection| selection.topic_ids.iter().map(|id| PyBytes::new(py, id)).collect());
+        let (selected, topic_ids, problem): (bool, Vec<Vec<u8>>, Option<Problem>) =
+            self.call(py, "selects", (row, names, known))?.extract()?;
+        if let Some(selection) = &mut self.selection {
+            selection.topic_ids.extend(topic_ids);
+        }
+        Ok((selected, problem))
     }
 
     pub fn error_name(&mut self, py: Python<'_>, code: i16) -> PyResult<&str> {

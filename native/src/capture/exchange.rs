@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::stream::Moment;
+use crate::json::names::Names;
 use crate::json::Counts;
 
 /// What all rows of a connection have in common: Python's `(number, client, broker)`, and the same as JSON, the file's
@@ -22,6 +23,8 @@ pub struct Endpoints {
 pub struct Api {
     pub key: i16,
     pub name: String,
+    /// Whether the selection wants its exchanges.
+    pub selected: bool,
 }
 
 /// A request's content.
@@ -34,6 +37,7 @@ pub enum RequestContent {
         correlation_id: i32,
         client_id: Option<Arc<str>>,
         body: Option<Vec<u8>>,
+        names: Names,
     },
     /// A `DecodedRequest`.
     Python(Py<PyAny>),
@@ -45,6 +49,7 @@ pub enum ResponseContent {
     Read {
         errors: Counts,
         body: Option<Vec<u8>>,
+        names: Names,
     },
     /// A `DecodedResponse`.
     Python(Py<PyAny>),
@@ -80,6 +85,24 @@ impl Exchange {
             problem: None,
             frames: [None, None],
         })
+    }
+
+    /// Whether Python has read the request or the response.
+    pub fn is_python(&self) -> bool {
+        matches!(self.asked, RequestContent::Python(_)) || matches!(self.answered, ResponseContent::Python(_))
+    }
+
+    /// What was named in the parts that were read here.
+    pub fn names(&self) -> Names {
+        let asked = match &self.asked {
+            RequestContent::Read { names, .. } => &names[..],
+            _ => &[],
+        };
+        let answered = match &self.answered {
+            ResponseContent::Read { names, .. } => &names[..],
+            _ => &[],
+        };
+        asked.iter().chain(answered).cloned().collect()
     }
 
     pub fn time_ns(&self) -> Option<i64> {

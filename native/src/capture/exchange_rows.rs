@@ -28,7 +28,7 @@ impl Exchange {
     fn written(&self, py: Python<'_>, context: &mut Context, out: &mut Vec<u8>) -> PyResult<Read<()>> {
         let (
             Some(ends),
-            RequestContent::Read { api, version, correlation_id, client_id, body },
+            RequestContent::Read { api, version, correlation_id, client_id, body, .. },
             Some(FramePlace { at: (packet, time_ns), size: Some(size) }),
             None,
         ) = (&self.ends, &self.asked, &self.request, &self.problem)
@@ -78,7 +78,7 @@ impl Exchange {
         optional(out, "response_packet", response.map(|response| response.at.0));
         out.extend_from_slice(b",\"errors\":{");
         let mut answer = None;
-        if let ResponseContent::Read { errors, body } = &self.answered {
+        if let ResponseContent::Read { errors, body, .. } = &self.answered {
             answer = body.as_ref();
             let mut errors = errors.clone();
             errors.sort_unstable();
@@ -111,7 +111,7 @@ impl Exchange {
         let asked = match self.asked {
             RequestContent::Nothing => None,
             RequestContent::Python(found) => Some(found.into_bound(py)),
-            RequestContent::Read { api, version, correlation_id, client_id, body } => {
+            RequestContent::Read { api, version, correlation_id, client_id, body, .. } => {
                 let fields = (&api.name, api.key, version, correlation_id, client_id.as_deref(), bytes(body));
                 Some(fields.into_pyobject(py)?.into_any())
             }
@@ -119,7 +119,7 @@ impl Exchange {
         let answered = match self.answered {
             ResponseContent::Nothing => None,
             ResponseContent::Python(found) => Some(found.into_bound(py)),
-            ResponseContent::Read { mut errors, body } => {
+            ResponseContent::Read { mut errors, body, .. } => {
                 errors.sort_unstable();
                 Some((errors, bytes(body)).into_pyobject(py)?.into_any())
             }

@@ -256,7 +256,7 @@ fn close(context: &mut Context, ticket: Ticket, exchange: Box<Exchange>) {
 /// Estimate of the memory that an exchange takes, in bytes: a multiple of its size on the wire.
 fn weight(context: &Context, exchange: &Exchange) -> i64 {
     let options = &context.options;
-    let size = if options.body || options.keep { exchange.size() } else { 0 };
+    let size = if options.body || options.weighs { exchange.size() } else { 0 };
     1000 + if options.body { 8 } else { 3 } * size
 }
 

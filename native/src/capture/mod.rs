@@ -15,6 +15,7 @@ mod pcap;
 mod pcapng;
 mod recognition;
 mod segment;
+mod selection;
 mod sequencer;
 mod stream;
 mod tls;
@@ -34,6 +35,7 @@ use context::{Context, Options};
 use exchange::Exchange;
 use ordered::Ordered;
 use segment::{plain, End, Segment, SYN};
+use selection::Selection;
 use sequencer::Sequencer;
 use stream::Moment;
 
@@ -78,6 +80,8 @@ pub struct Tracker {
     as_lines: bool,
     /// Those that become columns, if any do.
     columns: Option<ExchangeColumns>,
+    /// Exchanges since the last `ready` that are not selected.
+    passed: usize,
     ready: Vec<Py<PyAny>>,
     lines: Vec<u8>,
     /// Exchanges in `lines`.
@@ -110,6 +114,8 @@ impl Tracker {
                 self.connections.entry(key).or_insert(Box::new(connection))
             }
         };
+        let selection = self.context.selection.as_ref();
+        self.context.muted = selection.is_some_and(|wanted| !wanted.takes_connection(connection.number, None));
         connection.process(py, &mut self.context, segment, at)?;
         let (certain, doubted) = (connection.reset_ns, connection.reset_in_doubt());
         let ended = connection.ended();
@@ -216,11 +222,23 @@ impl Tracker {
     /// Takes the exchanges that are in order.
     fn advance(&mut self, py: Python<'_>) -> PyResult<()> {
         while let Some(exchange) = self.context.sequencer.next() {
+            let ends = exchange.ends.is_some();
+            if let Some(selection) = &mut self.context.selection {
+                self.context.learned |= selection.learn(&exchange);
+                if exchange.is_python() {
+                    self.choose(py, exchange, ends)?;
+                    continue;
+                }
+                if !selection.selects(&exchange) {
+                    self.pass_over(py, &exchange)?;
+                    continue;
+                }
+            }
             if self.as_lines && exchange.line(py, &mut self.context, &mut self.lines)? {
                 self.count += 1;
                 continue;
             }
-            if let Some(columns) = self.columns.as_mut().filter(|_| exchange.ends.is_some()) {
+            if let Some(columns) = self.columns.as_mut().filter(|_| ends) {
                 columns.push(py, &mut self.context, exchange)?;
                 if columns.is_full() {
                     self.flush_columns(py)?;
@@ -230,6 +248,46 @@ impl Tracker {
             self.flush(py)?;
             self.flush_columns(py)?;
             self.ready.push(exchange.into_python(py, &self.context)?);
+        }
+        Ok(())
+    }
+
+    /// An exchange of which Python has read something, and which it selects or not.
+    fn choose(&mut self, py: Python<'_>, exchange: Box<Exchange>, ends: bool) -> PyResult<()> {
+        let names = exchange.names();
+        let row = exchange.into_python(py, &self.context)?;
+        let (selected, problem) = self.context.chosen(py, &row, names)?;
+        if !selected {
+            self.passed += 1;
+            return problem.map_or(Ok(()), |(problem, packet)| self.count_problem(py, &problem, packet));
+        }
+        if let Some(columns) = self.columns.as_mut().filter(|_| ends) {
+            columns.push_row(py, &self.context, row)?;
+            return if columns.is_full() { self.flush_columns(py) } else { Ok(()) };
+        }
+        self.flush(py)?;
+        self.flush_columns(py)?;
+        self.ready.push(row);
+        Ok(())
+    }
+
+    /// An exchange that is not selected: its problem counts.
+    fn pass_over(&mut self, py: Python<'_>, exchange: &Exchange) -> PyResult<()> {
+        self.passed += 1;
+        if let Some(problem) = &exchange.problem {
+            let place = exchange.request.as_ref().or(exchange.response.as_ref());
+            self.count_problem(py, problem, place.map(|place| place.at.0))?;
+        }
+        Ok(())
+    }
+
+    /// The problem of an exchange that is not selected, in the order in which those of others are counted.
+    fn count_problem(&mut self, py: Python<'_>, problem: &str, packet: Option<i64>) -> PyResult<()> {
+        if self.columns.is_some() {
+            self.context.call(py, "problem", (problem, packet))?;
+        } else {
+            let none: Option<i64> = None;
+            self.ready.push((problem, packet, none, none).into_pyobject(py)?.into_any().unbind());
         }
         Ok(())
     }
@@ -257,6 +315,7 @@ impl Tracker {
     /// `handler`: of `kafkawire.capture.native_tracker`. `order`: the arguments of a `Sequencer`. `as_columns`: limits
     /// of a batch, if exchanges become columns.
     #[new]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         handler: Py<PyAny>,
@@ -265,9 +324,10 @@ impl Tracker {
         order: (usize, i64, Option<i64>),
         as_lines: bool,
         as_columns: Option<(usize, usize)>,
+        selection: Option<Selection>,
     ) -> PyResult<Self> {
         Ok(Tracker {
-            context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2))?,
+            context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2), selection)?,
             weighed: limits.every_bytes,
             limits,
             connections: HashMap::new(),
@@ -278,6 +338,7 @@ impl Tracker {
             crowded: false,
             as_lines,
             columns: as_columns.map(ExchangeColumns::new),
+            passed: 0,
             ready: Vec::new(),
             lines: Vec::new(),
             count: 0,
@@ -354,9 +415,12 @@ impl Tracker {
     }
 
     /// The exchanges that came in order since the last call: `CapturedExchange`, or a number of them with their lines or
-    /// columns.
+    /// columns; of one that is not selected its problem and packet, in a tuple of four.
     fn ready<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.flush(py)?;
+        if self.passed > 0 {
+            self.context.call(py, "passed", (std::mem::take(&mut self.passed),))?;
+        }
         PyList::new(py, self.ready.drain(..))
     }
 

@@ -2,6 +2,7 @@
 //! message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
 
 mod frame;
+pub mod names;
 pub mod scalars;
 mod sink;
 
@@ -14,6 +15,7 @@ use pyo3::types::PyBytes;
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
 use crate::walk::{steps_of, Steps, Walk};
+use names::{NameSink, Names};
 pub use sink::Counts;
 use sink::{JsonText, Named};
 
@@ -87,6 +89,16 @@ impl TextPlan {
     }
 }
 
+/// None where a tagged field names something: where it is absent, its default counts.
+fn name_steps(layouts: &[Layout], names: &[Vec<u8>]) -> Option<Vec<Steps<(Kind, names::Named), ()>>> {
+    let of = |layout: &Layout, slot: usize| names.get(layout.class).and_then(|class| class.get(slot)).copied();
+    let tagged = |layout: &Layout| layout.tags.iter().any(|(_, op)| of(layout, op.slot).unwrap_or(0) != 0);
+    if layouts.iter().any(tagged) {
+        return None;
+    }
+    Some(steps_of(layouts, |layout, op, _| (op.kind, of(layout, op.slot).unwrap_or(0)), |_| ()))
+}
+
 /// How much of a body is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Text {
@@ -101,13 +113,24 @@ pub enum Text {
 type Written<'py> = (Option<Bound<'py, PyBytes>>, HashMap<i16, u32>);
 /// JSON and counts.
 pub type Body = (Option<Vec<u8>>, Counts);
-/// Version, correlation id, client id, JSON of the body, counts.
-pub type Request<'a> = (i16, i32, Option<&'a str>, Option<Vec<u8>>, Counts);
+/// JSON, counts and names.
+pub type Content = (Option<Vec<u8>>, Counts, Names);
+
+/// A request: version, correlation id, client id, and its body.
+pub struct Request<'a> {
+    pub version: i16,
+    pub correlation_id: i32,
+    pub client_id: Option<&'a str>,
+    root: usize,
+    rest: Cursor<'a>,
+}
 
 /// Writes one message in all its versions.
 #[pyclass(frozen, module = "kafkawire._native")]
 pub struct MessageText {
     plan: TextPlan,
+    /// Where names are, if any are wanted.
+    names: Option<Vec<Steps<(Kind, names::Named), ()>>>,
     first_version: i64,
     roots: Vec<usize>,
     /// The version of the header before each version of the message.
@@ -122,26 +145,43 @@ impl MessageText {
     }
 
     /// What a request's frame holds; None where Python must answer.
-    pub fn read_request<'a>(&self, frame: &'a [u8], text: Text) -> Option<Request<'a>> {
+    pub fn read_request<'a>(&self, frame: &'a [u8]) -> Option<Request<'a>> {
         let version = frame::version(frame)?;
         let (root, header) = self.root(i64::from(version))?;
-        let head = frame::request(frame, header).ok()?;
-        let (body, counts) = self.plan.written(head.rest, root, text).ok()?;
-        Some((version, head.correlation_id, head.client_id, body, counts))
+        let frame::Request { correlation_id, client_id, rest } = frame::request(frame, header).ok()?;
+        Some(Request { version, correlation_id, client_id, root, rest })
+    }
+
+    /// The body of such a request.
+    pub fn read_body(&self, request: &Request<'_>, text: Text) -> Option<Content> {
+        self.content(request.rest, request.root, text).ok()
+    }
+
+    fn content(&self, rest: Cursor<'_>, root: usize, text: Text) -> Read<Content> {
+        let (body, counts) = self.plan.written(rest, root, text)?;
+        let mut names = Names::new();
+        if let Some(steps) = &self.names {
+            let mut rest = rest;
+            let mut walk = Walk::new(steps, rest.left(), NameSink::default());
+            walk.structure(&steps[root], (), &mut rest)?;
+            names = walk.sink.found;
+        }
+        Ok((body, counts, names))
     }
 
     /// What a response's frame holds; None where Python must answer.
-    pub fn read_response(&self, frame: &[u8], version: i64, text: Text) -> Option<Body> {
+    pub fn read_response(&self, frame: &[u8], version: i64, text: Text) -> Option<Content> {
         let (root, header) = self.root(version)?;
         let rest = frame::response(frame, header).ok()?;
-        self.plan.written(rest, root, text).ok()
+        self.content(rest, root, text).ok()
     }
 }
 
 #[pymethods]
 impl MessageText {
     /// `fields`: of each class, name and whether it is counted. `defaults`: of each layout, the JSON of
-    /// its tagged fields' defaults. `headers`: for each version, that of the header.
+    /// its tagged fields' defaults. `headers`: for each version, that of the header. `names`: of each class, what its
+    /// fields name; empty: no names are wanted.
     ///
     /// ValueError: a message that cannot be written here.
     #[new]
@@ -150,6 +190,7 @@ impl MessageText {
         fields: Vec<Vec<(String, bool)>>,
         defaults: Vec<Vec<Vec<u8>>>,
         headers: Vec<u8>,
+        names: Vec<Vec<u8>>,
     ) -> PyResult<Self> {
         // The last slot of each class is for unknown tagged fields, and has no name.
         let slots: Vec<usize> = fields.iter().map(|class| class.len() + 1).collect();
@@ -158,7 +199,11 @@ impl MessageText {
         let known = roots.iter().all(|root| *root < layouts.len()) && headers.len() == roots.len();
         let plan = if known { TextPlan::new(&layouts, &fields, defaults) } else { None };
         let plan = plan.ok_or_else(|| PyValueError::new_err("a message that is not written as text"))?;
-        Ok(MessageText { plan, first_version: table.getattr("first_version")?.extract()?, roots, headers })
+        let names = match names.is_empty() {
+            true => None,
+            false => Some(name_steps(&layouts, &names).ok_or_else(|| PyValueError::new_err("names in tagged fields"))?),
+        };
+        Ok(MessageText { plan, names, first_version: table.getattr("first_version")?.extract()?, roots, headers })
     }
 
     /// The JSON of the message that `data` holds, None without `text`, and its counts; None where Python must answer.
