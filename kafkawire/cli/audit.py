@@ -380,7 +380,7 @@ def _spark(
 
 
 def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
-    from kafkawire.transactions.answers import OF_FINDINGS
+    from kafkawire.transactions.check_names import OF_FINDINGS
     from kafkawire.transactions.formatting import when
 
     several = len({finding.cluster_id for finding in audit.findings}) > 1
@@ -412,7 +412,7 @@ def _print_table(audit: rows.Audit, *, wide: bool, no_cut: bool) -> None:
 
 def _print_answers(answers: tuple[rows.CheckAnswer, ...]) -> None:
     """Prints which checks were made, what they found, and which had no data."""
-    from kafkawire.transactions.answers import OF_FINDINGS
+    from kafkawire.transactions.check_names import OF_FINDINGS
 
     if not answers:
         return

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from kafkawire.rows import Audit, Coverage, Finding, Omitted, Violation
-from kafkawire.transactions.answers import OF_FINDINGS
+from kafkawire.transactions.batch_rules import RULES
+from kafkawire.transactions.check_names import OF_FINDINGS
 from kafkawire.transactions.completeness import not_read
 from kafkawire.transactions.formatting import count
 
@@ -81,15 +82,8 @@ REASONS: Mapping[str, Reason] = {
 
 #: The rules that checks test, one sentence each. A check without a sentence is shown by its name.
 CHECKS: Mapping[str, str] = {
-    "sequence_contiguous": "A producer's sequence numbers follow each other without gap or step back.",
-    "new_epoch_from_zero": "A producer's first batch of a new epoch has sequence number 0.",
-    "duplicate_batch": "No batch is written twice.",
-    "epoch_not_backwards": "A producer's epoch never goes back.",
+    **{rule.name: rule.sentence for rule in RULES},
     "marker_epoch": "A marker's epoch fits the epoch of the data that it ends.",
-    "coordinator_epoch_monotonic": "The coordinator epoch of a producer's markers never goes back.",
-    "marker_shape": "A marker is one control record, of the form that Kafka writes.",
-    "marker_without_data": "A marker that ended nothing: for information, it is legal.",
-    "mixed_batches": "While its transaction is open, a producer writes nothing outside of it.",
     "open_transaction": "Transactions that no marker has ended.",
     "transaction_unknown_to_coordinator": "Every open transaction is one that its coordinator holds.",
     "late_transaction": "No transaction is open for longer than its timeout allows.",

@@ -1,7 +1,7 @@
 """`audit`: the audit of `transactions` as a Spark job.
 
-Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and merge the summaries of a replica's
-parts. What grows with the logs stays with them: ended transactions, decisions and uses of producer ids are shuffled and
+Workers list folders (`fleet_listing`), read parts of segments (`replica_parts`), and replay the parts of a replica in
+order. What grows with the logs stays with them: ended transactions, decisions and uses of producer ids are shuffled and
 judged there (`outcome_rows`), and so are open transactions; tallies are sums. The driver takes tallies, the first
 findings, damaged places and breaches of a rule in a replica, and settings. The functions that judge are those of one
 machine.
@@ -27,8 +27,8 @@ from kafkawire.spark.audit_dataframes import TableOutput
 from kafkawire.spark.fleet_listing import FoundReplicas, listing
 from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements
-from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, replica_digests
-from kafkawire.spark.replica_parts import DriverFacts, Fleet, ended_cells, numbers
+from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, cells_of, replica_digests
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, numbers
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.transaction_table import table_of
@@ -116,17 +116,16 @@ class _AuditJob(NamedTuple):
             with self._job("list folders"):
                 fleet = Fleet.of(listed, self.settings, self.part_bytes, self.tier_keys)
             whole = self.save is not None
-            with kept(fleet.summaries(whole=whole)) as summaries, ExitStack() as stack:
-                read = stack.enter_context(kept(fleet.merged(summaries, whole=whole)))
-                tables = WorkerTables(stack, read)
-                return self._concluded(fleet, summaries, read, tables)
+            with ExitStack() as stack:
+                read = stack.enter_context(kept(fleet.facts(whole=whole)))
+                return self._concluded(fleet, read, WorkerTables(stack, read))
 
-    def _concluded(self, fleet: Fleet, summaries: DataFrame, read: DataFrame, tables: WorkerTables) -> rows.Audit:
+    def _concluded(self, fleet: Fleet, read: DataFrame, tables: WorkerTables) -> rows.Audit:
         found, whole = fleet.found, self.save is not None
         with self._job("read replicas"):
             found_by_workers = list(for_driver(read))
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
-        cells = ended_cells(summaries, read, replayed=any(one.replayed for one in of_replicas))
+        cells = cells_of(read).repartition(fleet.sizing.part_tasks)
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
         failed = sorted((one for one in found_by_workers if isinstance(one, Unreadable)), key=lambda one: one.path)
         facts = self._facts(found, of_replicas, sums, failed)

@@ -2,7 +2,7 @@
 
 A row is of one of these kinds: facts of a replica for the driver, digests of its batches, a decision, a use of a
 producer id by a transactional id, the owner of a producer id, an id in a Prepare state, a case to judge, an open
-transaction, an ended one, violations, a damaged place, a finding, a part that was replayed. Those from decisions to
+transaction, an ended one, violations, a damaged place, a finding. Those from decisions to
 ended transactions are shuffled by cluster and producer id: into `outcome_judge`, and into the table of transactions
 (`transaction_table`). Violations, damage and findings are written (`worker_tables`).
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.replica_facts import ReplicaFacts
 
 #: Kinds of rows; in this order they are judged.
-TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING, REPLAYED = range(13)
+TO_DRIVER, DIGESTS, DECISION, USE, OWNER, PREPARED, CASE, OPEN, ENDING, VIOLATION, DAMAGE, FINDING = range(12)
 
 SCHEMA = pa.schema(
     [

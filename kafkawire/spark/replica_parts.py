@@ -1,8 +1,7 @@
-"""Replicas read in parts: a part of a segment a row, summarized by some task; one merges the summaries of a replica.
+"""Replicas read in parts: a part of a segment a row, read by some task; a task replays the parts of a replica in order.
 
-A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder. What has ended in
-a part grows with the log: it does not pass through the task that merges the replica, but for the last part's and what
-that task has to replay.
+A row is what a task sees of the fleet: the part's file, and, once a replica, the names of its folder. A part's columns
+take about five bytes a batch. What has ended leaves the task that replays as rows, part after part.
 """
 
 from __future__ import annotations
@@ -22,19 +21,14 @@ from kafkawire.logdir import Partition, Unreadable
 from kafkawire.rows import DamageRow
 from kafkawire.spark.fleet_listing import OF_DRIVER, FoundReplicas, as_batches, found_in
 from kafkawire.spark.outcome_rows import (
-    CELLS,
-    REPLAYED,
     SPARK_SCHEMA,
     TO_DRIVER,
     case_rows,
-    cells_of,
     decision_rows,
     digest_rows,
-    ending_cells,
     ending_rows,
     id_rows,
     open_rows,
-    packed,
     rows_of,
     short,
 )
@@ -44,28 +38,23 @@ from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows,
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
-from kafkawire.transactions.endings import kept_fields
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.local_audit import to_read
+from kafkawire.transactions.part_columns import decode, encode
 from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.part_summary import PartSummary, decode, encode
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
-from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.settings import Settings
-from kafkawire.transactions.span_split import split
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: A summary is cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
+#: A part's columns are cut into cells of this size: Spark makes batches of a fixed number of rows, of any size.
 _CELL_BYTES = 1 << 20
 _CELLS = 16
-#: In place of the number of ended transactions: the part could not be read, and the cell says why.
-_FAILED = -1
 #: Replicas whose parts a task plans.
 _PLANNED = 256
 
-#: `part` is a `_PartReading`: of the rows of a summary only the first of one whose ended transactions are apart has it.
+#: `part`: the `PartTask`.
 PARTS = pa.schema(
     [
         ("real", pa.binary()),
@@ -80,17 +69,13 @@ PARTS = pa.schema(
     ]
 )
 _FOLDER = ("store", "path", "names", "tiers")
-#: Either a cell of a summary, with the number of ended transactions that are apart; or one of these, of a span.
-SUMMARIES = pa.schema(
+#: A cell of a part's columns; or, `failed`, why it could not be read.
+COLUMNS = pa.schema(
     [
-        *PARTS,
+        *PARTS.remove(PARTS.get_field_index("part")),
         ("cell", pa.int32()),
-        ("apart", pa.int64()),
-        ("summary", pa.binary()),
-        ("span", pa.int32()),
-        ("cluster", pa.int32()),
-        ("place", pa.binary()),
-        ("payload", pa.binary()),
+        ("failed", pa.bool_()),
+        ("columns", pa.binary()),
     ]
 )
 
@@ -156,48 +141,40 @@ class Fleet(NamedTuple):
         tiered = Tiered(listed, tiers, tier_keys)
         return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
-    def facts(self) -> DataFrame:
-        """The facts of all replicas, whole; with all ended transactions."""
-        return self.merged(self.summaries(whole=True, apart=False), whole=True, strict=True)
-
-    def summaries(self, *, whole: bool, apart: bool = True) -> DataFrame:
-        """The summaries of all parts of replicas, in cells; and what has ended in them, apart.
-
-        Args:
-            whole: with every breach, and all fields of ended transactions.
-            apart: if not, these stay in the summaries.
-        """
+    def parts(self) -> DataFrame:
+        """The columns of all parts of replicas, in cells; in no order."""
         sizing, roots = self.sizing, self.roots
 
         def plan(listed: Rows) -> Iterator[pa.RecordBatch]:
-            yield from as_batches(_parts(listed, sizing.part_bytes, roots, apart=apart), PARTS)
+            yield from as_batches(_parts(listed, sizing.part_bytes, roots), PARTS)
 
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-            with every_breach(whole):
-                yield from as_batches(_cells(listed, sizing.part_bytes, whole), SUMMARIES, _CELLS)
+            yield from as_batches(_cells(listed, sizing.part_bytes), COLUMNS, _CELLS)
 
         few = 1 + sizing.replicas // _PLANNED
         ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
         planned = by_task(ordered, plan, from_arrow_schema(PARTS))
-        return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(SUMMARIES))
+        return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(COLUMNS))
 
-    def merged(self, found: DataFrame, *, whole: bool, strict: bool = False) -> DataFrame:
-        """The facts of replicas, as rows of `outcome_rows.SCHEMA`.
+    def facts(self, *, whole: bool, strict: bool = False) -> DataFrame:
+        """The facts of replicas, as rows of `outcome_rows.SCHEMA`; ended transactions in cells.
 
         Args:
-            found: as `summaries` gives them. Of ended transactions come those that are not apart.
             whole: with open transactions, all columns of ended ones, and every violation.
             strict: an error in the reading of one replica ends the job; otherwise the driver gets it (`Unreadable`).
         """
-        sizing, roots = self.sizing, self.roots
+        roots = self.roots
 
-        def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
+        def replay(listed: Rows) -> Iterator[pa.RecordBatch]:
             with every_breach(whole):
-                yield from _merged(listed, sizing.part_bytes, roots, whole=whole, strict=strict)
+                yield from _replayed(listed, roots, whole=whole, strict=strict)
 
-        columns = (*PARTS.names, "cell", "apart", "summary")
-        ordered = found.where("summary IS NOT NULL").select(*columns).repartition(sizing.tasks, "real")
-        return by_task(ordered.sortWithinPartitions("sort", "segment", "number", "cell"), merge, SPARK_SCHEMA)
+        in_order = (
+            self.parts()
+            .repartition(self.sizing.tasks, "real")
+            .sortWithinPartitions("sort", "segment", "number", "cell")
+        )
+        return by_task(in_order, replay, SPARK_SCHEMA)
 
     def tier_answers(self, clocks: Mapping[str, int | None], *, whole: bool = False) -> DataFrame:
         """The answers on tiers, as rows of `worker_tables.FOUND`.
@@ -237,7 +214,6 @@ class DriverFacts(NamedTuple):
     Attributes:
         judged: how many rows workers judge. `opens`: how many of them are open transactions.
         first_start: where the earliest of these begins. `damaged`: number of damaged places.
-        replayed: number of parts of which not all hold that is apart.
     """
 
     facts: ReplicaFacts
@@ -245,67 +221,35 @@ class DriverFacts(NamedTuple):
     opens: int
     first_start: int | None
     damaged: int
-    replayed: int
 
     def order(self) -> tuple[Any, ...]:
         return self.facts.partition.place, self.facts.path
 
 
-class _PartReading(NamedTuple):
-    """What a part is read with; place and cluster of its replica. `apart`: what ends in it leaves its summary."""
-
-    task: PartTask
-    place: bytes
-    cluster: int
-    apart: bool
-
-    def summary(self, part_bytes: int) -> PartSummary:
-        return self.task.summary(part_bytes)
-
-
-def _parts(listed: Rows, part_bytes: int, roots: Roots, *, apart: bool) -> Iterator[tuple[Any, ...]]:
+def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, ...]]:
     for row, partition in distinct(listed):
-        cluster, replica = roots[partition.broker.root]
-        place = packed(place_of(partition))
-        parts = list(parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition)))
+        _, replica = roots[partition.broker.root]
+        parts = parts_of(replica._replace(partition=partition), part_bytes, segment_sizes(row, partition))
         for number, (segment, task) in enumerate(parts):
             folder = tuple(map(row.get, _FOLDER)) if number == 0 else (None,) * 4
-            # The high watermark is in the last part, or not far before it.
-            part = _PartReading(task, place, cluster, apart=apart and number < len(parts) - 1)
-            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(tuple(part)))
+            yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
 
 
-def _part(row: dict[str, Any]) -> _PartReading:
-    return _PartReading(*pickle.loads(row["part"]))  # written by our own workers
-
-
-def _cells(listed: Rows, part_bytes: int, whole: bool) -> Iterator[tuple[Any, ...]]:
+def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
     for row in listed:
-        yield from (tuple(map(cell.get, SUMMARIES.names)) for cell in _of_part(row, part_bytes, whole=whole))
+        task: PartTask = pickle.loads(row["part"])  # written by our own workers
+        failed = False
+        try:
+            data = encode(task.read(part_bytes))
+        except Exception as error:  # the task that replays the replica names it
+            failed, data = True, reason_of(error).encode()
+        for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
+            folder = (None,) * 4 if cell else tuple(map(row.get, _FOLDER))
+            at = (row["real"], row["sort"], *folder, row["segment"], row["number"])
+            yield (*at, cell, failed, data[start : start + _CELL_BYTES])
 
 
-def _of_part(row: dict[str, Any], part_bytes: int, *, whole: bool) -> Iterator[dict[str, Any]]:
-    part = _part(row)
-    place = {name: row[name] for name in ("real", "sort", "segment", "number")}
-    first = {name: row[name] for name in _FOLDER} | {"part": row["part"] if part.apart else None}
-    try:
-        summary, apart = part.summary(part_bytes), 0
-    except Exception as error:  # the task that merges the replica names it
-        yield {**place, **first, "apart": _FAILED, "cell": 0, "summary": reason_of(error).encode()}
-        return
-    if part.apart:
-        summary, spans = split(summary)
-        for number, ended in enumerate(spans):
-            apart += len(ended)
-            for payload in ending_cells([kept_fields(ended, whole=whole)]):
-                yield {**place, "span": number, "cluster": part.cluster, "place": part.place, "payload": payload}
-    data = encode(summary)
-    first["apart"] = apart
-    for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):
-        yield {**place, **({} if cell else first), "cell": cell, "summary": data[start : start + _CELL_BYTES]}
-
-
-def _merged(listed: Rows, part_bytes: int, roots: Roots, *, whole: bool, strict: bool) -> Iterator[pa.RecordBatch]:
+def _replayed(listed: Rows, roots: Roots, *, whole: bool, strict: bool) -> Iterator[pa.RecordBatch]:
     sums: dict[int, list[Placed]] = defaultdict(list)
     for _, of_replica in groupby(listed, key=lambda row: row["real"]):
         first = next(of_replica)
@@ -317,7 +261,6 @@ def _merged(listed: Rows, part_bytes: int, roots: Roots, *, whole: bool, strict:
                 settings._replace(partition=partition),
                 first,
                 of_replica,  # noqa: B031 (once, behind the first)
-                part_bytes,
                 whole=whole,
             )
         except Exception as error:
@@ -335,7 +278,6 @@ def _of_replica(
     replica: AuditedReplica,
     first: dict[str, Any],
     others: Iterable[dict[str, Any]],
-    part_bytes: int,
     *,
     whole: bool,
 ) -> Generator[pa.RecordBatch, None, ReplicaFacts]:
@@ -344,8 +286,7 @@ def _of_replica(
     What the rows of ended transactions say counts only for a replica that the driver has: it has none that failed.
     """
     merging = ReplicaMerge(replica, whole=whole)
-    parts = _TakenParts(merging, chain([first], others), part_bytes)
-    _, ended = yield from drained(cluster, parts)
+    _, ended = yield from drained(cluster, _taken(merging, chain([first], others)))
     facts = merging.facts()
     if whole:
         yield from rows_of(
@@ -354,8 +295,7 @@ def _of_replica(
         )
         facts = replace(facts, answers=tuple(map(capped, facts.answers)))
     of_replica = [
-        to_driver(_of_driver(facts, ended + parts.apart, len(parts.replayed))),
-        *rows_of(parts.replayed),
+        to_driver(_of_driver(facts, ended)),
         *id_rows(cluster, facts),
         *case_rows(cluster, facts),
         *rows_of(damage_cells(_damage(facts))),
@@ -366,51 +306,15 @@ def _of_replica(
     return facts
 
 
-class _TakenParts:
-    """The state of a replica after each of its parts, whose summaries are put together from their cells.
-
-    Attributes:
-        apart: number of ended transactions that are apart.
-        replayed: rows of `outcome_rows.REPLAYED`.
-    """
-
-    def __init__(self, merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]], part_bytes: int) -> None:
-        self._merging, self._cells, self._part_bytes = merging, of_replica, part_bytes
-        self.apart = 0
-        self.replayed: list[dict[str, Any]] = []
-
-    def __iter__(self) -> Iterator[ReplicaMerge]:
-        for (segment, number), cells in groupby(self._cells, key=lambda row: (row["segment"], row["number"])):
-            listed = list(cells)
-            if listed[0]["apart"] == _FAILED:
-                raise ReadingError(listed[0]["summary"].decode())
-            summary = decode(b"".join(cell["summary"] for cell in listed))
-            apart = listed[0]["part"] is not None
-            if apart and self._merging.is_undone(summary):
-                summary = _part(listed[0]).summary(self._part_bytes)  # with all that has ended
-            taken = self._merging.take(segment, summary, apart=apart)
-            if apart and taken < len(summary.spans):
-                row = {"kind": REPLAYED, "replica": listed[0]["real"], "offset": segment, "data_epoch": number}
-                self.replayed.append({**row, "batches": taken})
-            self.apart += listed[0]["apart"]
-            yield self._merging
-
-
-def ended_cells(found: DataFrame, facts: DataFrame, *, replayed: bool) -> DataFrame:
-    """The cells of all ended transactions.
-
-    Args:
-        found: as `summaries` gives them. `facts`: as `merged` gives them of these.
-        replayed: whether there are rows of `REPLAYED` in `facts`.
-    """
-    apart = found.where("payload IS NOT NULL")
-    if replayed:
-        parts = facts.where(f"kind = {REPLAYED}").selectExpr(
-            "replica AS real", "int(offset) AS segment", "data_epoch AS number", "batches AS taken"
-        )
-        apart = apart.join(parts.hint("broadcast"), ["real", "segment", "number"], "left")
-        apart = apart.where("taken IS NULL OR span < taken")
-    return apart.select(*CELLS).union(cells_of(facts))
+def _taken(merging: ReplicaMerge, of_replica: Iterable[dict[str, Any]]) -> Iterator[ReplicaMerge]:
+    """The state of a replica after each of its parts, whose columns are put together from their cells."""
+    for (segment, _), cells in groupby(of_replica, key=lambda row: (row["segment"], row["number"])):
+        listed = list(cells)
+        data = b"".join(cell["columns"] for cell in listed)
+        if listed[0]["failed"]:
+            raise ReadingError(data.decode())
+        merging.take(segment, decode(data))
+        yield merging
 
 
 def drained(cluster: int, merges: Iterable[ReplicaMerge]) -> Generator[pa.RecordBatch, None, tuple[ReplicaMerge, int]]:
@@ -434,7 +338,7 @@ def _damage(facts: ReplicaFacts) -> tuple[DamageRow, ...]:
     return (*facts.partition.damage, *facts.damage)
 
 
-def _of_driver(facts: ReplicaFacts, ended: int, replayed: int) -> DriverFacts:
+def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
     """Without what is shuffled or added up; of the answers, one has to be there for the path that it brings."""
     place = facts.partition.place
     path = Placed(place, Answer(check=facts.answers[0].answer.check), facts.path)
@@ -450,7 +354,7 @@ def _of_driver(facts: ReplicaFacts, ended: int, replayed: int) -> DriverFacts:
         ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}, prepared=()),
     )
     opens = len(facts.opens)
-    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)), replayed)
+    return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))
 
 
 def to_driver(value: Any) -> pa.RecordBatch:

@@ -97,7 +97,7 @@ def transactions(source: LogDirectory | Sequence[str], spark: SparkSession) -> D
     files = source.files if isinstance(source, LogDirectory) else ()
     keys = tuple(dict.fromkeys(key for file in files for key in file.tier_keys))
     fleet = Fleet.of(listing(spark, paths), Settings(), PART_BYTES, keys)
-    facts = fleet.facts()
+    facts = fleet.facts(whole=True, strict=True)
     return table_of(facts, cells_of(facts).repartition(fleet.sizing.part_tasks), fleet)
 
 

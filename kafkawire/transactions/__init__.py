@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kafkawire.transactions.answers import Answer, Breach, Placed
     from kafkawire.transactions.audit_result import conclude
     from kafkawire.transactions.case import Case
-    from kafkawire.transactions.checks.log_checks import LogChecks
     from kafkawire.transactions.cluster_facts import Facts, choose_replicas
     from kafkawire.transactions.committed_batches import outcome_of, read_committed
     from kafkawire.transactions.coordinator_copies import CoordinatorLog
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from kafkawire.transactions.copied_case import CopiedCase
     from kafkawire.transactions.facts import Open, Owner, PartitionFacts, Place, Registration, Segment
     from kafkawire.transactions.local_audit import audit
+    from kafkawire.transactions.log_checks import LogChecks
     from kafkawire.transactions.producer_append import Append, append_of
     from kafkawire.transactions.producer_state import Producer
     from kafkawire.transactions.replay import Ended, Replay, last_stable_offset
@@ -55,7 +55,7 @@ _HOMES = {
     "Ended": "replay",
     "Facts": "cluster_facts",
     "IdLog": "coordinator_log",
-    "LogChecks": "checks.log_checks",
+    "LogChecks": "log_checks",
     "Open": "facts",
     "Owner": "facts",
     "PartitionFacts": "facts",

@@ -45,60 +45,6 @@ TIER_OBJECT_KNOWN = "tier_object_known"
 TIER_OBJECT_PRESENT = "tier_object_present"
 TIER_COVERS_LOG = "tier_covers_log"
 
-#: Those of transactions, in the order of their answers.
-CHECKS = (
-    SEQUENCE_CONTIGUOUS,
-    NEW_EPOCH_FROM_ZERO,
-    DUPLICATE_BATCH,
-    EPOCH_NOT_BACKWARDS,
-    MARKER_EPOCH,
-    COORDINATOR_EPOCH_MONOTONIC,
-    MARKER_SHAPE,
-    MARKER_WITHOUT_DATA,
-    MIXED_BATCHES,
-    OPEN_TRANSACTION,
-    TRANSACTION_UNKNOWN_TO_COORDINATOR,
-    LATE_TRANSACTION,
-    LSO,
-    TXNINDEX_EQUALS_LOG,
-    SNAPSHOT_EQUALS_REPLAY,
-    SNAPSHOT_GHOST,
-    PREPARE_COMPLETED,
-    ONE_OUTCOME,
-    LEGAL_TRANSITION,
-    TRANSITION_FIELDS,
-    EPOCH_STEP,
-    PREVIOUS_PRODUCER_ID,
-    PRODUCER_ID_UNIQUE,
-    ID_IN_ITS_PARTITION,
-    REPLICAS_AGREE,
-)
-#: Those that are only answered where a tier was given (KIP-405); in the same order.
-TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
-
-#: Those that the files of one replica of a partition answer by themselves; in the same order.
-LOG_CHECKS = (
-    SEQUENCE_CONTIGUOUS,
-    NEW_EPOCH_FROM_ZERO,
-    DUPLICATE_BATCH,
-    EPOCH_NOT_BACKWARDS,
-    COORDINATOR_EPOCH_MONOTONIC,
-    MARKER_SHAPE,
-    MARKER_WITHOUT_DATA,
-    MIXED_BATCHES,
-    TXNINDEX_EQUALS_LOG,
-    SNAPSHOT_EQUALS_REPLAY,
-)
-
-#: Those that the records of one partition of `__transaction_state` answer by themselves; in the same order.
-ID_CHECKS = (LEGAL_TRANSITION, TRANSITION_FIELDS, EPOCH_STEP, PREVIOUS_PRODUCER_ID)
-
-#: Those that `__transaction_state` must be read for.
-OF_IDS = frozenset({*ID_CHECKS, ONE_OUTCOME, MARKER_EPOCH, PREPARE_COMPLETED, ID_IN_ITS_PARTITION})
-
-#: Those that an open transaction breaks, which a finding reports as well.
-OF_FINDINGS = frozenset({TRANSACTION_UNKNOWN_TO_COORDINATOR, LATE_TRANSACTION, SNAPSHOT_GHOST})
-
 VIOLATED, HOLDS, NOT_CHECKABLE = "violated", "holds", "not_checkable"
 
 #: Number of breaches of one rule in one partition that have a row, the first ones; the others are counted.

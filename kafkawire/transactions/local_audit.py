@@ -21,12 +21,12 @@ from kafkawire.transactions.cluster_metadata import distinct_assignments, read_m
 from kafkawire.transactions.facts import AssignedProducerIds, ClusterMetadata
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.impact import TopicPolicy
+from kafkawire.transactions.part_columns import PartColumns
+from kafkawire.transactions.part_processes import parts
 from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import contents, gaps_of, outside_partitions, place_of, replicas
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
-from kafkawire.transactions.summary_processes import summaries
 
 #: One process is started for this many bytes.
 BYTES_A_JOB = 64 << 20
@@ -74,14 +74,14 @@ def read_replicas(
     plans = [_plan(replica) for replica in replicas]
     tasks = [task for plan in plans for _, task in plan.parts]
     jobs = max(1, min(jobs, sum(task.size for task in tasks) // BYTES_A_JOB))
-    found = summaries(tasks, jobs)
+    found = parts(tasks, jobs)
     for replica, plan in zip(replicas, plans, strict=True):
         taking = _Taking(replica, plan.failed)
         for segment, _ in plan.parts:
-            summary = next(found)
-            taking.take(segment, summary)
-            if progress is not None and isinstance(summary, PartSummary):
-                progress(summary.scan.bytes)
+            part = next(found)
+            taking.take(segment, part)
+            if progress is not None and isinstance(part, PartColumns):
+                progress(part.scan.bytes)
         yield taking.result()
 
 
@@ -106,13 +106,13 @@ class _Taking:
         self._replica, self._failed = replica, failed
         self._merge: ReplicaMerge | None = None
 
-    def take(self, segment: int, summary: PartSummary | ReadingError) -> None:
+    def take(self, segment: int, part: PartColumns | ReadingError) -> None:
         """Take the next part."""
         if self._failed is None:
             try:
-                if isinstance(summary, ReadingError):
-                    raise summary
-                self._merging().take(segment, summary)
+                if isinstance(part, ReadingError):
+                    raise part
+                self._merging().take(segment, part)
             except Exception as error:
                 self._fail(error)
 

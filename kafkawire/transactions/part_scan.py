@@ -1,25 +1,21 @@
-"""`PartTask`: a part of a segment -> its `PartSummary`."""
+"""`PartTask`: a part of a segment -> its `PartColumns`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 import msgspec
-import numpy as np
 
 from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Damage
+from kafkawire.transactions.appends import Appends
 from kafkawire.transactions.coordinator_log import UnreadableRecord
 from kafkawire.transactions.facts import CoordinatorRecord
-from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
-from kafkawire.transactions.segment_scan import Appends, PartScan, read_part
-from kafkawire.transactions.span_scan import summarize_batches
+from kafkawire.transactions.part_columns import PartColumns
+from kafkawire.transactions.segment_scan import PartScan, read_part
 
 #: Bytes of a part, by default.
 PART_BYTES = 64 << 20
@@ -68,49 +64,37 @@ def _ranges(file: LogFile, part_bytes: int) -> list[tuple[int, int | None]]:
 
 
 class PartTask(msgspec.Struct, frozen=True):
-    """A part of a segment that is to be summarized.
+    """A part of a segment that is to be read.
 
     Attributes:
         number: of the part, from 0 on, of `count` (`count_parts` of the file's size).
-        joints: offsets in the names of the partition's `.snapshot` files.
-        expiration_ms: producer.id.expiration.ms of the brokers.
         size: about how many bytes the part has.
     """
 
     file: LogFile
     number: int
     count: int
-    joints: tuple[int, ...]
-    expiration_ms: int
     size: int
 
-    def summary(self, part_bytes: int = PART_BYTES) -> PartSummary:
+    def read(self, part_bytes: int = PART_BYTES) -> PartColumns:
         """Read the part."""
         try:
             found = bounds(self.file, self.number, self.count, part_bytes)
         except OSError as error:
             if self.number:
                 damage = rows.DamageRow.of(Damage.unreadable(error), **self.file.place)
-                return PartSummary(start=0, end=0, scan=PartScan(damage=(damage,)))
+                return PartColumns(start=0, end=0, scan=PartScan(damage=(damage,)))
             found = (0, None)  # reading it reports the damage
         if found is None:
-            return PartSummary(start=0, end=0, scan=PartScan())
-        return summarize_range(self.file, *found, joints=self.joints, expiration_ms=self.expiration_ms)
+            return PartColumns(start=0, end=0, scan=PartScan())
+        return read_range(self.file, *found)
 
 
-def summarize_range(
-    file: LogFile,
-    start: int = 0,
-    end: int | None = None,
-    *,
-    joints: Iterable[int] = (),
-    expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
-) -> PartSummary:
+def read_range(file: LogFile, start: int = 0, end: int | None = None) -> PartColumns:
     """Read a range of bytes of a segment.
 
     Args:
         start, end: byte positions where a batch begins; `end` None: to the end of the file.
-        joints, expiration_ms: as in `PartTask`.
     """
     records: list[CoordinatorRecord | UnreadableRecord] = []
     scan = PartScan()
@@ -122,17 +106,5 @@ def summarize_range(
             scan = fact
         else:
             records.append(fact)
-    spans = tuple(summarize_batches(stretch, expiration_ms) for stretch in _stretches(found, joints))
-    return PartSummary(start=start, end=end, scan=scan, spans=spans, records=tuple(records))
-
-
-def _stretches(found: list[Appends], joints: Iterable[int]) -> Iterator[Appends]:
-    """The batches up to the first that is not below a joint, and so on."""
-    if not found:
-        return
-    appends = Appends.joined(found)
-    cuts = {0, len(appends)}
-    for joint in joints:
-        cuts.update(np.flatnonzero(appends.base_offset >= joint)[:1].tolist())
-    for begin, stop in pairwise(sorted(cuts)):
-        yield appends.where(slice(begin, stop))
+    appends = Appends.joined(found) if found else None
+    return PartColumns(start=start, end=end, scan=scan, appends=appends, records=tuple(records))

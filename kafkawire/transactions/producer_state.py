@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-import msgspec
-
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
@@ -32,19 +30,6 @@ class Retained(NamedTuple):
     @property
     def first_sequence(self) -> int:
         return (self.last_sequence - self.offset_delta) % _SEQUENCES
-
-
-class ProducerReplayState(msgspec.Struct, frozen=True, array_like=True):
-    """A producer's state as far as it decides how its next batches are judged; fields as in `Producer`."""
-
-    epoch: int
-    timestamp: int
-    last_append: int
-    data_known_from: int
-    rewritten: bool
-    open: bool
-    batches: tuple[Retained, ...]
-    doubted: tuple[tuple[int, int], ...] = ()
 
 
 class Producer:
@@ -131,35 +116,6 @@ class Producer:
             coordinator_epoch=self.coordinator_epoch,
             current_txn_first_offset=self.first_offset,
         )
-
-    def copy(self) -> Producer:
-        """The same state, which changes by itself."""
-        other = Producer(self.producer_id)
-        for name in self.__slots__:
-            setattr(other, name, getattr(self, name))
-        other.batches = self.batches.copy()
-        return other
-
-    @property
-    def state(self) -> ProducerReplayState:
-        return ProducerReplayState(
-            self.epoch,
-            self.timestamp,
-            self.last_append,
-            self.data_known_from,
-            self.rewritten,
-            self.first_offset >= 0,
-            tuple(self.batches),
-            self.doubted,
-        )
-
-    def become(self, state: ProducerReplayState) -> None:
-        """Take a later state, but for the offset at which an open transaction begins."""
-        self.epoch, self.timestamp, self.last_append = state.epoch, state.timestamp, state.last_append
-        self.data_known_from, self.rewritten = state.data_known_from, state.rewritten
-        self.batches, self.doubted = deque(state.batches, BATCHES_TO_RETAIN), state.doubted
-        if not state.open:
-            self.first_offset = -1
 
     def add(self, append: Append, marker_time: int | None) -> bool:
         """Take the next batch. Returns whether it ends a transaction with data.

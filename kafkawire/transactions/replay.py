@@ -13,18 +13,15 @@ grows with the number of producers, and of ended transactions at or above the hi
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
 
 import msgspec
-from msgspec.structs import replace
 
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.control import MALFORMED
-from kafkawire.transactions.producer_append import BEFORE, Append
+from kafkawire.transactions.producer_append import Append
 from kafkawire.transactions.producer_state import Producer
-from kafkawire.transactions.span import Leap, Span
 
 #: Broker default of producer.id.expiration.ms.
 PRODUCER_ID_EXPIRATION_MS = 86_400_000
@@ -68,26 +65,6 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-class LogObserver(Protocol):
-    """Takes each batch that is replayed."""
-
-    def see(self, producer: Producer | None, append: Append, clock: int | None = None) -> None:
-        """Take the next batch.
-
-        Args:
-            producer: the state before it; None for a producer that was not seen yet.
-            clock: the newest timestamp of the span up to it; None where batches come in the order of the log.
-        """
-
-
-class Followed(NamedTuple):
-    """The producers of a span in their state behind it; of the transactions that its steps ended the marker, and the
-    values of `endings.PACKED`."""
-
-    producers: dict[int, Producer]
-    ended: list[tuple[Append, tuple[int, ...]]]
-
-
 class Replay:
     """The producers of one partition.
 
@@ -110,7 +87,7 @@ class Replay:
         self.high_watermark = high_watermark
         self.marker_time: int | None = None
         self.unstamped: set[int] = set()
-        for entry in sorted(entries, key=lambda entry: entry.current_txn_first_offset):
+        for entry in seeds(entries):
             self.producers[entry.producer_id] = Producer.of(entry)
             self.ongoing.pop(entry.producer_id, None)
             if entry.current_txn_first_offset >= 0:
@@ -144,11 +121,10 @@ class Replay:
             self.ongoing[producer_id] = producer.first_offset
         return None
 
-    def _stamp(self, stamp: int, but: Container[int] = ()) -> None:
-        """The first stamp behind the last batches of the producers that have none, but for some."""
+    def _stamp(self, stamp: int) -> None:
+        """The first stamp behind the last batches of the producers that have none."""
         for producer_id in self.unstamped:
-            if producer_id not in but:
-                self.producers[producer_id].written_by = stamp
+            self.producers[producer_id].written_by = stamp
         self.unstamped.clear()
 
     def _ended(self, append: Append, first_offset: int, data_epoch: int, packed: tuple[int, ...]) -> Ended:
@@ -165,64 +141,6 @@ class Replay:
             producer_id, append.control or "", first_offset, marker, stable, data_epoch, append.producer_epoch,
             append.timestamp, packed,
         )  # fmt: skip
-
-    def followed(self, span: Span, intact_from: int, checks: LogObserver | None = None) -> Followed | None:
-        """The state behind a span, which `take` makes this one's; None where the span was judged from another state.
-
-        Args:
-            intact_from: of a batch whose own is `BEFORE`.
-            checks: sees each batch that is replayed before the state does; None: only the state is needed.
-        """
-        producers: dict[int, Producer] = {}
-        ended: list[tuple[Append, tuple[int, ...]]] = []
-        for producer_id, program in span.programs:
-            known = self.producers.get(producer_id)
-            producer = None if known is None else known.copy()
-            for item in program:
-                if isinstance(item, Leap):
-                    if producer is None or not _is_from(item, producer, whole=checks is not None):
-                        return None
-                    item.move(producer)
-                    if item.in_transaction:
-                        producer.written_after = newest(self.marker_time, item.marker_time)
-                    continue
-                append = item.append
-                if append.intact_from == BEFORE:
-                    append = replace(append, intact_from=intact_from)
-                if checks is not None:
-                    checks.see(producer, append, item.clock)
-                if producer is None:
-                    if append.control == MALFORMED:
-                        continue
-                    producer = Producer(producer_id)
-                ending = () if append.control in (None, MALFORMED) else producer.ending(append)
-                if producer.add(append, newest(self.marker_time, item.marker_time)):
-                    ended.append((append, ending))
-            if producer is not None:
-                producers[producer_id] = producer
-        return Followed(producers, ended)
-
-    def take(self, span: Span, followed: Followed) -> None:
-        """Become the state after a span."""
-        self.producers |= followed.producers
-        written_by = dict(span.written_by)
-        if span.stamp is not None:
-            self._stamp(span.stamp, written_by)
-        for producer_id, stamp in span.written_by:
-            self.producers[producer_id].written_by = stamp
-            if stamp is None:
-                self.unstamped.add(producer_id)
-            else:
-                self.unstamped.discard(producer_id)
-        begun = []
-        for producer_id, producer in followed.producers.items():
-            if self.ongoing.get(producer_id, -1) != producer.first_offset:
-                self.ongoing.pop(producer_id, None)
-                if producer.first_offset >= 0:
-                    begun.append((producer.first_offset, producer_id))
-        for first_offset, producer_id in sorted(begun):
-            self.ongoing[producer_id] = first_offset
-        self.marker_time = newest(self.marker_time, span.marker_time)
 
     def advance(self, high_watermark: int) -> None:
         """Raise the high watermark: what is below it is never undone."""
@@ -265,16 +183,9 @@ class Replay:
         return [self.producers[producer_id].entry() for producer_id in sorted(self.producers)]
 
 
-def newest(one: int | None, other: int | None) -> int | None:
-    """The later of two times; None: there is none."""
-    return other if one is None else one if other is None else max(one, other)
-
-
-def _is_from(leap: Leap, producer: Producer, *, whole: bool) -> bool:
-    """Whether the leap starts from that state. `whole`: batches are judged, not only their effect on the state."""
-    if whole:
-        return producer.state == leap.before
-    return (producer.epoch, producer.first_offset >= 0) == (leap.before.epoch, leap.before.open)
+def seeds(entries: Iterable[ProducerEntry]) -> list[ProducerEntry]:
+    """The entries of a `.snapshot` in the order in which a replay takes them."""
+    return sorted(entries, key=lambda entry: entry.current_txn_first_offset)
 
 
 def last_stable_offset(high_watermark: int, first_unstable: int, log_start: int) -> int:

@@ -7,7 +7,6 @@ ids and ended transactions, not with the batches.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -17,12 +16,16 @@ import numpy as np
 from kafkawire import logdir, rows
 from kafkawire.logdir.located_file import known_size
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.transactions.answers import LOG_CHECKS, Answer, Placed
+from kafkawire.records import CONTROL_TYPES
+from kafkawire.records.control import ABORT, COMMIT
+from kafkawire.transactions.answers import Answer, Placed
+from kafkawire.transactions.appends import CODES, Appends
+from kafkawire.transactions.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.clock_offsets import MarkerTimes, has_own_epochs
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
 from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Endings, Packed, packed
+from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
     CoordinatorRecord,
@@ -39,14 +42,16 @@ from kafkawire.transactions.id_history import IdHistory
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.impact_scan import with_impacts
 from kafkawire.transactions.lost_tail import lost_tail
+from kafkawire.transactions.ordered_replay import OrderedReplay, ordered_replay
+from kafkawire.transactions.part_columns import PartColumns
 from kafkawire.transactions.part_scan import PART_BYTES, PartTask, count_parts
-from kafkawire.transactions.part_summary import PartSummary
-from kafkawire.transactions.producer_state import Producer
+from kafkawire.transactions.producer_append import BEFORE
 from kafkawire.transactions.range_digests import DIGEST, Digests, joined
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS, Replay
 from kafkawire.transactions.replica_files import place_of, read_snapshot
-from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
-from kafkawire.transactions.span_scan import MARKERS
+from kafkawire.transactions.segment_scan import PartScan, SegmentState, read_part
+
+_ABORT, _COMMIT = (CODES[CONTROL_TYPES[kind]] for kind in (ABORT, COMMIT))
 
 
 class AuditedReplica(NamedTuple):
@@ -106,7 +111,7 @@ def replica_facts(replica: AuditedReplica) -> ReplicaFacts:
     """Read one replica: replay its producers, and check it against the rules that its own files can prove."""
     merge = ReplicaMerge(replica)
     for segment, task in parts_of(replica):
-        merge.take(segment, task.summary())
+        merge.take(segment, task.read())
     return merge.facts()
 
 
@@ -134,22 +139,16 @@ def parts_of(
     Args:
         sizes: bytes of the segments, as a listing has them; None: of the files, now.
     """
-    partition = replica.partition
-    snapshots = sorted(file.offset or 0 for file in partition.snapshots)
-    bases = [file.offset or 0 for file in partition.segments]
-    for segment, file in enumerate(partition.segments):
-        # One at the segment's beginning is compared before its first batch in any case.
-        end = bisect_left(snapshots, bases[segment + 1]) if segment + 1 < len(bases) else None
-        joints = tuple(snapshots[bisect_right(snapshots, bases[segment]) : end])
+    for segment, file in enumerate(replica.partition.segments):
         size = known_size(file) if sizes is None else sizes[segment]
         count = count_parts(size, part_bytes)
         for number in range(count):
-            yield segment, PartTask(file, number, count, joints, replica.producer_expiration_ms, size // count)
+            yield segment, PartTask(file, number, count, size // count)
 
 
 class ReplicaMerge:
-    """Merges the summaries of a replica's parts, in the order of the log. Where one does not fit the state of the parts
-    before, because offsets go back or clocks are far apart, the part is read again and replayed batch by batch.
+    """Merges the parts of a replica, in the order of the log. One whose offsets go back below those of the parts before
+    is read again: which offsets are missing in it depends on these.
 
     Args:
         whole: keep all fields of ended transactions.
@@ -165,7 +164,7 @@ class ReplicaMerge:
         found, damaged = read_snapshot(partition)
         entries = [one for one in found if one.current_txn_first_offset < (partition.local_start_offset or 0)]
         self._damage = [*damaged, *(rows.DamageRow.of(one, **file.place) for file, one in partition.joined.damage)]
-        seeded = [Replay(entries)] if entries else []
+        seeded = [ordered_replay(entries)] if entries else []
         self._checks = PartitionChecks(partition, expiration_ms=replica.producer_expiration_ms, others=seeded)
         self._opens = seeded[0] if seeded else self._checks.replay
         self.endings = Endings(self._place, whole=whole)
@@ -178,41 +177,26 @@ class ReplicaMerge:
         self._unreplicated: list[int] = []
         self.read_again = 0
 
-    def take(self, segment: int, summary: PartSummary, *, apart: bool = False) -> int:
-        """Take the next part. Returns how many of its spans were taken as they are; the others were replayed.
+    def take(self, segment: int, part: PartColumns) -> None:
+        """Take the next part.
 
         Args:
             segment: index in the partition's `segments`.
-            apart: what has ended in leaps of spans that are taken is elsewhere (`span_split.split`).
         """
         while len(self._segments) < segment:
             self._end_segment()
         state = self._begun()
-        first = summary.scan.first_offset
+        first = part.scan.first_offset
         if first is not None and first < state.scan.reached:
-            self._replay(summary, 0)
-            return 0
-        intact_from = 0 if first is None else state.scan.begins_at(first)
-        done = 0
-        for number, span in enumerate(summary.spans):
-            ended = self._checks.take(span, intact_from)
-            if ended is None:
-                self._replay(summary, done)
-                return number
-            self._end(ended.all, ended.of_steps if apart else ended.all)
-            self._last_marker = span.last_marker or self._last_marker
-            done += span.rows
-        for record in summary.records:
+            self._read_again(part)
+            return
+        if part.appends is not None:
+            intact_from = part.appends.intact_from
+            known = np.where(intact_from == BEFORE, state.scan.begins_at(first), intact_from)
+            self._append(msgspec.structs.replace(part.appends, intact_from=known))
+        for record in part.records:
             self._register(record)
-        state.take(summary.scan)
-        return len(summary.spans)
-
-    def is_undone(self, summary: PartSummary) -> bool:
-        """Whether markers of a part may still be undone: the high watermark is in it or below it."""
-        high_watermark = self._replica.partition.high_watermark
-        return high_watermark is not None and any(
-            span.rows and span.last_offset >= high_watermark for span in summary.spans
-        )
+        state.take(part.scan)
 
     def _begun(self) -> SegmentState:
         """The state of the segment that is read."""
@@ -221,35 +205,30 @@ class ReplicaMerge:
             self._state = SegmentState(file.offset or 0, self._segments[-1] if self._segments else None)
         return self._state
 
-    def _replay(self, summary: PartSummary, done: int) -> None:
-        """Read the part again. `done`: number of its batches that were taken."""
+    def _read_again(self, part: PartColumns) -> None:
         self.read_again += 1
         file, state = self._replica.partition.segments[len(self._segments)], self._begun()
-        for fact in read_part(file, state, start=summary.start, end=summary.end):
+        for fact in read_part(file, state, start=part.start, end=part.end):
             if isinstance(fact, Appends):
-                skipped = min(done, len(fact))
-                done -= skipped
-                rows = []
-                for append in fact.where(slice(skipped, None)):
-                    if append.control in MARKERS:
-                        self._last_marker = append.timestamp, append.last_offset
-                    ended = self._checks.add(append)
-                    if ended is not None:
-                        rows.append(ended.packed)
-                self._end(packed(rows), packed(rows))
+                self._append(fact)
             elif isinstance(fact, PartScan):
                 state.take(fact)
             else:
                 self._register(fact)
 
-    def _end(self, ended: Packed, kept: Packed) -> None:
-        """Transactions have ended; a marker at or above the high watermark may still be undone."""
-        self.endings.add(kept)
+    def _append(self, appends: Appends) -> None:
+        """Take the next batches. A marker at or above the high watermark may still be undone."""
+        ended = self._checks.take(appends)
+        self.endings.add(ended)
         if self._times is None and has_own_epochs(ended):
             epoch = self._replica.partition.newest_epoch
             self._times = MarkerTimes(None if epoch is None else epoch.start_offset)
         if self._times is not None:
             self._times.add(ended)
+        of_brokers = np.flatnonzero((appends.control == _ABORT) | (appends.control == _COMMIT))
+        if len(of_brokers):
+            last = of_brokers[-1]
+            self._last_marker = int(appends.timestamp[last]), int(appends.last_offset[last])
         high_watermark = self._replica.partition.high_watermark
         if high_watermark is not None:
             undone = ended["first_offset"][ended["offset"] >= high_watermark]
@@ -291,7 +270,7 @@ class ReplicaMerge:
         seen: set[int] = set()
         start = self._replica.partition.local_start_offset or 0
         snapshots = self._checks.since_snapshot
-        for replay in (self._opens, *(() if snapshots is None else (snapshots,)), Replay(behind)):
+        for replay in (self._opens, *(() if snapshots is None else (snapshots,)), ordered_replay(behind)):
             for found in open_transactions(self._place, replay):
                 if found.producer_id not in seen and (replay is self._opens or found.start_offset >= start):
                     seen.add(found.producer_id)
@@ -304,7 +283,7 @@ class ReplicaMerge:
             self._end_segment()
         id_facts = None if self._ids is None else self._ids.facts()
         answers = [*self._checks.answers(), *(id_facts.answers if id_facts else ())]
-        producers = self._checks.replay.producers
+        producers = self._checks.replay
         found = partition_of(
             place, self._segments, log_start=partition.log_start_offset, high_watermark=partition.high_watermark
         )
@@ -319,7 +298,7 @@ class ReplicaMerge:
             found = msgspec.structs.replace(found, epoch_start=epoch.start_offset, markers=markers)
         if self._replica.impacts:
             opens = with_impacts(partition, opens, self._replica.topics, self._replica.show_records)
-        beyond = _beyond(producers.values(), self._last_marker, found.broker_time or 0, self._replica.handed_out)
+        beyond = _beyond(producers, self._last_marker, found.broker_time or 0, self._replica.handed_out)
         return ReplicaFacts(
             partition=msgspec.structs.replace(found, unreplicated=min(self._unreplicated, default=None)),
             path=partition.path,
@@ -334,7 +313,7 @@ class ReplicaMerge:
 
 
 def _beyond(
-    producers: Iterable[Producer],
+    producers: OrderedReplay,
     last_marker: tuple[int, int] | None,
     broker_time: int,
     handed_out: tuple[AssignedProducerIds, ...],
@@ -344,20 +323,25 @@ def _beyond(
     Args:
         last_marker: timestamp and last offset of the last marker. broker_time: the newest time that a broker wrote.
     """
-    for producer in producers:
-        by = last_marker[0] if last_marker is not None and producer.last_append <= last_marker[1] else None
-        time = max(producer.timestamp, broker_time)
+    copies = [copy for copy in handed_out if copy.newest is not None]
+    if not copies:
+        return
+    for producer_id, last_append, timestamp in zip(
+        *(column.tolist() for column in producers.last_appends()), strict=True
+    ):
+        by = last_marker[0] if last_marker is not None and last_append <= last_marker[1] else None
+        time = max(timestamp, broker_time)
         time = time if by is None else min(time, by)
         free = [
             number
-            for copy in handed_out
+            for copy in copies
             if copy.newest is not None and (number := copy.first_free(min(time, copy.newest))) is not None
         ]
-        if free and producer.producer_id >= min(free):
-            yield UnassignedProducerId(producer.producer_id, producer.last_append, producer.timestamp, by)
+        if free and producer_id >= min(free):
+            yield UnassignedProducerId(producer_id, last_append, timestamp, by)
 
 
-def open_transactions(place: Place, replay: Replay) -> Iterator[Open]:
+def open_transactions(place: Place, replay: Replay | OrderedReplay) -> Iterator[Open]:
     """The transactions that are open after the last batch."""
     for producer in replay.open():
         yield Open(

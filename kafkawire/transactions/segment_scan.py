@@ -6,7 +6,7 @@ for found in read_part(file, None):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -14,12 +14,12 @@ import numpy as np
 from kafkawire import rows
 from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import pieces
-from kafkawire.records import CONTROL_TYPES, Batch, Damage
-from kafkawire.records.array_types import Bools, Int8, Int16, Int32, Int64
+from kafkawire.records import Batch, Damage
+from kafkawire.records.array_types import Bools, Int8, Int32, Int64
 from kafkawire.records.columns import Batches
-from kafkawire.records.control import ABORT, COMMIT, EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
+from kafkawire.transactions.appends import CODES, DATA, EMPTY_MARKER, MALFORMED_MARKER, NO_COORDINATOR, Appends
 from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records
 from kafkawire.transactions.facts import (
     BROKER_WRITTEN,
@@ -28,74 +28,11 @@ from kafkawire.transactions.facts import (
     OffsetGap,
     Segment,
 )
-from kafkawire.transactions.producer_append import BEFORE, Append, append_of
+from kafkawire.transactions.producer_append import BEFORE, append_of
 from kafkawire.transactions.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 
 #: As `following`: the log begins here.
 NO_OFFSET = -(1 << 62)
-
-#: Control batches by their code, which for ABORT and COMMIT is the one in the marker; DATA: no control batch.
-CONTROLS = (CONTROL_TYPES[ABORT], CONTROL_TYPES[COMMIT], EMPTY, MALFORMED)
-DATA, EMPTY_MARKER, MALFORMED_MARKER = -1, CONTROLS.index(EMPTY), CONTROLS.index(MALFORMED)
-_CODES = {name: code for code, name in enumerate(CONTROLS)}
-
-#: As coordinator epoch: there is none.
-NO_COORDINATOR = -(1 << 62)
-
-
-class Appends(msgspec.Struct, frozen=True, eq=False):
-    """Batches of producers that have ids, in offset order: an array a field of `Append`, an element a batch.
-
-    Attributes:
-        position: byte offset of the batch in its file.
-        control: index in `CONTROLS`, `DATA` for none. `coordinator_epoch`: `NO_COORDINATOR` where there is none.
-        problem: index in `problems`, -1 for none.
-    """
-
-    position: Int64
-    base_offset: Int64
-    last_offset: Int64
-    timestamp: Int64
-    producer_id: Int64
-    producer_epoch: Int16
-    control: Int8
-    coordinator_epoch: Int64
-    base_sequence: Int32
-    transactional: Bools
-    intact_from: Int64
-    thinned: Bools
-    problem: Int32
-    append_time: Bools
-    problems: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.position)
-
-    def __iter__(self) -> Iterator[Append]:
-        """Each as an object."""
-        columns = {name: getattr(self, name).tolist() for name in _ARRAYS[1:]}
-        columns["control"] = [None if code < 0 else CONTROLS[code] for code in columns["control"]]
-        columns["coordinator_epoch"] = [None if at == NO_COORDINATOR else at for at in columns["coordinator_epoch"]]
-        columns["problem"] = [None if at < 0 else self.problems[at] for at in columns["problem"]]
-        return map(Append, *columns.values())
-
-    def where(self, chosen: Bools | Int64 | slice) -> Appends:
-        """Those that are chosen, by any index of arrays."""
-        return Appends(**{name: getattr(self, name)[chosen] for name in _ARRAYS}, problems=self.problems)
-
-    @classmethod
-    def joined(cls, several: Sequence[Appends]) -> Appends:
-        """All of several, one after the other."""
-        arrays = {name: np.concatenate([getattr(one, name) for one in several]) for name in _ARRAYS}
-        problems = tuple(problem for one in several for problem in one.problems)
-        if problems:
-            before = np.cumsum([0, *(len(one.problems) for one in several[:-1])])
-            shift = np.repeat(before, [len(one) for one in several]).astype(np.int32)
-            arrays["problem"] = np.where(arrays["problem"] < 0, -1, arrays["problem"] + shift)
-        return cls(**arrays, problems=problems)
-
-
-_ARRAYS = Appends.__struct_fields__[:-1]
 
 
 class PartScan(msgspec.Struct, frozen=True, kw_only=True):
@@ -270,7 +207,6 @@ class OffsetScan:
         asked = found.producer_id >= 0
         control, coordinator_epoch, problem, problems = _controls(found, asked)
         appends = Appends(
-            found.position,
             base,
             ends - 1,
             found.max_timestamp,
@@ -387,7 +323,7 @@ def _controls(found: Batches, asked: Bools) -> tuple[Int8, Int64, Int32, tuple[s
             append = append_of(found.batch(i))
             assert append is not None
             assert append.control is not None
-            control[i] = _CODES[append.control]
+            control[i] = CODES[append.control]
             if append.coordinator_epoch is not None:
                 coordinator_epoch[i] = append.coordinator_epoch
             if append.problem is not None:

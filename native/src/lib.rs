@@ -15,6 +15,7 @@ mod cursor;
 mod json;
 mod layout;
 mod limits;
+mod log;
 mod records;
 mod rows;
 mod walk;
@@ -35,6 +36,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;
     module.add_class::<capture::Tracker>()?;
+    log::register(module)?;
     records::register(module)?;
     rows::register(module)?;
     Ok(())

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kafkawire import rows
 from kafkawire._installation import install_command
 from kafkawire.records import Record, build
-from kafkawire.transactions.answers import CHECKS
+from kafkawire.transactions.check_names import CHECKS
 from kafkawire.transactions.cluster_metadata import MOST_PARTITIONS
 from tests.audit_logs import HOUR, NOON, LogDirectory
 from tests.cli.harmless import harmless

@@ -11,8 +11,8 @@ from kafkawire.client import ClientError, TopicPartition
 from kafkawire.client.diagnosis import reading_journal
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.results import PartitionInfo
+from kafkawire.transactions.part_columns import PartColumns
 from kafkawire.transactions.part_scan import PartScan
-from kafkawire.transactions.part_summary import PartSummary
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -50,10 +50,10 @@ def test_a_line_that_was_cut_off_is_dropped_and_written_anew(tmp_path: Path) -> 
 
 
 def test_a_damaged_line_is_refused(tmp_path: Path) -> None:
-    """A changed summary could be that of other batches: it is not read."""
+    """A changed piece could be that of other batches: it is not read."""
     path = tmp_path / "journal"
     with Journal(str(path), "cluster", 0, now()) as journal:
-        journal.add(ORDERS, 5, 9, PartSummary(start=0, end=70, scan=PartScan(first_offset=5)))
+        journal.add(ORDERS, 5, 9, PartColumns(start=0, end=70, scan=PartScan(first_offset=5)))
     whole = path.read_bytes()
     start = whole.index(b"\n") + 1
     for place in range(start, len(whole) - 1):
@@ -87,7 +87,7 @@ def test_a_piece_counts_for_the_log_that_it_was_read_from(
 ) -> None:
     """A topic that was created again has another log; a new leader may have truncated its own."""
     path = tmp_path / "journal"
-    piece = PartSummary(start=0, end=70, scan=PartScan(first_offset=5))
+    piece = PartColumns(start=0, end=70, scan=PartScan(first_offset=5))
     with Journal(str(path), "cluster", 0, now()) as journal:
         journal.add(ORDERS, 5, 9, piece)
     with Journal(str(path), "cluster", 0, later) as journal:

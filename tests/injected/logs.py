@@ -14,6 +14,7 @@ from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Record, build
+from kafkawire.transactions.batch_rules import RULES
 from tests.audit_logs import NOON
 from tests.injected.injection import INJECTIONS, Early, Injection, Late, early, late
 from tests.worlds import TOPIC, World
@@ -34,18 +35,9 @@ def _batches(check: str, name: str, *steps: tuple[int, int, int]) -> None:
     INJECTIONS.append(Injection(check, name, early=step))
 
 
-_batches("sequence_contiguous", "gap", (0, 0, 2), (0, 3, 1))
-_batches("sequence_contiguous", "step-back", (0, 0, 4), (0, 2, 3))
-_batches("sequence_contiguous", "gap-over-the-wrap", (0, 2**31 - 2, 2), (0, 1, 1))
-_batches("new_epoch_from_zero", "one", (0, 0, 1), (1, 1, 1))
-_batches("new_epoch_from_zero", "goes-on", (0, 0, 3), (1, 3, 1))
-_batches("duplicate_batch", "the-last", (0, 0, 2), (0, 0, 2))
-_batches("duplicate_batch", "one-of-five", (0, 0, 1), (0, 1, 2), (0, 3, 1), (0, 1, 2))
-_batches("epoch_not_backwards", "data", (3, 0, 1), (2, 0, 1))
-# What follows goes on as if the batch that breaks the rule were not there, or were right.
-_batches("sequence_contiguous", "gap-of-one-batch", (0, 0, 2), (0, 5, 1), (0, 3, 1))
-_batches("duplicate_batch", "goes-on", (0, 0, 1), (0, 1, 2), (0, 0, 1), (0, 3, 1))
-_batches("epoch_not_backwards", "goes-on", (3, 0, 2), (2, 7, 1), (3, 2, 1))
+for _rule in RULES:
+    for _name, _steps in _rule.faults.items():
+        _batches(_rule.name, _name, *_steps)
 
 
 @early("epoch_not_backwards", "marker")

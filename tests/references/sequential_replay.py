@@ -1,26 +1,29 @@
-"""The facts of a replica from its batches one by one: what merged summaries of parts are compared with."""
+"""The facts of a replica from its batches one by one, by the reference: what merged parts are compared with."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+import pytest
 
 from kafkawire.logdir import Partition
-from kafkawire.transactions.part_summary import PartSummary
+from kafkawire.transactions import ordered_replay
+from kafkawire.transactions.part_columns import PartColumns
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.segment_scan import PartScan
-from kafkawire.transactions.span import Span
 
 
 def replayed(partition: Partition, **settings: Any) -> ReplicaFacts:
-    """The facts where every segment is replayed batch by batch."""
-    merge = ReplicaMerge(AuditedReplica(partition, **settings), whole=True)
-    for segment, _ in enumerate(partition.segments):
-        nothing = Span(rows=0, regular=False)  # fits no state
-        merge.take(segment, PartSummary(start=0, end=None, scan=PartScan(), spans=(nothing,)))
-    assert merge.read_again == len(partition.segments)
-    return merge.facts()
+    """The facts where the reference replays every segment, read from the state of those before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordered_replay, "ENGINE", False)
+        merge = ReplicaMerge(AuditedReplica(partition, **settings), whole=True)
+        for segment, _ in enumerate(partition.segments):
+            below = PartScan(first_offset=-1)  # offsets go back: the part is read again
+            merge.take(segment, PartColumns(start=0, end=None, scan=below))
+        assert merge.read_again == len(partition.segments)
+        return merge.facts()
 
 
 def comparable(facts: ReplicaFacts) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def test_driver_takes_no_more_of_more_findings_and_damage(spark: SparkSession, t
     def taken(count: int) -> tuple[int, int, int]:
         paths = [crowded(tmp_path / f"{count}", count)]
         fleet = Fleet.of(listing(spark, paths), transactions.Settings(), 1 << 16)
-        read = fleet.merged(fleet.summaries(whole=False), whole=False)
+        read = fleet.facts(whole=False)
         found = [one for one in for_driver(read) if isinstance(one, DriverFacts)]
         size = sum(len(pickle.dumps(one)) for one in found)
         return size, sum(one.opens for one in found), sum(one.damaged for one in found)

@@ -1,4 +1,4 @@
-"""Ended and open transactions, from summaries of parts: all that their batches and markers tell."""
+"""Ended and open transactions, from parts of logs: all that their batches and markers tell."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def _ended(data: list[Append], marker: Append) -> Row:
 
 
 def found(partition: logdir.Partition, part_bytes: int) -> tuple[list[Row], list[Row]]:
-    """From summaries of parts."""
+    """From parts."""
     replica = AuditedReplica(partition)
     merge = ReplicaMerge(replica, whole=True)
     for segment, task in parts_of(replica, part_bytes):
-        merge.take(segment, task.summary(part_bytes))
+        merge.take(segment, task.read(part_bytes))
     merge.facts()
     still = [
         (one.producer_id, one.start_offset, one.last_offset, one.first_timestamp, one.last_timestamp, one.batches)
@@ -72,7 +72,7 @@ def test_transactions_have_their_batches_and_times_in_parts_of_any_size(
     logs = LogDirectory(tmp_path / "logs", ids=0)
     for number in range(4):
         fill(random_, logs.partition(f"topic{number}"), range(PRODUCERS))
-    busy = logs.partition("busy")  # one producer, so that arrays judge it
+    busy = logs.partition("busy")
     for number in range(60):
         for batch in range(1 + number % 3):
             busy.data(1, at=NOON + 10 * number + batch)
@@ -97,7 +97,7 @@ def test_keeps_what_the_rules_need_unless_asked_for_all(tmp_path: Path) -> None:
         replica = AuditedReplica(partition)
         merge = ReplicaMerge(replica, whole=whole)
         for segment, task in parts_of(replica):
-            merge.take(segment, task.summary())
+            merge.take(segment, task.read())
         (chunk,) = merge.endings.chunks
         sizes.append(chunk.dtype.itemsize)
     assert sizes == [37, PACKED.itemsize]

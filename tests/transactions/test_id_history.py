@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkawire.transactions.answers import ID_CHECKS
+from kafkawire.transactions.check_names import ID_CHECKS
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord
 from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.facts import Place, ProducerIdUse, Registration

@@ -1,4 +1,4 @@
-"""The state after the summaries of parts is that of Kafka's own ProducerStateManager after the same batches."""
+"""The state after the parts of a log is that of Kafka's own ProducerStateManager after the same batches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,12 +16,12 @@ from kafkawire.logdir import Partition
 from kafkawire.logdir.entries import SnapshotEntry
 from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
-from kafkawire.transactions import Replay, span_scan
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, packed
-from kafkawire.transactions.part_summary import PartSummary
+from kafkawire.transactions.endings import ABORT_CODE
+from kafkawire.transactions.ordered_replay import OrderedReplay, ordered_replay
+from kafkawire.transactions.part_columns import PartColumns
 from tests.transactions.schedules import Schedule, schedules
+from tests.transactions.test_part_columns import parts
 from tests.transactions.test_part_scan import EXAMPLES, write
-from tests.transactions.test_part_summary import parts
 from tools.broker import BrokerUnavailableError, jars
 from tools.oracle import Oracle, OracleUnavailableError
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
@@ -43,26 +42,15 @@ def java() -> Iterator[Oracle]:
         pytest.skip(str(error))
 
 
-@pytest.fixture(autouse=True)
-def arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays judge producers with few batches, too."""
-    monkeypatch.setattr(span_scan, "FEW", 4)
-
-
-def of_summaries(summaries: list[PartSummary]) -> tuple[Replay, Completed]:
+def replay_of(taken: list[PartColumns]) -> tuple[OrderedReplay, Completed]:
     """The producers after the last part, and the transactions that ended: id, first and last offset, aborted."""
-    replay = Replay()
+    replay = ordered_replay()
     completed: Completed = []
-    for summary in summaries:
-        for span in summary.spans:
-            followed = replay.followed(span, 0)
-            assert followed is not None
-            replay.take(span, followed)
-            for row in np.concatenate(
-                [np.frombuffer(span.endings, PACKED), packed([ending for _, ending in followed.ended])]
-            ).tolist():
+    for part in taken:
+        if part.appends is not None:
+            for row in replay.run(part.appends).rows.tolist():
                 completed.append([row[0], row[3], row[1], row[6] == ABORT_CODE])
-    return replay, sorted(completed, key=lambda one: one[2])
+    return replay, completed
 
 
 def entries(data: bytes) -> list[ProducerEntry]:
@@ -74,19 +62,20 @@ def entries(data: bytes) -> list[ProducerEntry]:
 def compare(java: Oracle, partition: Partition, random_: random.Random) -> bool:
     """Returns whether Kafka's class takes the log."""
     data = b"".join(Path(file.path).read_bytes() for file in partition.segments)
-    summaries = [summary for _, summary in parts(partition, random_)]
-    end = max((summary.scan.reached for summary in summaries), default=0)
+    taken = [part for _, part in parts(partition, random_)]
+    end = max((part.scan.reached for part in taken), default=0)
     high_watermark = random_.randrange(end + 1)
     answer = java.one(op="producers.replay", bytes=data.hex(), highWatermark=high_watermark)
     assert "error" not in answer, answer
-    replay, completed = of_summaries(summaries)
-    assert replay.snapshot() == entries(bytes.fromhex(answer["snapshot"]))
+    replay, completed = replay_of(taken)
+    snapshot = sorted((one.entry() for one in replay.all()), key=lambda one: one.producer_id)
+    assert snapshot == entries(bytes.fromhex(answer["snapshot"]))
     assert completed == answer["completed"]
-    assert next(iter(replay.ongoing.values()), -1) == answer["firstUndecidedOffset"]
-    replay.unreplicated = {first: last for _, first, last, _ in completed if last >= high_watermark}
-    unstable = replay.first_unstable_offset
-    assert (-1 if unstable is None else unstable) == answer["firstUnstableOffset"]
-    return bool(replay.producers)
+    undecided = [one.first_offset for one in replay.open()]
+    assert [*undecided, -1][0] == answer["firstUndecidedOffset"]
+    unreplicated = [first for _, first, last, _ in completed if last >= high_watermark]
+    assert min([*undecided[:1], *unreplicated], default=-1) == answer["firstUnstableOffset"]
+    return len(replay) > 0
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

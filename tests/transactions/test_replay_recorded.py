@@ -13,7 +13,8 @@ from kafkawire import logdir, transactions
 from kafkawire.logdir import Partition
 from kafkawire.records import Batch
 from kafkawire.transactions import Replay, append_of
-from kafkawire.transactions.answers import CHECKS, LOG_CHECKS, VIOLATED
+from kafkawire.transactions.answers import VIOLATED
+from kafkawire.transactions.check_names import CHECKS, LOG_CHECKS
 from tests.transactions.replays import assert_replayed, replayed, snapshot_entries, view
 from tools.recordings.archive import unpacked
 

@@ -13,7 +13,7 @@ from kafkawire.transactions import Settings
 from kafkawire.transactions.audit_result import conclude
 from kafkawire.transactions.cluster_metadata import read_metadata
 from kafkawire.transactions.local_audit import cluster_ids, facts_of, to_read
-from kafkawire.transactions.part_summary import decode, encode
+from kafkawire.transactions.part_columns import decode, encode
 from kafkawire.transactions.replica_facts import ReplicaMerge, parts_of
 from kafkawire.transactions.replica_files import replicas
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory, PartitionLog, open_entry
@@ -27,7 +27,7 @@ def local(path: str, settings: Settings) -> Audit:
 
 
 def as_tasks(path: str, settings: Settings) -> Audit:
-    """What the tasks of the Spark engine do, in this process: summaries of parts go from one to the other as bytes."""
+    """What the tasks of the Spark engine do, in this process: parts go from one to the other as bytes."""
     directory = logdir.open(path)
     audited = replicas(directory)
     metadata = read_metadata(audited)
@@ -35,7 +35,7 @@ def as_tasks(path: str, settings: Settings) -> Audit:
     for replica in to_read(audited, settings, metadata, cluster_ids(directory)):
         merge = ReplicaMerge(replica)
         for segment, task in parts_of(replica):
-            merge.take(segment, decode(encode(task.summary())))
+            merge.take(segment, decode(encode(task.read())))
         found.append(merge.facts())
     return conclude(facts_of(directory, found, metadata, paths=(path,)), settings)
 

@@ -43,9 +43,12 @@ _OFFSET, _CRC, _PRODUCER = struct.Struct(">q"), struct.Struct(">I"), struct.Stru
 _CRC_AT, _CRC_FROM, _PRODUCER_AT = 17, 21, 27
 
 
-def write_partitions(root: Path, partitions: int, transactions: int) -> int:
-    """Partitions of as many transactions each: a batch and its marker, in an epoch of its own; a thousand producer ids.
-    Returns their bytes."""
+def write_partitions(root: Path, partitions: int, transactions: int, ids: int = _IDS) -> int:
+    """Partitions of as many transactions each: a batch and its marker, in an epoch of its own. Returns their bytes.
+
+    Args:
+        ids: number of producer ids. A producer's epoch is at most 2^15 - 1.
+    """
     data = records.build(
         [records.Record(b"key", bytes(40), timestamp=_NOW)], producer_id=0, producer_epoch=0, base_sequence=0,
         transactional=True,
@@ -62,7 +65,7 @@ def write_partitions(root: Path, partitions: int, transactions: int) -> int:
                 for place, batch in enumerate(batches):
                     _OFFSET.pack_into(batch, 0, 2 * number + place)
                     _PRODUCER.pack_into(
-                        batch, _PRODUCER_AT, _NOW + number, _NOW + number, number % _IDS, number // _IDS
+                        batch, _PRODUCER_AT, _NOW + number, _NOW + number, number % ids, number // ids % (1 << 15)
                     )
                     _CRC.pack_into(batch, _CRC_AT, crc32c.crc32c(memoryview(batch)[_CRC_FROM:]))
                     file.write(batch)
@@ -183,7 +186,7 @@ def planning(counts: list[int]) -> list[tuple[float, float]]:
                 if fleet.sizing.replicas != count:
                     raise BenchError(f"{fleet.sizing.replicas} of {count} replicas")
                 planned = time.perf_counter()
-                parts = fleet.summaries(whole=False).count()
+                parts = fleet.parts().count()
                 ended = time.perf_counter()
             print(
                 f"{count:,} replicas x {_FILES} files: listed in {planned - start:.1f} s "

@@ -1,6 +1,6 @@
 """Reads stretches of partitions from their leaders into the facts that audits rest on, with a bounded load.
 
-A piece is fetched, summarized and dropped. Memory grows with the producers, transactional ids and ended transactions,
+A piece is fetched, replayed and dropped. Memory grows with the producers, transactional ids and ended transactions,
 not with the batches; the pieces in memory are as many as the partitions that are read side by side.
 """
 
@@ -22,7 +22,7 @@ from kafkawire.client.rpc.partition_log import fetched_at, whole_batches
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.failed_reading import reason_of
-from kafkawire.transactions.part_scan import summarize_range
+from kafkawire.transactions.part_scan import read_range
 from kafkawire.transactions.replay import PRODUCER_ID_EXPIRATION_MS
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 
@@ -173,11 +173,11 @@ class LogReader:
         place = log.stretch.place
         known = self._journal.known(place, offset) if log.journaled else None
         if known is not None:
-            summary, following = known
-            log.begin_at(summary.scan.first_offset)
-            log.partition.log.piece.skip(summary.scan.bytes)
+            part, following = known
+            log.begin_at(part.scan.first_offset)
+            log.partition.log.piece.skip(part.scan.bytes)
             again = log.merge.read_again
-            log.merge.take(0, summary)
+            log.merge.take(0, part)
             return (following if log.merge.read_again == again else log.restart()), 0
         data = await self._fetched(log.stretch, offset)
         if isinstance(data, int):
@@ -188,19 +188,13 @@ class LogReader:
         log.begin_at(int.from_bytes(whole[:8], "big", signed=True))
         piece = log.partition.log.piece
         piece.follow(whole)
-        summary = await asyncio.to_thread(
-            summarize_range,
-            log.partition.log,
-            piece.start,
-            piece.end,
-            expiration_ms=self._using.producer_expiration_ms,
-        )
+        part = await asyncio.to_thread(read_range, log.partition.log, piece.start, piece.end)
         again = log.merge.read_again
-        log.merge.take(0, summary)  # where it does not fit, it reads the piece again
-        behind = summary.scan.following
+        log.merge.take(0, part)  # where its offsets go back, it reads the piece again
+        behind = part.scan.following
         if behind is None or behind <= offset:
             raise ClientError(f"{place}: nothing could be read behind offset {offset}, below {log.stretch.end}")
-        self._journal.add(place, offset, behind, summary if log.merge.read_again == again else None)
+        self._journal.add(place, offset, behind, part if log.merge.read_again == again else None)
         return behind, len(data)
 
     async def _fetched(self, stretch: FetchStretch, offset: int) -> bytes | int:

@@ -1,4 +1,4 @@
-"""A file that makes the reading of logs resumable: a line for each piece that was read, with its summary.
+"""A file that makes the reading of logs resumable: a line for each piece that was read, with its columns.
 
 A piece counts for the log that it was read from only: a topic that was deleted and created again has another id, and a
 leader that may have truncated the log has another epoch. Where a broker does not send them, all is read again.
@@ -19,10 +19,10 @@ from msgspec.structs import replace
 from kafkawire import __version__
 from kafkawire.client.errors import ClientError
 from kafkawire.client.results import PartitionInfo, TopicPartition
-from kafkawire.transactions import part_summary
-from kafkawire.transactions.part_summary import PartSummary
+from kafkawire.transactions import part_columns
+from kafkawire.transactions.part_columns import PartColumns
 
-_FORMAT = 3
+_FORMAT = 4
 #: Bytes; a cluster's id has 22 characters.
 _LONGEST_HEADER = 4096
 
@@ -37,10 +37,10 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """A piece: offsets `[first, next)`, and its summary, base64; None: it has to be read again.
+    """A piece: offsets `[first, next)`, and its columns, base64; None: it has to be read again.
 
     `generation` is the topic id and the leader epoch. `crc` is the CRC-32 of the line with 0 in its place: a damaged
-    summary could be read as another one.
+    piece could be read as another one.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class _Line(msgspec.Struct, frozen=True):
     generation: tuple[str, int] | None
     first: int
     next: int
-    summary: str | None
+    columns: str | None
     crc: int = 0
 
     def sealed(self) -> _Line:
@@ -133,28 +133,28 @@ class Journal:
         """The lowest offset of a partition that was read; the default for none."""
         return min(self._known.get(place, ()), default=default)
 
-    def known(self, place: TopicPartition, offset: int) -> tuple[PartSummary, int] | None:
+    def known(self, place: TopicPartition, offset: int) -> tuple[PartColumns, int] | None:
         """The piece that begins at an offset, and the offset behind it; None: it has to be read.
 
         Raises:
             ClientError: the line is damaged.
         """
         line = self._known.get(place, {}).get(offset)
-        if line is None or line.summary is None or line.next <= offset:
+        if line is None or line.columns is None or line.next <= offset:
             return None
         try:
-            return part_summary.decode(base64.b64decode(line.summary, validate=True)), line.next
+            return part_columns.decode(base64.b64decode(line.columns, validate=True)), line.next
         except (ValueError, msgspec.MsgspecError) as error:
-            raise ClientError(f"{self._path}: the summary of {place} from offset {offset} on: {error}") from None
+            raise ClientError(f"{self._path}: the columns of {place} from offset {offset} on: {error}") from None
 
-    def add(self, place: TopicPartition, first: int, following: int, summary: PartSummary | None) -> None:
+    def add(self, place: TopicPartition, first: int, following: int, part: PartColumns | None) -> None:
         """Note a piece.
 
         Args:
             first, following: its offsets are `[first, following)`.
-            summary: None where it has to be read again.
+            part: None where it has to be read again.
         """
-        text = None if summary is None else base64.b64encode(part_summary.encode(summary)).decode()
+        text = None if part is None else base64.b64encode(part_columns.encode(part)).decode()
         self._write(_Line(*place, self._generations.get(place), first, following, text).sealed())
 
     def remove(self) -> None:

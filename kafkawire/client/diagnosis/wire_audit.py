@@ -22,16 +22,9 @@ from kafkawire.client.diagnosis.unread_partitions import gaps_of, reason, rows_o
 from kafkawire.client.errors import UNKNOWN_TOPIC_OR_PARTITION, BrokerError, ClientError
 from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.client.rpc.configs import broker_configs
-from kafkawire.transactions.answers import (
-    LOG_CHECKS,
-    OF_IDS,
-    REPLICAS_AGREE,
-    SNAPSHOT_EQUALS_REPLAY,
-    TXNINDEX_EQUALS_LOG,
-    Answer,
-    Placed,
-)
+from kafkawire.transactions.answers import REPLICAS_AGREE, SNAPSHOT_EQUALS_REPLAY, TXNINDEX_EQUALS_LOG, Answer, Placed
 from kafkawire.transactions.audit_result import conclude
+from kafkawire.transactions.check_names import LOG_CHECKS, OF_IDS
 from kafkawire.transactions.cluster_facts import ClusterFacts, Facts
 from kafkawire.transactions.cluster_traits import ID_EXPIRATION, MAX_TIMEOUT, PRODUCER_EXPIRATION
 from kafkawire.transactions.facts import CLUSTER_METADATA, TRANSACTION_STATE, ClusterMetadata, Place

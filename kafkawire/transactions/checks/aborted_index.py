@@ -115,10 +115,8 @@ class TransactionIndexCheck:
         self._begun: list[tuple[Int64, Int64]] = []
 
     def add(self, ended: Ended, intact_from: int) -> None:
-        """Take the next transaction that ended."""
-        self.begun(np.array([ended.first_offset]), np.array([ended.producer_id]))
-        if ended.aborted is not None:
-            self._aborts.append(_AbortedTransaction(ended, intact_from))
+        """Take the next transaction that was aborted."""
+        self._aborts.append(_AbortedTransaction(ended, intact_from))
 
     def begun(self, first_offset: Int64, producer_id: Int64) -> None:
         """Take where transactions began that have ended."""

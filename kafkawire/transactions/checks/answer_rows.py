@@ -8,16 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kafkawire import rows
-from kafkawire.transactions.answers import (
-    CHECKS,
-    MAX_BREACHES,
-    MAX_KEPT,
-    TIER_CHECKS,
-    Answer,
-    Breach,
-    Placed,
-    breach_order,
-)
+from kafkawire.transactions.answers import MAX_BREACHES, MAX_KEPT, Answer, Breach, Placed, breach_order
+from kafkawire.transactions.check_names import CHECKS, TIER_CHECKS
 
 _ORDER = (*CHECKS, *TIER_CHECKS)
 #: Number of reasons why a check could not be answered that its row has, each once. There are few.

@@ -11,13 +11,13 @@ from __future__ import annotations
 from kafkawire.messages import TransactionLogValue
 from kafkawire.transactions.answers import (
     EPOCH_STEP,
-    ID_CHECKS,
     LEGAL_TRANSITION,
     PREVIOUS_PRODUCER_ID,
     TRANSITION_FIELDS,
     Answer,
     Tally,
 )
+from kafkawire.transactions.check_names import ID_CHECKS
 from kafkawire.transactions.coordinator_log import producer_ids
 from kafkawire.transactions.coordinator_rules import (
     COMPLETE,

@@ -9,15 +9,14 @@ from itertools import pairwise
 
 from kafkawire import rows
 from kafkawire.transactions.answers import (
-    CHECKS,
     ID_IN_ITS_PARTITION,
-    OF_IDS,
     PRODUCER_ID_UNIQUE,
     REPLICAS_AGREE,
     Answer,
     Placed,
     Tally,
 )
+from kafkawire.transactions.check_names import CHECKS, OF_IDS
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided

@@ -15,8 +15,8 @@ from kafkawire.logdir.indexes import producer_snapshot
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage
 from kafkawire.transactions.answers import SNAPSHOT_EQUALS_REPLAY, Tally
+from kafkawire.transactions.ordered_replay import OrderedReplay, ordered_replay
 from kafkawire.transactions.producer_state import Producer
-from kafkawire.transactions.replay import Replay
 
 _FIELDS = (
     "epoch", "last_sequence", "last_offset", "offset_delta", "timestamp", "coordinator_epoch",
@@ -46,8 +46,8 @@ class SnapshotCheck:
         self._files = sorted(files, key=lambda file: file.offset or 0, reverse=True)
         self._newest = self._files[0].path if self._files else None
         self.last_offset = (self._files[0].offset or 0) if self._files else -1
-        self.replay: Replay | None = None
-        self.doubted: Replay | None = None
+        self.replay: OrderedReplay | None = None
+        self.doubted: OrderedReplay | None = None
         self._known_from = 0
         self._went_on = False
         self.damage: list[rows.DamageRow] = []
@@ -57,7 +57,7 @@ class SnapshotCheck:
         """Offset of the next file; None when there is none left."""
         return (self._files[-1].offset or 0) if self._files else None
 
-    def reach(self, offset: int, intact_from: int, replay: Replay) -> None:
+    def reach(self, offset: int, intact_from: int, replay: OrderedReplay) -> None:
         """Compare the files up to the next batch.
 
         Args:
@@ -72,7 +72,7 @@ class SnapshotCheck:
         self.tally.lack("the log ends below the file's offset", len(self._files))
         self._files.clear()
 
-    def _compare(self, file: LogFile, intact_from: int, replay: Replay) -> None:
+    def _compare(self, file: LogFile, intact_from: int, replay: OrderedReplay) -> None:
         entries = self._entries(file)
         if entries is None:
             self.tally.lack("the file cannot be read")
@@ -84,23 +84,25 @@ class SnapshotCheck:
         if known:
             self._compare_all(file, stored, replay)
         else:
-            for producer_id, producer in replay.producers.items():
+            unseen = set(stored)
+            for producer in replay.all():
+                unseen.discard(producer.producer_id)
                 if producer.last_data_offset >= intact_from:
-                    self._judge(file, stored.get(producer_id), producer, known=False)
+                    self._judge(file, stored.get(producer.producer_id), producer, known=False)
                 else:
                     self.tally.lack(_HOLE)
-            self.tally.lack(_HOLE, len(stored.keys() - replay.producers.keys()))
-        self.doubted = Replay(entries) if known and (self._went_on or self.tally.violated > before) else None
+            self.tally.lack(_HOLE, len(unseen))
+        self.doubted = ordered_replay(entries) if known and (self._went_on or self.tally.violated > before) else None
         if not known:
-            self.replay = Replay(entries)
+            self.replay = ordered_replay(entries)
             self._known_from = file.offset or 0
 
-    def _compare_all(self, file: LogFile, stored: dict[int, ProducerEntry], replay: Replay) -> None:
+    def _compare_all(self, file: LogFile, stored: dict[int, ProducerEntry], replay: OrderedReplay) -> None:
         """Compare a file whose every producer the replay knows. Brokers forget idle producers, the replay does not: so
         that the work grows with the file, those that it lacks are counted, and only the open ones are looked at."""
         unseen = []
         for entry in stored.values():
-            producer = replay.producers.get(entry.producer_id)
+            producer = replay.producer(entry.producer_id)
             if producer is None:
                 unseen.append(entry)
             else:
@@ -108,7 +110,7 @@ class SnapshotCheck:
         lacking = [producer for producer in replay.open() if producer.producer_id not in stored]
         for producer in lacking:
             self._judge(file, None, producer, known=True)
-        self.tally.lack(_FORGOTTEN, len(replay.producers) - (len(stored) - len(unseen)) - len(lacking))
+        self.tally.lack(_FORGOTTEN, len(replay) - (len(stored) - len(unseen)) - len(lacking))
         for entry in unseen:
             if self._goes_on(entry):
                 self.tally.lack(_DOUBT)
@@ -119,7 +121,7 @@ class SnapshotCheck:
 
     def _goes_on(self, stored: ProducerEntry) -> bool:
         """Whether an entry follows from the file before, which disagrees with the log."""
-        producer = None if self.doubted is None else self.doubted.producers.get(stored.producer_id)
+        producer = None if self.doubted is None else self.doubted.producer(stored.producer_id)
         found = producer is not None and producer.entry() == stored
         self._went_on = self._went_on or found
         return found

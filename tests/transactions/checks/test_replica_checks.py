@@ -14,7 +14,8 @@ from kafkawire.records import Batch as RecordBatch
 from kafkawire.records import Record, build, read
 from kafkawire.rows import Violation
 from kafkawire.transactions import Replay, append_of
-from kafkawire.transactions.answers import LOG_CHECKS, MAX_BREACHES
+from kafkawire.transactions.answers import MAX_BREACHES
+from kafkawire.transactions.check_names import LOG_CHECKS
 from tests.audit_logs import HOUR, NOON, LogDirectory, PartitionLog
 
 

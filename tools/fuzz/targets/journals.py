@@ -19,8 +19,8 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import Offsets, PartitionInfo, TopicPartition
 from kafkawire.client.rpc.partition_log import whole_batches
 from kafkawire.records import Batch
-from kafkawire.transactions import part_summary
-from kafkawire.transactions.part_scan import summarize_range
+from kafkawire.transactions import part_columns
+from kafkawire.transactions.part_scan import read_range
 from tools.fuzz import input_files, inputs
 from tools.fuzz.target import FuzzTarget
 from tools.recordings.archive import unpacked
@@ -60,16 +60,16 @@ def _logs() -> list[_Log]:
 
 @cache
 def _pieces() -> list[tuple[TopicPartition, int, int, bytes]]:
-    """Partition, offsets and summary of each piece, as a journal has them."""
+    """Partition, offsets and columns of each piece, as a journal has them."""
     found = []
     for log in _logs():
         offset, stretch = log.stretch.start, log.stretch
         while offset < stretch.end:
             partition = FetchedPartition(_CLUSTER, stretch.place, offset, stretch.offsets, ())
             partition.log.piece.follow(log.fetched(offset))
-            summary = summarize_range(partition.log, 0, partition.log.piece.end)
-            behind = summary.scan.following or stretch.end
-            found.append((stretch.place, offset, behind, part_summary.encode(summary)))
+            part = read_range(partition.log, 0, partition.log.piece.end)
+            behind = part.scan.following or stretch.end
+            found.append((stretch.place, offset, behind, part_columns.encode(part)))
             offset = behind
     return found
 
@@ -82,7 +82,7 @@ class _JournalReader(LogReader):
 
 
 def check_journal(data: bytes) -> None:
-    """Reads recorded logs beside the journal. Lines with a summary that is one of those logs' get their checksum."""
+    """Reads recorded logs beside the journal. Lines with columns that are one of those logs' get their checksum."""
     path = input_files.folder("journal") / "journal"
     before = b"".join(map(_sealed, data.splitlines(keepends=True)))
     path.write_bytes(before)
@@ -110,21 +110,21 @@ def _sealed(line: bytes) -> bytes:
         found = msgspec.json.decode(line, type=reading_journal._Line)
     except (msgspec.MsgspecError, UnicodeError):
         return line
-    if not line.endswith(b"\n") or found.summary not in _texts():
+    if not line.endswith(b"\n") or found.columns not in _texts():
         return line
     return msgspec.json.encode(found.sealed()) + b"\n"
 
 
 @cache
 def _texts() -> set[str | None]:
-    return {None, *(base64.b64encode(summary).decode() for *_, summary in _pieces())}
+    return {None, *(base64.b64encode(part).decode() for *_, part in _pieces())}
 
 
 def _journals() -> Iterator[bytes]:
     header = reading_journal._Header(reading_journal._FORMAT, _CLUSTER, 0, __version__)
     lines = [msgspec.json.encode(header) + b"\n"]
-    for place, first, following, summary in _pieces():
-        text = base64.b64encode(summary).decode()
+    for place, first, following, part in _pieces():
+        text = base64.b64encode(part).decode()
         for found in (text, None):
             line = reading_journal._Line(*place, _GENERATION, first, following, found)
             lines.append(msgspec.json.encode(line.sealed()) + b"\n")
@@ -145,8 +145,8 @@ TARGETS = (
         words=(
             b'"first":',
             b'"next":',
-            b'"summary":',
-            b'"summary":null',
+            b'"columns":',
+            b'"columns":null',
             b'"topic":"late-batch"',
             b"9223372036854775807",
         ),

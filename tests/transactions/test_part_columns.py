@@ -1,4 +1,4 @@
-"""The summaries of any cut of any log give the facts of the whole; also where what has ended in parts is apart."""
+"""The parts of any cut of any log give the facts of the whole, in the engine and in the reference."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from kafkawire import logdir
 from kafkawire.logdir import Partition
 from kafkawire.messages import AbortedTxn
-from kafkawire.transactions import span_scan
-from kafkawire.transactions.endings import Packed
-from kafkawire.transactions.part_scan import summarize_range
-from kafkawire.transactions.part_summary import PartSummary, decode, encode
+from kafkawire.transactions.answers import TXNINDEX_EQUALS_LOG
+from kafkawire.transactions.part_columns import PartColumns, decode, encode
+from kafkawire.transactions.part_scan import read_range
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge
-from kafkawire.transactions.span_split import split
-from tests.audit_logs import HOUR, MINUTE, PartitionLog
+from tests.audit_logs import HOUR, MINUTE, LogDirectory, PartitionLog
 from tests.injected.cases import CASES
 from tests.random_logs import random_partitions
 from tests.references.sequential_replay import comparable, replayed
@@ -36,57 +34,33 @@ IN_TMP_PATH = settings(
 )
 
 
-@pytest.fixture(autouse=True)
-def arrays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays judge producers with few batches, too."""
-    monkeypatch.setattr(span_scan, "FEW", 4)
+#: The index of a part's segment, and the part.
+Part = tuple[int, PartColumns]
 
 
-#: The index of a part's segment, and its summary.
-Part = tuple[int, PartSummary]
-
-
-def parts(partition: Partition, random_: random.Random, **given: int) -> list[Part]:
-    joints = [file.offset or 0 for file in partition.snapshots]
+def parts(partition: Partition, random_: random.Random) -> list[Part]:
     return [
-        (number, decode(encode(summarize_range(file, start, end, joints=joints, **given))))
+        (number, decode(encode(read_range(file, start, end))))
         for number, file in enumerate(partition.segments)
         for start, end in some(random_, file)
     ]
 
 
-def facts(partition: Partition, summaries: Sequence[Part], **given: int) -> tuple[object, int]:
+def facts(partition: Partition, taken: Sequence[Part], **given: int) -> tuple[object, int]:
     """The facts, and how many parts were read again."""
     replica = ReplicaMerge(AuditedReplica(partition, **given), whole=True)
-    for number, summary in summaries:
-        replica.take(number, summary)
+    for number, part in taken:
+        replica.take(number, part)
     return comparable(replica.facts()), replica.read_again
-
-
-def split_facts(partition: Partition, summaries: Sequence[Part], **given: int) -> object:
-    """From summaries whose ended transactions are apart."""
-    replica = ReplicaMerge(AuditedReplica(partition, **given), whole=True)
-    apart: list[Packed] = []
-    for number, summary in summaries:
-        few, ended = split(summary)
-        few = decode(encode(few))
-        taken = replica.take(number, summary if replica.is_undone(few) else few, apart=True)
-        apart += ended[:taken]
-    found = comparable(replica.facts())
-    return {**found, "endings": sorted([*found["endings"], *(row for rows in apart for row in rows.tolist())])}
 
 
 def compare(partition: Partition, random_: random.Random, expiration_ms: int | None = None) -> int:
     """Compare two cuts with the replay, batch by batch; returns how many parts were read again."""
     replica = {} if expiration_ms is None else {"producer_expiration_ms": expiration_ms}
-    scanned = {} if expiration_ms is None else {"expiration_ms": expiration_ms}
     whole = comparable(replayed(partition, **replica))
     again = 0
     for _ in range(2):
-        summaries = parts(partition, random_, **scanned)
-        split_whole = {**whole, "endings": sorted(whole["endings"])}
-        assert split_facts(partition, summaries, **replica) == split_whole, partition.path
-        merged, read_again = facts(partition, summaries, **replica)
+        merged, read_again = facts(partition, parts(partition, random_), **replica)
         assert merged == whole, partition.path
         again += read_again
     return again
@@ -106,10 +80,10 @@ def test_a_damaged_or_compacted_log_has_the_facts_of_its_replay(tmp_path: Path, 
 
 
 def halves(log: PartitionLog, cut: int) -> tuple[Partition, list[Part]]:
-    """The only partition, and the summaries of its segment before and behind a position."""
+    """The only partition, and the parts of its segment before and behind a position."""
     (partition,) = logdir.open(log.directory).partitions
     (file,) = partition.segments
-    return partition, [(0, summarize_range(file, 0, cut)), (0, summarize_range(file, cut))]
+    return partition, [(0, read_range(file, 0, cut)), (0, read_range(file, cut))]
 
 
 def test_offsets_that_go_back_behind_a_batch_without_a_producer_id_keep_the_order_of_the_log(tmp_path: Path) -> None:
@@ -123,10 +97,10 @@ def test_offsets_that_go_back_behind_a_batch_without_a_producer_id_keep_the_orde
     log.skip(-7)
     log.marker("ABORT", 2)
     log.write()
-    partition, summaries = halves(log, cut)
+    partition, taken = halves(log, cut)
     whole = comparable(replayed(partition))
     assert [row[1] for row in whole["endings"]] == [10, 5]
-    assert facts(partition, summaries)[0] == whole
+    assert facts(partition, taken)[0] == whole
 
 
 def test_offsets_that_go_back_below_an_open_transaction_have_its_last_stable_offset(tmp_path: Path) -> None:
@@ -141,8 +115,8 @@ def test_offsets_that_go_back_below_an_open_transaction_have_its_last_stable_off
     log.write()
     entry_ = AbortedTxn(producer_id=2, first_offset=0, last_offset=1, last_stable_offset=2)
     (log.directory / f"{0:020}.txnindex").write_bytes(entry_.encode_prefixed(version=0))
-    partition, summaries = halves(log, cut)
-    assert facts(partition, summaries)[0] == comparable(replayed(partition))
+    partition, taken = halves(log, cut)
+    assert facts(partition, taken)[0] == comparable(replayed(partition))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -165,3 +139,53 @@ def test_directories_that_brokers_wrote() -> None:
     random_ = random.Random(1)
     for partition in logdir.open(*map(str, map(unpacked, LOG_DIRECTORIES))).partitions:
         compare(partition, random_)
+
+
+@pytest.mark.parametrize("open_", [True, False])
+def test_the_index_of_aborted_transactions_is_judged_as_that_of_the_whole_log(tmp_path: Path, open_: bool) -> None:
+    """An entry's last stable offset is where a transaction begins that is open when the marker comes, or, as a follower
+    may have it, the first that another producer begins behind the marker."""
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    log = logs.partition("orders")
+    for number in range(40):
+        log.data(1 + number % 2)
+        log.marker("COMMIT", 1 + number % 2)
+    if open_:
+        stable = log.end
+        log.data(2)
+    first = log.end
+    log.data(1)
+    marker = log.end
+    log.marker("ABORT", 1)
+    if open_:
+        log.marker("COMMIT", 2)
+    log.data(1)
+    log.marker("COMMIT", 1)
+    if not open_:
+        stable = log.end
+    for _ in range(20):
+        log.data(2)
+        log.marker("COMMIT", 2)
+    (partition,) = logdir.open(logs.write()).partitions
+    entry = AbortedTxn(producer_id=1, first_offset=first, last_offset=marker, last_stable_offset=stable)
+    Path(partition.path, f"{0:020}.txnindex").write_bytes(entry.encode_prefixed(version=0))
+    (partition,) = logdir.open(logs.root).partitions
+    merge = ReplicaMerge(AuditedReplica(partition))
+    merge.take(0, read_range(partition.segments[0]))
+    (answer,) = (one.answer for one in merge.facts().answers if one.answer.check == TXNINDEX_EQUALS_LOG)
+    assert (answer.held, answer.violated) == (1, 0)
+
+
+@pytest.mark.parametrize("high_watermark", [0, 100, 219, 301, 400])
+def test_the_earliest_transaction_that_may_be_undone(tmp_path: Path, high_watermark: int) -> None:
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    log = logs.partition("orders")
+    for number in range(200):
+        log.data(1 + number % 2)
+        log.marker("ABORT" if number == 100 else "COMMIT", 1 + number % 2)
+    logs.high_watermark("orders", 0, high_watermark)
+    (partition,) = logdir.open(logs.write()).partitions
+    merge = ReplicaMerge(AuditedReplica(partition))
+    for number, part in parts(partition, random.Random(high_watermark)):
+        merge.take(number, part)
+    assert merge.facts().partition.unreplicated == (None if high_watermark == 400 else high_watermark // 2 * 2)

@@ -1,4 +1,4 @@
-"""Parts of segments summarized by several processes, in the order of the log."""
+"""Parts of segments read by several processes, in the order of the log."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from multiprocessing import get_context
 
 from kafkawire.errors import KafkaWireError
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
+from kafkawire.transactions.part_columns import PartColumns, decode, encode
 from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.part_summary import PartSummary, decode, encode
 
 #: Bytes, and parts, that a process is given at once at most, where a single part is not more.
 _TASK_BYTES = 16 << 20
@@ -25,8 +25,8 @@ class ProcessError(KafkaWireError):
     """A process that read logs ended before its work was done."""
 
 
-def summaries(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartSummary | ReadingError]:
-    """The summary of each part, in order; the error of one that could not be read.
+def parts(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartColumns | ReadingError]:
+    """Each part, in order; the error of one that could not be read.
 
     Args:
         jobs: number of processes; 1: this one.
@@ -35,7 +35,7 @@ def summaries(tasks: Iterable[PartTask], jobs: int) -> Iterator[PartSummary | Re
         ProcessError: a process was ended from outside.
     """
     if jobs == 1:
-        yield from map(_summary, tasks)
+        yield from map(_read, tasks)
         return
     waiting: deque[Future[list[bytes | str]]] = deque()
     with ProcessPoolExecutor(jobs, get_context("spawn"), _ignore_interrupts) as pool:
@@ -67,19 +67,19 @@ def _groups(tasks: Iterable[PartTask]) -> Iterator[list[PartTask]]:
         yield group
 
 
-def _summary(task: PartTask) -> PartSummary | ReadingError:
+def _read(task: PartTask) -> PartColumns | ReadingError:
     try:
-        return task.summary()
+        return task.read()
     except Exception as error:
         return ReadingError(reason_of(error))
 
 
 def _encoded(tasks: Sequence[PartTask]) -> list[bytes | str]:
-    found = map(_summary, tasks)
+    found = map(_read, tasks)
     return [str(one) if isinstance(one, ReadingError) else encode(one) for one in found]
 
 
-def _decoded(found: bytes | str) -> PartSummary | ReadingError:
+def _decoded(found: bytes | str) -> PartColumns | ReadingError:
     return ReadingError(found) if isinstance(found, str) else decode(found)
 
 

@@ -13,10 +13,10 @@ import pytest
 from kafkawire import logdir, transactions
 from kafkawire.logdir import LogFile
 from kafkawire.transactions import local_audit
+from kafkawire.transactions.part_columns import PartColumns
+from kafkawire.transactions.part_processes import ProcessError, parts
 from kafkawire.transactions.part_scan import PartTask
-from kafkawire.transactions.part_summary import PartSummary
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
-from kafkawire.transactions.summary_processes import ProcessError, summaries
 from tests.audit_logs import HOUR, NOON, LogDirectory
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def tasks(logs: LogDirectory) -> list[PartTask]:
 class Killed(PartTask):
     """A part whose reader is ended from outside."""
 
-    def summary(self, part_bytes: int = 0) -> PartSummary:
+    def read(self, part_bytes: int = 0) -> PartColumns:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
@@ -68,9 +68,9 @@ class Killed(PartTask):
 def test_reports_a_process_that_was_ended(logs: LogDirectory) -> None:
     some: list[PartTask] = tasks(logs)
     file: LogFile = some[3].file
-    some[3] = Killed(file, 0, 1, (), 1, 1)
+    some[3] = Killed(file, 0, 1, 1)
     with pytest.raises(ProcessError, match="perhaps because memory ran out: use fewer"):
-        list(summaries(some, 2))
+        list(parts(some, 2))
 
 
 @pytest.mark.parametrize("where", ["part", "merge", "facts"])
@@ -96,14 +96,14 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
 class Broken(PartTask):
     """A part whose reading raises."""
 
-    def summary(self, part_bytes: int = 0) -> PartSummary:
+    def read(self, part_bytes: int = 0) -> PartColumns:
         raise IndexError("out of range")
 
 
 def _with_a_broken_part(replica: AuditedReplica) -> Iterator[tuple[int, PartTask]]:
     for segment, task in parts_of(replica):
         bad = replica.partition.path.endswith("orders-3") and segment == 1
-        yield segment, Broken(task.file, 0, 1, (), 1, task.size) if bad else task
+        yield segment, Broken(task.file, 0, 1, task.size) if bad else task
 
 
 def _raising_in(path: str, method: Callable[..., Any]) -> Callable[..., Any]:

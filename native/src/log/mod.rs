@@ -1,0 +1,136 @@
+//! The state machine of a partition's log. `kafkawire.transactions` has the same as plain Python, which is the
+//! reference: it judges what a rule here does not find kept, and all where this engine is absent.
+
+mod batches;
+mod producers;
+mod replay;
+mod rules;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use batches::Batches;
+use producers::{Fields, Producer, NONE};
+use replay::Replay;
+
+/// Rows of batches that are handed to the reference at once.
+const MOST_ASKED: usize = 4096;
+
+type Rows<'py> = Bound<'py, PyArray1<i64>>;
+type Pass<'py> = (usize, Bound<'py, PyArray1<u8>>, Rows<'py>, Rows<'py>, Rows<'py>, Bound<'py, PyArray1<u64>>);
+/// The producers of one partition: see `kafkawire.transactions.ordered_replay`.
+#[pyclass(module = "kafkawire._native")]
+struct LogReplay(Replay);
+
+#[pymethods]
+impl LogReplay {
+    /// `expiration_ms`: what rules are judged by; None: none is.
+    #[new]
+    fn new(expiration_ms: Option<i64>) -> Self {
+        LogReplay(Replay::new(expiration_ms))
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.producers.len()
+    }
+
+    /// Takes producers as rows, in this order.
+    fn restore(&mut self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
+        for row in rows.as_slice()?.chunks_exact(Fields::COUNT) {
+            self.0.producers.restore(row).ok_or_else(|| PyValueError::new_err("a producer's state is out of range"))?;
+        }
+        Ok(())
+    }
+
+    /// The row of one producer, or None.
+    fn row<'py>(&self, py: Python<'py>, producer_id: i64) -> Option<Rows<'py>> {
+        let place = self.0.producers.place(producer_id);
+        (place != NONE).then(|| of_rows(py, std::iter::once(self.0.producers.at(place))))
+    }
+
+    /// Rows of the producers from one place up to another, in the order in which they came.
+    fn rows<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> Rows<'py> {
+        of_rows(py, self.0.producers.from(start).take(stop.saturating_sub(start)))
+    }
+
+    /// Of all producers: ids, last offsets and timestamps of their last batch or marker.
+    fn last_appends<'py>(&self, py: Python<'py>) -> (Rows<'py>, Rows<'py>, Rows<'py>) {
+        let producers = || self.0.producers.from(0);
+        (
+            PyArray1::from_vec(py, producers().map(|one| one.producer_id).collect()),
+            PyArray1::from_vec(py, producers().map(|one| one.last_append).collect()),
+            PyArray1::from_vec(py, producers().map(|one| one.timestamp).collect()),
+        )
+    }
+
+    /// Rows of the producers with an open transaction, in the order in which these began.
+    fn open<'py>(&self, py: Python<'py>) -> Rows<'py> {
+        of_rows(py, self.0.producers.open())
+    }
+
+    /// Takes batches from `start` on. `columns`: those of `Appends`, in their order. Returns the batch to go on with,
+    /// ended transactions (packed), the last stable offset of each and the `intact_from` of its marker, the batches that
+    /// the reference has to judge, and of each rule the counts of its outcomes.
+    fn run<'py>(
+        &mut self,
+        py: Python<'py>,
+        columns: &Bound<'py, PyTuple>,
+        start: usize,
+        asked: Option<PyReadonlyArray1<'py, bool>>,
+    ) -> PyResult<Pass<'py>> {
+        let wide = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i64>>().map_err(PyErr::from);
+        let bits = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, bool>>().map_err(PyErr::from);
+        let ints = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i32>>().map_err(PyErr::from);
+        let epochs: PyReadonlyArray1<'py, i16> = columns.get_item(4)?.extract()?;
+        let controls: PyReadonlyArray1<'py, i8> = columns.get_item(5)?.extract()?;
+        let (base, last, times, ids) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?);
+        let (coordinators, sequences, intact) = (wide(6)?, ints(7)?, wide(9)?);
+        let (transactional, thinned, problems, append_time) = (bits(8)?, bits(10)?, ints(11)?, bits(12)?);
+        let batches = Batches {
+            base_offset: base.as_slice()?,
+            last_offset: last.as_slice()?,
+            timestamp: times.as_slice()?,
+            producer_id: ids.as_slice()?,
+            producer_epoch: epochs.as_slice()?,
+            control: controls.as_slice()?,
+            coordinator_epoch: coordinators.as_slice()?,
+            base_sequence: sequences.as_slice()?,
+            transactional: transactional.as_slice()?,
+            intact_from: intact.as_slice()?,
+            thinned: thinned.as_slice()?,
+            problem: problems.as_slice()?,
+            append_time: append_time.as_slice()?,
+        };
+        let asked = asked.as_ref().map(|asked| asked.as_slice()).transpose()?;
+        let count = batches
+            .count()
+            .filter(|&count| asked.is_none_or(|asked| asked.len() == count))
+            .ok_or_else(|| PyValueError::new_err("columns of different lengths"))?;
+        if start > count {
+            return Err(PyIndexError::new_err(start));
+        }
+        let replay = &mut self.0;
+        let found = py.detach(|| replay.run(&batches, start, count, asked, MOST_ASKED));
+        Ok((
+            found.next,
+            PyArray1::from_vec(py, found.ended),
+            PyArray1::from_vec(py, found.stable),
+            PyArray1::from_vec(py, found.intact_from),
+            PyArray1::from_vec(py, found.asked),
+            PyArray1::from_vec(py, found.counts.concat()),
+        ))
+    }
+}
+
+fn of_rows<'a, 'py>(py: Python<'py>, producers: impl Iterator<Item = &'a Producer>) -> Rows<'py> {
+    let mut rows = Vec::new();
+    producers.for_each(|producer| producer.push_row(&mut rows));
+    PyArray1::from_vec(py, rows)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("LOG_RULES", rules::RULES.map(|(name, _)| name).to_vec())?;
+    module.add_class::<LogReplay>()
+}

@@ -1,0 +1,537 @@
+//! The state of the producers of a partition (`kafkawire.transactions.producer_state` is the reference).
+
+use std::collections::hash_map::RandomState;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher};
+
+use super::batches::{sequence_after, Batch, EMPTY, MALFORMED};
+
+/// Number of last batches that a broker remembers.
+const RETAINED: usize = 5;
+/// As the place of a producer: there is none.
+pub const NONE: u32 = u32::MAX;
+
+/// `producer_state.Retained`.
+#[derive(Debug, Default, Clone, Copy)]
+struct Retained {
+    last_offset: i64,
+    offset_delta: i64,
+    timestamp: i64,
+    last_sequence: i32,
+}
+
+/// `producer_state.Producer`: what batches are judged by comes first, so that it lies in few lines of the cache.
+#[derive(Debug, Clone)]
+pub struct Producer {
+    pub producer_id: i64,
+    pub first_offset: i64,
+    pub last_append: i64,
+    pub data_known_from: i64,
+    pub timestamp: i64,
+    pub coordinator_epoch: i64,
+    /// Of its last batch in this epoch; -1 for none.
+    pub last_sequence: i32,
+    pub epoch: i16,
+    kept: u8,
+    newest: u8,
+    doubts: u8,
+    rewritten: bool,
+    unstamped: bool,
+    has_after: bool,
+    has_by: bool,
+    pub first_timestamp: i64,
+    pub open_batches: i64,
+    written_after: i64,
+    written_by: i64,
+    marked_at: i64,
+    doubted: [(i16, i32); 2],
+    /// Its neighbours among the producers with an open transaction.
+    before: u32,
+    after: u32,
+    batches: [Retained; RETAINED],
+}
+
+/// A producer as a row of numbers, in the order of `kafkawire.transactions.ordered_replay`.
+pub struct Fields;
+
+impl Fields {
+    pub const COUNT: usize = 16 + 4 * RETAINED + 5;
+}
+
+impl Producer {
+    fn new(producer_id: i64) -> Self {
+        Producer {
+            producer_id,
+            first_offset: -1,
+            last_append: -1,
+            data_known_from: 0,
+            timestamp: -1,
+            coordinator_epoch: -1,
+            last_sequence: -1,
+            epoch: -1,
+            kept: 0,
+            newest: 0,
+            doubts: 0,
+            rewritten: false,
+            unstamped: false,
+            has_after: false,
+            has_by: false,
+            first_timestamp: -1,
+            open_batches: 0,
+            written_after: 0,
+            written_by: 0,
+            marked_at: -1,
+            doubted: [(0, 0); 2],
+            before: NONE,
+            after: NONE,
+            batches: [Retained::default(); RETAINED],
+        }
+    }
+
+    /// Reads from the lines of memory that a batch needs.
+    pub fn touch(&self) -> i64 {
+        self.first_offset ^ self.marked_at ^ self.batches[0].last_offset ^ self.batches[RETAINED - 1].last_offset
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.first_offset >= 0
+    }
+
+    pub fn is_doubted(&self) -> bool {
+        self.doubts > 0
+    }
+
+    pub fn has_batches(&self) -> bool {
+        self.kept > 0
+    }
+
+    /// Whether a batch that begins with this sequence number comes next.
+    pub fn follows(&self, sequence: i32) -> bool {
+        sequence == sequence_after(self.last_sequence, 1)
+    }
+
+    fn keep(&mut self, batch: Retained) {
+        self.newest = if self.kept == 0 { 0 } else { (self.newest + 1) % RETAINED as u8 };
+        self.kept = (self.kept + 1).min(RETAINED as u8);
+        self.last_sequence = batch.last_sequence;
+        self.batches[usize::from(self.newest)] = batch;
+    }
+
+    fn forget(&mut self) {
+        self.kept = 0;
+        self.last_sequence = -1;
+    }
+
+    /// From the oldest to the newest.
+    fn kept(&self) -> impl Iterator<Item = &Retained> {
+        let first = usize::from(self.newest) + RETAINED + 1 - usize::from(self.kept);
+        (first..first + usize::from(self.kept)).map(|at| &self.batches[at % RETAINED])
+    }
+
+    fn in_order(&self, batch: &Batch) -> bool {
+        if batch.epoch < self.epoch {
+            return false;
+        }
+        if batch.base_sequence < 0 {
+            return self.last_sequence < 0;
+        }
+        if batch.epoch > self.epoch || !self.has_batches() {
+            return batch.base_sequence == 0;
+        }
+        self.follows(batch.base_sequence)
+    }
+
+    fn may_follow(&self, batch: &Batch) -> bool {
+        self.doubted[..usize::from(self.doubts)].iter().any(|&(epoch, last)| {
+            batch.epoch == epoch && batch.base_sequence == sequence_after(last, 1)
+        })
+    }
+
+    fn doubt(&mut self, doubted: &[(i16, i32)]) {
+        self.doubts = doubted.len() as u8;
+        self.doubted[..doubted.len()].copy_from_slice(doubted);
+    }
+
+    fn data(&mut self, batch: &Batch) {
+        let (epoch, last) = (self.epoch, self.last_sequence);
+        if epoch < 0 || self.in_order(batch) || self.may_follow(batch) {
+            self.doubts = 0;
+        } else {
+            let behind = sequence_after(last, batch.offset_delta().wrapping_add(1));
+            self.doubt(&[(epoch, last), (epoch, behind)]);
+        }
+        if batch.epoch != epoch {
+            self.forget();
+            self.epoch = batch.epoch;
+        }
+        self.keep(Retained {
+            last_offset: batch.last_offset,
+            offset_delta: batch.offset_delta(),
+            timestamp: batch.timestamp,
+            last_sequence: batch.last_sequence(),
+        });
+        self.timestamp = batch.timestamp;
+        self.last_append = batch.last_offset;
+        self.data_known_from = batch.last_offset;
+        self.rewritten = batch.thinned;
+    }
+
+    fn marker(&mut self, batch: &Batch) {
+        if batch.epoch != self.epoch {
+            self.forget();
+            let doubted = self.doubted;
+            let count = usize::from(std::mem::take(&mut self.doubts));
+            for one in doubted[..count].iter().filter(|one| one.0 == batch.epoch) {
+                self.doubted[usize::from(self.doubts)] = *one;
+                self.doubts += 1;
+            }
+            self.epoch = batch.epoch;
+            self.data_known_from = self.last_append.max(0);
+        }
+        if let Some(epoch) = batch.coordinator() {
+            self.coordinator_epoch = epoch;
+        }
+        self.timestamp = batch.timestamp;
+        self.marked_at = batch.timestamp;
+        self.first_offset = -1;
+        self.last_append = batch.last_offset;
+        self.rewritten = false;
+    }
+
+    /// Takes the next batch; whether it ends a transaction with data. `marker_time`: of the newest marker before it.
+    fn add(&mut self, batch: &Batch, marker_time: Option<i64>) -> bool {
+        if batch.is_data() {
+            if batch.transactional {
+                self.data(batch);
+                self.has_after = marker_time.is_some();
+                self.written_after = marker_time.unwrap_or(0);
+                if !self.is_open() {
+                    self.first_offset = batch.base_offset;
+                    self.first_timestamp = batch.timestamp;
+                    self.open_batches = 0;
+                }
+                if self.open_batches >= 0 {
+                    self.open_batches += 1;
+                }
+            } else if !self.is_open() {
+                self.data(batch);
+            } else {
+                self.doubt(&[(batch.epoch, batch.last_sequence())]);
+            }
+            return false;
+        }
+        if batch.control == MALFORMED {
+            return false;
+        }
+        let ends = self.is_open();
+        if batch.control == EMPTY {
+            self.first_offset = -1;
+            self.rewritten = true;
+            self.last_append = batch.last_offset;
+        } else {
+            self.marker(batch);
+        }
+        ends
+    }
+
+    pub fn push_row(&self, row: &mut Vec<i64>) {
+        row.extend([
+            self.producer_id,
+            i64::from(self.epoch),
+            self.coordinator_epoch,
+            self.timestamp,
+            self.first_offset,
+            self.first_timestamp,
+            self.open_batches,
+            self.last_append,
+            self.data_known_from,
+            i64::from(self.has_after),
+            self.written_after,
+            i64::from(self.has_by),
+            self.written_by,
+            self.marked_at,
+            i64::from(self.rewritten),
+            i64::from(self.kept),
+        ]);
+        let none = Retained::default();
+        for batch in self.kept().chain(std::iter::repeat(&none)).take(RETAINED) {
+            row.extend([i64::from(batch.last_sequence), batch.last_offset, batch.offset_delta, batch.timestamp]);
+        }
+        row.push(i64::from(self.doubts));
+        for (epoch, last) in self.doubted {
+            row.extend([i64::from(epoch), i64::from(last)]);
+        }
+    }
+
+    /// The reverse of `push_row`; `None` where a number is too large for its field.
+    fn of_row(row: &[i64]) -> Option<Self> {
+        let mut found = Producer::new(row[0]);
+        found.epoch = row[1].try_into().ok()?;
+        found.coordinator_epoch = row[2];
+        found.timestamp = row[3];
+        found.first_offset = row[4];
+        found.first_timestamp = row[5];
+        found.open_batches = row[6];
+        found.last_append = row[7];
+        found.data_known_from = row[8];
+        (found.has_after, found.written_after) = (row[9] != 0, row[10]);
+        (found.has_by, found.written_by) = (row[11] != 0, row[12]);
+        found.marked_at = row[13];
+        found.rewritten = row[14] != 0;
+        let kept = usize::try_from(row[15]).ok().filter(|&kept| kept <= RETAINED)?;
+        for batch in row[16..].chunks_exact(4).take(kept) {
+            found.keep(Retained {
+                last_sequence: batch[0].try_into().ok()?,
+                last_offset: batch[1],
+                offset_delta: batch[2],
+                timestamp: batch[3],
+            });
+        }
+        let doubts = &row[16 + 4 * RETAINED..];
+        let count = usize::try_from(doubts[0]).ok().filter(|&count| count <= 2)?;
+        for one in doubts[1..].chunks_exact(2).take(count) {
+            found.doubted[usize::from(found.doubts)] = (one[0].try_into().ok()?, one[1].try_into().ok()?);
+            found.doubts += 1;
+        }
+        Some(found)
+    }
+}
+
+/// Producer ids come from strangers: which of them collide is not to be foreseen.
+#[derive(Clone)]
+struct Keyed(u64, u64);
+
+impl Default for Keyed {
+    fn default() -> Self {
+        let random = RandomState::new();
+        Keyed(random.hash_one(1), random.hash_one(2) | 1)
+    }
+}
+
+struct Folded(u64, u64, u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = Folded;
+
+    fn build_hasher(&self) -> Folded {
+        Folded(self.0, self.1, 0)
+    }
+}
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_i64(&mut self, value: i64) {
+        self.write_u64(value as u64);
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let whole = u128::from(value ^ self.0 ^ self.2) * u128::from(self.1);
+        let folded = (whole as u64) ^ ((whole >> 64) as u64);
+        let whole = u128::from(folded ^ self.1) * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        self.2 = (whole as u64) ^ ((whole >> 64) as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.2
+    }
+}
+
+/// Producers in one block of memory: a table of all in one would be copied whenever it grows.
+const BLOCK_BITS: u32 = 10;
+
+/// All producers, by the order in which they came.
+pub struct Producers {
+    places: HashMap<i64, u32, Keyed>,
+    blocks: Vec<Vec<Producer>>,
+    /// The first and the last producer with an open transaction, in the order in which these began.
+    first_open: u32,
+    last_open: u32,
+    unstamped: Vec<u32>,
+}
+
+/// A transaction that ended: of its data what `endings.PACKED` has.
+pub struct Ending {
+    pub first_offset: i64,
+    pub data_epoch: i16,
+    pub last_offset: i64,
+    pub first_timestamp: i64,
+    pub last_timestamp: i64,
+    pub batches: i64,
+    /// The first offset of the earliest transaction of another producer that is open, or the offset behind the marker.
+    pub last_stable_offset: i64,
+}
+
+impl Producers {
+    pub fn new() -> Self {
+        Producers {
+            places: HashMap::default(),
+            blocks: Vec::new(),
+            first_open: NONE,
+            last_open: NONE,
+            unstamped: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub fn place(&self, producer_id: i64) -> u32 {
+        self.places.get(&producer_id).copied().unwrap_or(NONE)
+    }
+
+    pub fn at(&self, place: u32) -> &Producer {
+        &self.blocks[(place >> BLOCK_BITS) as usize][(place & ((1 << BLOCK_BITS) - 1)) as usize]
+    }
+
+    fn at_mut(&mut self, place: u32) -> &mut Producer {
+        &mut self.blocks[(place >> BLOCK_BITS) as usize][(place & ((1 << BLOCK_BITS) - 1)) as usize]
+    }
+
+    /// Those from a place on.
+    pub fn from(&self, start: usize) -> impl Iterator<Item = &Producer> {
+        let (block, within) = (start >> BLOCK_BITS, start & ((1 << BLOCK_BITS) - 1));
+        self.blocks.iter().skip(block).flatten().skip(within)
+    }
+
+    fn push(&mut self, producer: Producer) -> u32 {
+        let place = self.places.len() as u32;
+        self.places.insert(producer.producer_id, place);
+        if self.blocks.last().is_none_or(|block| block.len() == 1 << BLOCK_BITS) {
+            self.blocks.push(Vec::with_capacity(1 << BLOCK_BITS));
+        }
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(producer);
+        }
+        place
+    }
+
+    /// A producer as a `.snapshot` has it, in place of one of the same id; `None` where the row has none.
+    pub fn restore(&mut self, row: &[i64]) -> Option<()> {
+        let mut producer = Producer::of_row(row)?;
+        let known = self.place(producer.producer_id);
+        let place = if known == NONE {
+            self.push(producer)
+        } else {
+            self.unlink(known);
+            let old = self.at(known);
+            (producer.unstamped, producer.before, producer.after) = (old.unstamped, old.before, old.after);
+            *self.at_mut(known) = producer;
+            known
+        };
+        if self.at(place).is_open() {
+            self.link(place);
+            self.await_stamp(place);
+        }
+        Some(())
+    }
+
+    /// The producers with an open transaction, in the order in which these began.
+    pub fn open(&self) -> impl Iterator<Item = &Producer> {
+        let mut place = self.first_open;
+        std::iter::from_fn(move || {
+            (place != NONE).then(|| {
+                let found = self.at(place);
+                place = found.after;
+                found
+            })
+        })
+    }
+
+    fn is_linked(&self, place: u32) -> bool {
+        self.first_open == place || self.at(place).before != NONE
+    }
+
+    fn link(&mut self, place: u32) {
+        if self.is_linked(place) {
+            return;
+        }
+        let last = self.last_open;
+        self.at_mut(place).before = last;
+        if last == NONE {
+            self.first_open = place;
+        } else {
+            self.at_mut(last).after = place;
+        }
+        self.last_open = place;
+    }
+
+    fn unlink(&mut self, place: u32) {
+        if !self.is_linked(place) {
+            return;
+        }
+        let producer = self.at_mut(place);
+        let (before, after) = (producer.before, producer.after);
+        (producer.before, producer.after) = (NONE, NONE);
+        if before == NONE {
+            self.first_open = after;
+        } else {
+            self.at_mut(before).after = after;
+        }
+        if after == NONE {
+            self.last_open = before;
+        } else {
+            self.at_mut(after).before = before;
+        }
+    }
+
+    fn await_stamp(&mut self, place: u32) {
+        let producer = self.at_mut(place);
+        if !producer.unstamped {
+            producer.unstamped = true;
+            self.unstamped.push(place);
+        }
+    }
+
+    /// The broker's clock on or behind the last batches of the producers that wait for it.
+    fn stamp(&mut self, stamp: i64) {
+        let mut waiting = std::mem::take(&mut self.unstamped);
+        for &place in &waiting {
+            let producer = self.at_mut(place);
+            (producer.unstamped, producer.has_by, producer.written_by) = (false, true, stamp);
+        }
+        waiting.clear();
+        self.unstamped = waiting;
+    }
+
+    /// Takes the next batch, which is not malformed. `place`: of its producer, which may be `NONE`. Returns the
+    /// transaction that it ends. `marker_time`: of the newest marker before it.
+    pub fn add(&mut self, place: u32, batch: &Batch, marker_time: Option<i64>) -> Option<Ending> {
+        let place = if place == NONE { self.push(Producer::new(batch.producer_id)) } else { place };
+        if batch.is_data() && batch.transactional {
+            self.at_mut(place).has_by = false;
+            self.await_stamp(place);
+        }
+        if let Some(stamp) = batch.stamp() {
+            self.stamp(stamp);
+        }
+        let producer = self.at_mut(place);
+        let was_open = producer.is_open();
+        let mut ending = was_open.then_some(Ending {
+            first_offset: producer.first_offset,
+            data_epoch: producer.epoch,
+            last_offset: producer.last_append,
+            first_timestamp: producer.first_timestamp,
+            last_timestamp: producer.timestamp,
+            batches: producer.open_batches,
+            last_stable_offset: batch.base_offset.wrapping_add(1),
+        });
+        if producer.add(batch, marker_time) {
+            let other = self.open().find(|other| other.producer_id != batch.producer_id);
+            if let (Some(ending), Some(other)) = (&mut ending, other) {
+                ending.last_stable_offset = other.first_offset;
+            }
+            self.unlink(place);
+            return ending;
+        }
+        if !was_open && producer.is_open() {
+            self.link(place);
+        }
+        None
+    }
+}
