@@ -1,7 +1,8 @@
 """The rules of transactions (KIP-98, KIP-360, KIP-890), by what a rule has to know:
 
-- one replica of a partition: `replica_checks`, which joins `log_checks` (its log), `derived_files` (its
-  `.snapshot` files) and `aborted_index` (its `.txnindex` files)
+- every batch of a log: `transactions.batch_rules`
+- one replica of a partition: `replica_checks`, which joins the rules of its batches, `derived_files` (its `.snapshot`
+  files) and `aborted_index` (its `.txnindex` files)
 - one partition of `__transaction_state`: `coordinator_records`
 - several partitions: `cross_partition`, and `marker_outcomes` for markers beside the decisions of coordinators
   (`timed_decisions`); `undecided` judges those without a decision, as columns

@@ -1,6 +1,6 @@
 //! Batches of producers, as `kafkawire.transactions.appends.Appends` has them: a column a field.
 
-use super::producers::Fields;
+use super::producers::FIELDS;
 
 /// Codes of `control`; those of ABORT and COMMIT are below `EMPTY`.
 pub const DATA: i8 = -1;
@@ -126,4 +126,4 @@ pub fn sequence_after(last: i32, count: i64) -> i32 {
 
 /// A batch that the reference has to judge, as a row: its index, whether a rule of the engine asks for that and whether
 /// another does, the newest timestamp up to it, and the state of its producer before it.
-pub const ASKED_COLUMNS: usize = 5 + Fields::COUNT;
+pub const ASKED_COLUMNS: usize = 5 + FIELDS;

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use batches::Batches;
-use producers::{Fields, Producer, NONE};
+use producers::{Producer, FIELDS, NONE};
 use replay::Replay;
 
 /// Rows of batches that are handed to the reference at once.
@@ -38,7 +38,7 @@ impl LogReplay {
 
     /// Takes producers as rows, in this order.
     fn restore(&mut self, rows: PyReadonlyArray1<'_, i64>) -> PyResult<()> {
-        for row in rows.as_slice()?.chunks_exact(Fields::COUNT) {
+        for row in rows.as_slice()?.chunks_exact(FIELDS) {
             self.0.producers.restore(row).ok_or_else(|| PyValueError::new_err("a producer's state is out of range"))?;
         }
         Ok(())
@@ -80,9 +80,9 @@ impl LogReplay {
         start: usize,
         asked: Option<PyReadonlyArray1<'py, bool>>,
     ) -> PyResult<Pass<'py>> {
-        let wide = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i64>>().map_err(PyErr::from);
-        let bits = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, bool>>().map_err(PyErr::from);
-        let ints = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i32>>().map_err(PyErr::from);
+        let wide = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i64>>();
+        let bits = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, bool>>();
+        let ints = |at: usize| columns.get_item(at)?.extract::<PyReadonlyArray1<'py, i32>>();
         let epochs: PyReadonlyArray1<'py, i16> = columns.get_item(4)?.extract()?;
         let controls: PyReadonlyArray1<'py, i8> = columns.get_item(5)?.extract()?;
         let (base, last, times, ids) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?);

@@ -51,12 +51,8 @@ pub struct Producer {
     batches: [Retained; RETAINED],
 }
 
-/// A producer as a row of numbers, in the order of `kafkawire.transactions.ordered_replay`.
-pub struct Fields;
-
-impl Fields {
-    pub const COUNT: usize = 16 + 4 * RETAINED + 5;
-}
+/// Numbers of a producer as a row, in the order of `kafkawire.transactions.ordered_replay`.
+pub const FIELDS: usize = 16 + 4 * RETAINED + 5;
 
 impl Producer {
     fn new(producer_id: i64) -> Self {
@@ -142,9 +138,9 @@ impl Producer {
     }
 
     fn may_follow(&self, batch: &Batch) -> bool {
-        self.doubted[..usize::from(self.doubts)].iter().any(|&(epoch, last)| {
-            batch.epoch == epoch && batch.base_sequence == sequence_after(last, 1)
-        })
+        self.doubted[..usize::from(self.doubts)]
+            .iter()
+            .any(|&(epoch, last)| batch.epoch == epoch && batch.base_sequence == sequence_after(last, 1))
     }
 
     fn doubt(&mut self, doubted: &[(i16, i32)]) {
@@ -332,7 +328,7 @@ impl Hasher for Folded {
     fn write_u64(&mut self, value: u64) {
         let whole = u128::from(value ^ self.0 ^ self.2) * u128::from(self.1);
         let folded = (whole as u64) ^ ((whole >> 64) as u64);
-        let whole = u128::from(folded ^ self.1) * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        let whole = u128::from(folded ^ self.1) * 0x9E37_79B9_7F4A_7C15;
         self.2 = (whole as u64) ^ ((whole >> 64) as u64);
     }
 
@@ -533,5 +529,70 @@ impl Producers {
             self.link(place);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batches::{DATA, NO_COORDINATOR};
+    use super::*;
+
+    fn batch(producer_id: i64, offset: i64, control: i8) -> Batch {
+        Batch {
+            producer_id,
+            base_offset: offset,
+            last_offset: offset,
+            base_sequence: if control == DATA { offset as i32 } else { -1 },
+            control,
+            coordinator_epoch: NO_COORDINATOR,
+            transactional: true,
+            problem: -1,
+            ..Batch::default()
+        }
+    }
+
+    fn open(producers: &Producers) -> Vec<i64> {
+        producers.open().map(|producer| producer.producer_id).collect()
+    }
+
+    #[test]
+    fn open_transactions_are_in_the_order_of_their_beginnings() {
+        let mut producers = Producers::new();
+        let mut ended = Vec::new();
+        for (offset, (producer_id, control)) in
+            [(7, DATA), (8, DATA), (9, DATA), (8, 1), (7, DATA), (8, DATA), (7, 0), (9, 1)].into_iter().enumerate()
+        {
+            let place = producers.place(producer_id);
+            let found = producers.add(place, &batch(producer_id, offset as i64, control), None);
+            ended.extend(found.map(|ending| (ending.first_offset, ending.last_stable_offset, ending.batches)));
+        }
+        assert_eq!(open(&producers), [8]);
+        assert_eq!(ended, [(1, 0, 1), (0, 2, 2), (2, 5, 1)]);
+        assert_eq!(producers.len(), 3);
+    }
+
+    #[test]
+    fn a_row_is_the_producer() {
+        let mut producers = Producers::new();
+        for offset in 0..12 {
+            let place = producers.place(offset % 2);
+            producers.add(place, &batch(offset % 2, offset, DATA), Some(3));
+        }
+        let rows = |producers: &Producers| {
+            let mut rows = Vec::new();
+            producers.from(0).for_each(|producer| producer.push_row(&mut rows));
+            rows
+        };
+        let mut restored = Producers::new();
+        let found = rows(&producers);
+        assert_eq!(found.len(), 2 * FIELDS);
+        // The five last batches, from the oldest on: offsets are every second sequence number.
+        assert_eq!(found[16..36].chunks(4).map(|one| one[1]).collect::<Vec<_>>(), [2, 4, 6, 8, 10]);
+        for row in found.chunks(FIELDS) {
+            assert!(restored.restore(row).is_some());
+        }
+        assert_eq!(rows(&restored), found);
+        assert_eq!(open(&restored), [0, 1]);
+        assert!(restored.restore(&[1 << 20; FIELDS]).is_none());
     }
 }

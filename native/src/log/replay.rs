@@ -1,7 +1,7 @@
 //! One ordered pass over the batches of a partition: the state of its producers, its rules, its ended transactions.
 
 use super::batches::{Batch, Batches, ASKED_COLUMNS, DATA, EMPTY, MALFORMED};
-use super::producers::{Ending, Fields, Producers, NONE};
+use super::producers::{Ending, Producers, FIELDS, NONE};
 use super::rules::{judge, Step, COUNTED, RULES};
 
 /// Batches whose producers are looked up before the first of them is taken: the memory answers side by side.
@@ -85,7 +85,7 @@ impl Replay {
                 ]);
                 match producer {
                     Some(producer) => producer.push_row(&mut found.asked),
-                    None => found.asked.extend([0; Fields::COUNT]),
+                    None => found.asked.extend([0; FIELDS]),
                 }
             }
             for (counts, outcome) in found.counts.iter_mut().zip(judged.iter().flatten()) {

@@ -34,9 +34,8 @@ impl<'a> Step<'a> {
     /// `clock`: the newest timestamp up to the batch.
     pub fn new(batch: &'a Batch, producer: Option<&'a Producer>, clock: i64, expiration_ms: i64) -> Self {
         let before = producer.filter(|producer| producer.epoch >= 0 && batch.control < EMPTY);
-        let expired = before.is_some_and(|producer| {
-            !producer.is_open() && clock.saturating_sub(producer.timestamp) >= expiration_ms
-        });
+        let expired = before
+            .is_some_and(|producer| !producer.is_open() && clock.saturating_sub(producer.timestamp) >= expiration_ms);
         Step { batch, producer, before, expired }
     }
 
