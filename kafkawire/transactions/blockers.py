@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kafkawire.rows import Audit, Blocker, DamageRow, FillShare, Finding, Subject, Unread, Violation, Wait
-from kafkawire.transactions.answers import TIER_CHECKS
 from kafkawire.transactions.attention import HANGING, STUCK
+from kafkawire.transactions.check_names import TIER_CHECKS
 from kafkawire.transactions.commands import Reach, at
 from kafkawire.transactions.completeness import attention
 from kafkawire.transactions.facts import TRANSACTION_STATE
