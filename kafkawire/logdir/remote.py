@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import posixpath
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -22,6 +23,9 @@ from kafkawire.errors import MissingExtraError
 from kafkawire.logdir.file_names import PartitionName, is_uri
 from kafkawire.logdir.file_source import Opened
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
+
+#: A host with a port, or without.
+_HOST = re.compile(r"[^:]*(:\d*)?", re.ASCII)
 
 
 class RemoteFile(LogFile, frozen=True):
@@ -187,8 +191,12 @@ def without_secrets(uri: str) -> str:
     """The URI without its user, password and query; a path on this machine as it is."""
     if not is_uri(uri):
         return uri
-    parts = urlsplit(uri)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}".rstrip("/")
+    place = uri.partition("?")[0].partition("#")[0]
+    scheme, _, place = place.partition("://")
+    host, slash, path = place.partition("/")
+    if "@" in path and "@" not in host and not _HOST.fullmatch(host):  # a key with slashes that are not escaped
+        host, slash, path = path.rpartition("@")[2].partition("/")
+    return f"{scheme.lower()}://{host.rpartition('@')[2]}{slash}{path}".rstrip("/")
 
 
 @cache
@@ -202,5 +210,6 @@ def _opened(uri: str) -> tuple[Any, str]:
     try:
         filesystem, path = fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, OSError) as error:
-        raise OSError(errno.EINVAL, f"cannot be opened: {error}", without_secrets(uri)) from None
+        lines = str(error).replace(uri, without_secrets(uri)).splitlines() or [type(error).__name__]
+        raise OSError(errno.EINVAL, f"cannot be opened: {lines[0]}", without_secrets(uri)) from None
     return filesystem, path.rstrip("/") or "/"

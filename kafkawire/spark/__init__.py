@@ -17,10 +17,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkawire.errors import MissingExtraError
+from kafkawire.spark.versions import UnsupportedPySparkError, check_pyspark
 
 try:
     import pyarrow  # noqa: F401
     import pyspark  # noqa: F401
+
+    check_pyspark()
+except UnsupportedPySparkError:
+    raise
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 

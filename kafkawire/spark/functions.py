@@ -12,12 +12,14 @@ Options, case-insensitive:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.functions import udf
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import BinaryType, DataType, VariantType, VariantVal
@@ -37,6 +39,9 @@ from kafkawire.spark.schema import commented, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+
+#: A column by its name, as text.
+_SHOWN = re.compile(r"Column<'([\w.`]+)'>")
 
 
 def from_kafka_message(
@@ -60,7 +65,7 @@ def from_kafka_message(
     check_version(message, version)
     returned = spark_schema(message.spec, errors=chosen.errors)
     found = _applied(partial(decoded, messageName, chosen), data, version, returned)
-    return found.cast(commented(returned, message.spec))
+    return found.cast(commented(returned, message.spec)).alias(_call("from_kafka_message", data, messageName, version))
 
 
 def to_kafka_message(
@@ -84,7 +89,8 @@ def to_kafka_message(
         raise ValueError("to_kafka_message has no option 'errors': its column is binary")
     message = message_named(messageName, chosen.schemas)
     check_version(message, version)
-    return _applied(partial(encoded, messageName, chosen), struct, version, BinaryType())
+    found = _applied(partial(encoded, messageName, chosen), struct, version, BinaryType())
+    return found.alias(_call("to_kafka_message", struct, messageName, version))
 
 
 def register_functions(spark: SparkSession) -> None:
@@ -94,7 +100,7 @@ def register_functions(spark: SparkSession) -> None:
 
     Their arguments: the data, a message's name, the version ("prefix" by default), for the first one a mode.
     """
-    spark.udf.register("from_kafka_message", udf(_variant, VariantType(), useArrow=False).asNondeterministic())
+    spark.udf.register("from_kafka_message", udf(_variant, VariantType(), useArrow=False))
     wrap: Any = arrow_udf
     spark.udf.register("to_kafka_message", wrap(_bytes, BinaryType()))
 
@@ -130,10 +136,21 @@ def _fields(value: Any) -> Any:
 
 
 def _bytes(struct: pa.Array, messageName: pa.Array, version: pa.Array) -> pa.Array:
-    if not len(struct):
+    """Messages of the name and the version that each row has."""
+    rows: dict[tuple[str, int | str | None], list[int]] = {}
+    for row, kind in enumerate(zip(messageName.to_pylist(), version.to_pylist(), strict=True)):
+        rows.setdefault(kind, []).append(row)
+    made: list[pa.Array] = []
+    for (name, of_kind), places in rows.items():
+        check_version(message_named(name, None), of_kind)
+        at = pa.array(places, pa.int64())
+        made.append(
+            encoded(name, FunctionOptions(), struct.take(at), PREFIX if of_kind == PREFIX else version.take(at))
+        )
+    if not made:
         return pa.array([], pa.binary())
-    text = version[0].as_py()
-    return encoded(messageName[0].as_py(), FunctionOptions(), struct, text if text == PREFIX else version)
+    order = pa.array([row for places in rows.values() for row in places], pa.int64())
+    return pa.concat_arrays(made).take(pc.array_sort_indices(order))
 
 
 def _applied(
@@ -149,6 +166,13 @@ def _applied(
 
     wrap: Any = arrow_udf  # its overloads leave the plain call out
     is_fixed = isinstance(version, (int, str))
-    # Spark would repeat a deterministic function for a filter on its result.
-    wrapped: Callable[..., Column] = wrap(fixed if is_fixed else each, returned).asNondeterministic()
+    wrapped: Callable[..., Column] = wrap(fixed if is_fixed else each, returned)
     return wrapped(column) if is_fixed else wrapped(column, version)
+
+
+def _call(function: str, *arguments: object) -> str:
+    """A call, as the name of its column: other columns by their names, and expressions as `...`."""
+    texts = [str(one) for one in arguments]
+    names = [found[1] if (found := _SHOWN.fullmatch(text)) else text for text in texts]
+    shown = ("..." if name.startswith("Column<") else name for name in names)
+    return f"{function}({', '.join(shown)})"

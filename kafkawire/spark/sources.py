@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.logdir.file_names import is_uri
-from kafkawire.logdir.remote import matching
+from kafkawire.logdir.remote import found_at, matching, without_secrets
 from kafkawire.spark.column_projection import projection, table_schema
 from kafkawire.spark.errors import without_trace
 from kafkawire.spark.task_sizing import keep_imports, split_into_tasks
@@ -33,6 +33,13 @@ _MODES = ("PERMISSIVE", FAILFAST)
 PART_BYTES = 32 << 20
 #: Sizes as Spark writes them (`JavaUtils.byteStringAs`).
 _SIZE = re.compile(r"(\d+)\s*(?:([kmgtp])b?|b)?", re.ASCII | re.IGNORECASE)
+#: Schemes of URIs, as Spark has them, and what pyarrow calls the store.
+_SCHEMES = {
+    **{one: one for one in ("s3", "gs", "abfss", "abfs", "hdfs", "viewfs", "file")},
+    "s3a": "s3",
+    "s3n": "s3",
+    "gcs": "gs",
+}
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate("kmgtp", 1)}
 
@@ -60,7 +67,9 @@ class StrictSource(DataSource):
     @without_trace()
     def schema(self) -> StructType:
         options = self.checked(*self.shared, *self.batch_only, *self.stream_only)
-        assert options.paths  # a missing path is an error of `load`
+        for path in options.paths:  # a missing path is an error of `load`
+            if is_uri(path):
+                found_at(path)
         table, hidden = self.item_reader.table(options), self.item_reader.hidden(options)
         columns = options.texts("columns") or [name for name in table.names if name not in hidden]
         return table_schema(table, columns, case_sensitive=options.case_sensitive)
@@ -243,8 +252,27 @@ def shown(text: str) -> str:
 
 
 def local(path: str) -> str:
-    """A path as this package takes it: `file:/logs` and `file:///logs` are on this machine."""
-    return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:/") else path
+    """A path as this package takes it, from one as Spark takes it: `file:/logs` and `file:///logs` are on this
+    machine, `s3a://` is `s3://`; `dbfs:/Volumes/...` and the rest of `dbfs:/` are where Databricks mounts them.
+
+    Raises:
+        ValueError: it is of a store that is not known.
+    """
+    if path.startswith("file:/"):
+        return "/" + path.removeprefix("file:").lstrip("/")
+    if path.startswith("dbfs:/"):
+        place = "/" + path.removeprefix("dbfs:").lstrip("/")
+        return place if place.startswith("/Volumes/") else f"/dbfs{place}"
+    scheme, mark, rest = path.partition("://")
+    if not mark or not is_uri(path):
+        return path
+    known = _SCHEMES.get(scheme.lower())
+    if known is None:
+        raise ValueError(
+            f"{scheme}:// is no store that kafkawire reads; there are {', '.join(f'{one}://' for one in _SCHEMES)}, "
+            "dbfs:/ and paths"
+        )
+    return f"{known}://{rest}"
 
 
 def _matched(path: str) -> list[str]:
@@ -269,7 +297,7 @@ def _matched(path: str) -> list[str]:
         if not found and not glob.has_magic(path) and not _BRACES.search(path):
             raise FileNotFoundError(errno.ENOENT, "the path does not exist", path)
     if not found:
-        raise FileNotFoundError(errno.ENOENT, "nothing matches", path.partition("?")[0] if is_uri(path) else path)
+        raise FileNotFoundError(errno.ENOENT, "nothing matches", without_secrets(path))
     return list(dict.fromkeys(found))
 
 

@@ -78,6 +78,14 @@ def test_paths_contain_no_secret(uri: str) -> None:
     assert shown.endswith("/logs")
 
 
+def test_errors_contain_no_secret() -> None:
+    """A key with a slash that is not escaped is no URI for pyarrow, whose error has all of it."""
+    with pytest.raises(OSError, match="cannot be opened: Cannot parse URI") as caught:
+        logdir.open("s3://me:sec/ret@bucket/logs")
+    assert "ret" not in str(caught.value).replace("retention", "")
+    assert remote.without_secrets("hdfs://name:8020/users/me@here") == "hdfs://name:8020/users/me@here"
+
+
 def test_reports_the_time_of_the_last_write_and_a_removed_file(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     path.write_text("0\n0\n")

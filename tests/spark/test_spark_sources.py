@@ -145,6 +145,37 @@ def test_paths(tmp_path: Path) -> None:
             source({"path": str(tmp_path / "none")}).schema()
 
 
+def test_paths_as_spark_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, expected in (
+        ("s3a://bucket/logs?region=x", "s3://bucket/logs?region=x"),
+        ("gs://bucket/logs", "gs://bucket/logs"),
+        ("abfss://box@account.dfs.core.windows.net/logs", "abfss://box@account.dfs.core.windows.net/logs"),
+        ("hdfs://name:8020/logs", "hdfs://name:8020/logs"),
+    ):
+        assert SourceOptions({"path": given}).paths == [expected]
+    monkeypatch.setattr("os.path.lexists", lambda path: True)
+    assert SourceOptions({"path": "dbfs:/logs/a"}).paths == ["/dbfs/logs/a"]
+    assert SourceOptions({"path": "dbfs:/Volumes/main/default/logs"}).paths == ["/Volumes/main/default/logs"]
+
+
+def test_other_stores_and_missing_uris_are_errors_of_load(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"wasbs:// is no store that kafkawire reads; there are s3://, gs://, abfss://"
+    ):
+        KafkaSegment({"path": "wasbs://box@account/logs"}).schema()
+    missing = (tmp_path / "none").as_uri().replace("file:///", "file://localhost/")
+    with pytest.raises(OSError, match="none"):
+        KafkaSegment({"path": missing}).schema()
+
+
+def test_secrets_of_a_uri_are_in_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "matching", lambda uri: iter(()))
+    for uri in ("s3://me:SECRETKEY@bucket/[0-9]", "s3a://me:SECRETKEY@bucket/{a,b}", "s3://me:SECRET/KEY@bucket/*"):
+        with pytest.raises(FileNotFoundError, match="nothing matches: 's3://bucket/") as caught:
+            _ = SourceOptions({"path": uri}).paths
+        assert "KEY" not in str(caught.value)
+
+
 def test_globs_in_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
