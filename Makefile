@@ -101,11 +101,13 @@ bench: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(BIN)/python -m tools.soak --write
 
-# Every message, version and release against Kafka's own classes, with each engine (Java 17, Maven); writes
-# docs/conformance.md.
+# Every message, version and release, and the inside of record batches, against Kafka's own classes, with each engine
+# (Java 17, Maven); writes docs/conformance.md.
 conformance: $(VENV)/.dev
 	KAFKAWIRE_BACKEND=python $(BIN)/python -m tools.conformance
+	KAFKAWIRE_BACKEND=python $(BIN)/python -m tools.conformance.batches --write
 	$(if $(CARGO),KAFKAWIRE_BACKEND=native $(BIN)/python -m tools.conformance)
+	$(if $(CARGO),KAFKAWIRE_BACKEND=native $(BIN)/python -m tools.conformance.batches --write)
 
 # The Wireshark plugin against the codecs: every message and version, and damaged captures (tshark; TSHARK=... another).
 dissector-test: $(VENV)/.dev

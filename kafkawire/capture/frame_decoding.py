@@ -165,8 +165,9 @@ class FrameDecoder:
         more = f" (and {len(faults) - 1} more like it)" if len(faults) > 1 else ""
         return body, faults[0] + more if faults else None
 
-    def request_writer(self, api_key: int) -> tuple[str, bool, Any] | None:
-        """The api's name, whether it is selected, and the writer of its requests; None where rows need `request`."""
+    def request_writer(self, api_key: int) -> tuple[str, bool, tuple[Any, str | None]] | None:
+        """The api's name, whether it is selected, the writer of its requests, and the message's name if their bodies need
+        `with_decoded`; None where rows need `request`."""
         cls = self._registry.rpc(api_key, "request")
         if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
             return None
@@ -181,26 +182,27 @@ class FrameDecoder:
         )
         name = self._api_name(api_key)
         selected = self._selector is None or self._selector.takes_api(name, api_key)
-        return None if writer is None else (name, selected, writer)
+        return None if writer is None else (name, selected, (writer, message_json.name_with_bytes(cls)))
 
-    def response_writer(self, api_key: int) -> Any | None:
-        """The writer of an api's responses; None where rows need `response`."""
+    def response_writer(self, api_key: int) -> tuple[Any, str | None] | None:
+        """The writer of an api's responses, and the message's name if their bodies need `with_decoded`; None where rows
+        need `response`."""
         cls = self._registry.rpc(api_key, "response")
         if cls is None or not self._is_shown_unchanged(cls):
             return None
-        return text_writer(
+        writer = text_writer(
             cls,
             counted=message_json.is_error_code,
             header_version=lambda version: response_header_version(cls, version),
             names=name_codes(cls, self._names) if self._names else (),
         )
+        return None if writer is None else (writer, message_json.name_with_bytes(cls))
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
         """Whether rows contain no body, or an unchanged one."""
         return not self.options.body or (
             (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.api_key, cls.spec.kind))
             and not (self.options.records and message_json.has_records_fields(cls))
-            and not message_json.has_decoded_bytes(cls)
         )
 
     def _message(self, api_key: int | None) -> type[Message] | None:

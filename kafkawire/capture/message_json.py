@@ -9,15 +9,17 @@ from __future__ import annotations
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import msgspec
 
 from kafkawire import records, rows
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of, released_name
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
-from kafkawire.records.inside_bytes import CONTENTS, add_decoded
+from kafkawire.records.inside_bytes import CONTENTS, add_decoded, shown_inside
 from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
 from kafkawire.records.secrets import REDACTED, UNKNOWN_TYPE, is_secret_config
 from kafkawire.wire.json_form import to_json, uuid_text
@@ -51,6 +53,8 @@ CONFIGS = {
 #: Responses with record batches of `__cluster_metadata`: of snapshots always, of fetches where they name the topic.
 _SNAPSHOT, _FETCH = "FetchSnapshotResponse", "FetchResponse"
 _OF_METADATA = (_SNAPSHOT, _FETCH)
+#: Characters of bytes as base64 up to which what is inside of them is kept as text.
+_MOST_KEPT = 4096
 _METADATA_ID = UUID(int=1)  # `Uuid.METADATA_TOPIC_ID`
 
 
@@ -87,9 +91,38 @@ def has_records_fields(cls: type[Message]) -> bool:
     return any(_records_paths(cls.spec))
 
 
-def has_decoded_bytes(cls: type[Message]) -> bool:
-    """Whether `body_json` puts decoded values beside bytes of the message."""
-    return kafka_name_of(cls) in CONTENTS
+def name_with_bytes(cls: type[Message]) -> str | None:
+    """The name of a message in which `body_json` puts decoded values beside bytes; None for others."""
+    name = kafka_name_of(cls)
+    return name if name in CONTENTS else None
+
+
+def with_decoded(name: str, body: bytes) -> bytes:
+    """The JSON of a message without secrets, with what is inside of bytes beside them, as `body_json` puts it there.
+
+    Args:
+        name: as of `name_with_bytes`.
+        body: JSON, as text.
+    """
+    shown = msgspec.json.decode(body)
+    add_decoded(name, shown, shown=_shown_text)
+    return msgspec.json.encode(shown)
+
+
+def _shown_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> msgspec.Raw:
+    show = _kept_text if len(text) <= _MOST_KEPT else _kept_text.__wrapped__
+    return show(content, text, protocol_type, assignor)
+
+
+def _shown_object(content: str, text: str, protocol_type: str | None, assignor: str | None) -> rows.Json:
+    shown: rows.Json = msgspec.json.decode(_shown_text(content, text, protocol_type, assignor))
+    return shown
+
+
+@lru_cache(maxsize=256)
+def _kept_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> msgspec.Raw:
+    """The members of a group send the same bytes again and again."""
+    return msgspec.Raw(msgspec.json.encode(shown_inside(content, text, protocol_type, assignor)))
 
 
 def body_json(
@@ -142,7 +175,7 @@ def body_json(
                         if faults is not None and isinstance(shown, list):
                             faults += _faults(shown, may_end=spec.kind == "response")
     if known and name is not None:
-        add_decoded(name, body)
+        add_decoded(name, body, shown=_shown_object)
     return body
 
 

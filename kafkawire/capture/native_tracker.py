@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from kafkawire.capture import matcher, memory_limits, recognition, tracker
+from kafkawire.capture import matcher, memory_limits, message_json, recognition, tracker
 from kafkawire.capture.connection import TLS, lost_records
 from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.frame_decoding import DecodedRequest, DecodedResponse, FrameDecoder
@@ -172,6 +172,7 @@ class _ExchangeHandler:
         selector: Selector | None,
     ) -> None:
         self.versions = decoder.recognizer.versions
+        self.ports = decoder.recognizer.ports
         self._file = file
         self._decoder = decoder
         self._selector = selector
@@ -184,9 +185,10 @@ class _ExchangeHandler:
         self.problem = summary.problem
         self._secrets = secrets
         self._owns = owns
-        # Writers of bodies, by api key.
+        # Writers of bodies, by api key, each with the name that `with_decoded` is given with its bodies, or None.
         self.request_writer = decoder.request_writer
         self.response_writer = decoder.response_writer
+        self.with_decoded = message_json.with_decoded
         self.cut_response = decoder.cut_response
         self.error_name = error_name
         self.is_text = is_text
@@ -253,9 +255,6 @@ class _ExchangeHandler:
         return kept, found.api_key, found.version, found.correlation_id, found.silent
 
     # Searches ---------------------------------------------------------------------------------------------------------
-
-    def broker(self, ports: tuple[int, int]) -> int | None:
-        return self._decoder.recognizer.broker(ports)
 
     def first_request(self, data: bytes, other: tuple[bytes, list[int]], _final: bool) -> bool | None:
         found = self._decoder.recognizer.first_request(data, OtherDirection(*other))

@@ -154,13 +154,13 @@ class Recognizer:
         found = self.request(data)
         if found in (Recognition.NO, Recognition.TOO_SHORT):
             return found
-        requests = chain(data, 0, self._later)
         end = 4 + int.from_bytes(data[:4], "big")
+        if end <= len(data) and found is Recognition.YES and self._decodes(data[4:end]):
+            return Recognition.YES
+        requests = chain(data, 0, self._later)
         if end > len(data):
             begun = found is Recognition.YES and (requests.client_id or len(data) >= _PATIENCE)
             return Recognition.YES if begun else Recognition.TOO_SHORT
-        if found is Recognition.YES and self._decodes(data[4:end]):
-            return Recognition.YES
         if requests.is_certain(aligned=True, echoed=self._is_echoed(requests, other)):
             return Recognition.YES
         return Recognition.TOO_SHORT if requests.whole else Recognition.NO

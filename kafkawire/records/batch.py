@@ -30,6 +30,7 @@ from kafkawire.records.header import (
     checksum,
 )
 from kafkawire.records.record import NO_SEQUENCE, Record, read_records
+from kafkawire.records.varints import wrap64
 from kafkawire.wire.values import Buffer
 
 #: The clock of the records' timestamps: the producer's, or (attribute LOG_APPEND_TIME) the broker's.
@@ -83,7 +84,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
+        """Offset of the last record; past 2^63 - 1, which no log has, it goes on as in Java."""
+        return wrap64(self.base_offset + self.last_offset_delta)
 
     @property
     def last_sequence(self) -> int:

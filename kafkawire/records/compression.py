@@ -164,7 +164,11 @@ def _decompress_snappy(data: Buffer, limit: int) -> Buffer:
     out = bytearray()
     position = _XERIAL_HEADER.size
     while position < len(data):
-        if bytes(data[position : position + 8]) == _XERIAL_MAGIC:  # streams may be joined
+        if bytes(data[position : position + 8]) == _XERIAL_MAGIC:
+            # Streams may be joined. Java looks at the version of all but the first.
+            version = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+            if version < 1 and len(data) - position >= _XERIAL_HEADER.size:
+                raise CompressionError(f"a xerial snappy stream of version {version}")
             position += _XERIAL_HEADER.size
             continue
         if len(data) - position < 4:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,8 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 Format = Callable[[bytes], Found]
+#: Content, bytes as base64, protocol type and assignor -> JSON.
+Shown = Callable[[str, str, str | None, str | None], Any]
 
 
 # Formats -------------------------------------------------------------------------------------------------------------
@@ -232,7 +234,12 @@ BY_ASSIGNOR: dict[str, dict[str, Format]] = {
 
 
 def add_decoded(
-    name: str, body: dict[str, Any], *, protocol_type: str | None = None, assignor: str | None = None
+    name: str,
+    body: dict[str, Any],
+    *,
+    protocol_type: str | None = None,
+    assignor: str | None = None,
+    shown: Shown | None = None,
 ) -> None:
     """Puts what is inside of a message's bytes beside them, at the field's name and `Decoded`.
 
@@ -240,9 +247,10 @@ def add_decoded(
         name: of Kafka's message, or of one inside of another.
         body: the message in its JSON form; it is changed. A field that is `[redacted]` stays alone.
         protocol_type, assignor: those of the message around it, where this one does not state them.
+        shown: in place of `shown_inside`.
     """
-    for path, content in CONTENTS.get(name, {}).items():
-        *parents, field = path.split(".")
+    show = shown or shown_inside
+    for parents, field, content in _fields_of(name):
         for place, *around in _objects(body, parents, ()):
             text = place.get(field)
             if not text or text == REDACTED:
@@ -250,10 +258,22 @@ def add_decoded(
             chain = (place, *around)
             kind = _nearest(chain, _TYPE_KEY) or protocol_type
             chosen = _nearest(chain, ASSIGNOR_KEYS.get(name)) or assignor
-            found = inside(content, b64decode(text), kind, chosen)
-            if found.name is not None and isinstance(found.data, dict):
-                add_decoded(found.name, found.data, protocol_type=kind, assignor=chosen)
-            place[f"{field}Decoded"] = found.to_json()
+            place[f"{field}Decoded"] = show(content, text, kind, chosen)
+
+
+def shown_inside(
+    content: str, text: str, protocol_type: str | None = None, assignor: str | None = None
+) -> dict[str, Any]:
+    """The JSON of what is inside of bytes, and of what is inside of bytes in that.
+
+    Args:
+        content, protocol_type, assignor: as of `inside`.
+        text: the bytes as base64.
+    """
+    found = inside(content, b64decode(text), protocol_type, assignor)
+    if found.name is not None and isinstance(found.data, dict):
+        add_decoded(found.name, found.data, protocol_type=protocol_type, assignor=assignor)
+    return found.to_json()
 
 
 def inside(content: str, data: bytes, protocol_type: str | None = None, assignor: str | None = None) -> Found:
@@ -302,4 +322,15 @@ def _objects(value: Any, path: list[str], around: tuple[dict[str, Any], ...]) ->
 
 def _nearest(chain: tuple[dict[str, Any], ...], key: str | None) -> str | None:
     """The text at a key of the innermost object that has it."""
-    return next((each[key] for each in chain if key in each), None)
+    for each in chain:
+        if key in each:
+            found: str | None = each[key]
+            return found
+    return None
+
+
+@cache
+def _fields_of(name: str) -> tuple[tuple[list[str], str, str], ...]:
+    """The keys to the objects with bytes, the field, and its content."""
+    paths = ((path.split("."), content) for path, content in CONTENTS.get(name, {}).items())
+    return tuple((parents, field, content) for (*parents, field), content in paths)

@@ -51,7 +51,7 @@ def decompress(data: Buffer, limit: int, *, any_header_checksum: bool = False) -
     while True:
         word = _word(data, at)
         at += 4
-        if not word:
+        if not word & ~_UNCOMPRESSED:  # an empty block that is not compressed ends the frame, too
             if flags & _CONTENT_CHECKSUM:
                 _word(data, at)
             return out

@@ -148,7 +148,10 @@ def _read_records(
             found = f"fields of {length + position - end}"
             raise _error(f"a record of {length} bytes", found, origin + start, index)
         sequence = (base_sequence + offset_delta) % (1 << 31) if base_sequence >= 0 else NO_SEQUENCE
-        yield Record(key, value, headers, base_offset + offset_delta, timestamp, sequence)
+        offset = base_offset + offset_delta
+        if not INT64_MIN <= offset <= INT64_MAX:
+            offset = wrap64(offset)
+        yield Record(key, value, headers, offset, timestamp, sequence)
     if position != len(data):
         raise _error(f"{count} records and no more", f"{len(data) - position} more bytes", origin + position, count)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kafkawire.errors import EncodeError, RecordError
 from kafkawire.records import Batch, Header, Record, build, build_marker, read
+from kafkawire.records import record as record_reader
 from tests.records.record_bytes import FIRST, SIZE, fixed, one, payload_batch
 
 SIMPLE = [Record(b"k", b"v1", (Header("h", b"x"), Header("n", None)), timestamp=1000), Record(None, None)]
@@ -142,3 +143,15 @@ def test_refuses_to_rebase(magic: int, base_offset: int, leader_epoch: int, path
     with pytest.raises(EncodeError) as caught:
         batch.rebased(base_offset, leader_epoch)
     assert caught.value.path == path
+
+
+def test_offsets_that_no_log_has_go_on_as_in_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A producer may send any base offset; the broker assigns another one."""
+    data = bytearray(build([Record(b"a"), Record(b"b")]))
+    data[:8] = (2**63 - 1).to_bytes(8, "big")
+    for reader in (record_reader._READER, None):
+        monkeypatch.setattr(record_reader, "_READER", reader)
+        (found,) = read(bytes(data), check_offsets=False)
+        assert isinstance(found, Batch)
+        assert (found.base_offset, found.last_offset) == (2**63 - 1, -(2**63))
+        assert [each.offset for each in found.records] == [2**63 - 1, -(2**63)]

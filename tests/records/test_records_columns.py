@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kafkawire.errors import RecordError
 from kafkawire.records import CODECS, Batch, Damage, Header, Memory, Record, build, build_marker, columns, read, record
+from kafkawire.records.compression import compress
 from kafkawire.testing.strategies import batches
 from kafkawire.wire.backend import native
 from tests.records.record_bytes import FIRST, SECOND, THIRD, fixed, message
@@ -147,6 +148,27 @@ def test_streams_that_are_joined_or_followed_by_more(codec: str) -> None:
     for more in (payload, payload * 2, payload + b"\0", b"\0" + payload, payload[:-1]):
         head = fixed(build([], last_offset=3), attributes=CODECS.index(codec), count=4)
         agree(fixed(head + payload + more, length=49 + len(payload + more)))
+
+
+def test_what_a_codec_permits_and_java_never_writes() -> None:
+    """A frame of lz4 that a block without bytes ends, joined xerial streams of other versions, and blocks of zstd that
+    are larger than the window: readers of streams refuse these."""
+    records = build([Record(b"k", b"v" * 1500)])[61:]
+    block = (len(records) << 3 | 1).to_bytes(3, "little")
+    xerial = compress("snappy", records[:700])
+    second = compress("snappy", records[700:])
+    payloads = {
+        "lz4": [compress("lz4", records)[:-4] + b"\0\0\0\x80"],
+        "snappy": [xerial + second, xerial + second[:11] + b"\0" + second[12:]],
+        "zstd": [b"\x28\xb5\x2f\xfd\0" + window + block + records for window in (b"\0", b"\x08", b"\x58")],
+    }
+    read_whole = []
+    for codec, framed in payloads.items():
+        for payload in framed:
+            head = fixed(build([], last_offset=0), attributes=CODECS.index(codec), count=1)
+            found = agree(fixed(head + payload, length=49 + len(payload)))
+            read_whole.append(not isinstance(found[-1], Damage))
+    assert read_whole == [True, True, False, False, True, True]
 
 
 def test_mixed_codecs_control_and_empty_batches() -> None:

@@ -221,3 +221,13 @@ def test_a_batch_that_states_no_record_has_none_whatever_follows(codec: str) -> 
     assert isinstance(batch, Batch)
     emptied = replace(batch, record_count=0)
     assert list(emptied.records) == []
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_the_version_of_a_joined_xerial_stream_is_looked_at(version: int) -> None:
+    """Not that of the first one: `SnappyInputStream.hasNextChunk`."""
+    stream = compress("snappy", b"text")
+    old = stream[:8] + struct.pack(">i", version) + stream[12:]
+    assert bytes(decompress("snappy", old + stream)) == b"texttext"
+    with pytest.raises(CompressionError, match=f"a xerial snappy stream of version {version}"):
+        decompress("snappy", stream + old)

@@ -22,7 +22,7 @@ from kafkawire.messages import (
 from kafkawire.records import CODECS, Batch, Record, build, build_control, lz4_frame, read
 from kafkawire.records.compression import CompressionError, compress, decompress
 from kafkawire.testing.strategies import batches
-from tests.records.java_batches import (
+from tools.conformance.batches.describing import (
     COMBINATIONS,
     PRODUCER,
     RECORDS,

@@ -107,3 +107,10 @@ def test_blocks_are_at_most_as_long_as_the_header_states() -> None:
     with pytest.raises(CompressionError):
         read(framed(0x60, 0x40, content=bytes((64 << 10) + 1)))
     assert read(framed(0x60, 0x50, content=bytes((64 << 10) + 1))) == bytes((64 << 10) + 1)
+
+
+def test_an_empty_block_that_is_not_compressed_ends_a_frame() -> None:
+    """As the four zeros do: `Lz4BlockInputStream.readBlock` looks at the size without its highest bit."""
+    frame = compress("lz4", b"some bytes")
+    ended = frame[:-4] + (1 << 31).to_bytes(4, "little")
+    assert bytes(decompress("lz4", ended + b"more")) == b"some bytes"

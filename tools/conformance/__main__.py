@@ -15,6 +15,7 @@ import typer
 from tools.conformance.report import page, table
 from tools.conformance.run import RELEASES, Amounts, ReleaseOutcome, compare
 from tools.oracle import OracleUnavailableError
+from tools.pages import keep_sections
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 _SHOWN = 20
@@ -55,7 +56,9 @@ def main(
     print(table(outcomes))
     if output or releases == list(RELEASES):
         before = PAGE.read_text("utf-8")
-        (output or PAGE).write_text(page(outcomes, amounts, before), encoding="utf-8", newline="\n")
+        (output or PAGE).write_text(
+            keep_sections(page(outcomes, amounts, before), before), encoding="utf-8", newline="\n"
+        )
     raise typer.Exit(any(outcome.failures for outcome in outcomes))
 
 

@@ -17,6 +17,7 @@ from tools.broker import BrokerToolError
 
 from . import (
     archive,
+    client_batches,
     client_captures,
     clusters,
     every_offset,
@@ -43,6 +44,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "tiered-storage": tiered_storage.record,
     "tier-objects": tier_objects.record,
     "every-offset": every_offset.record,
+    client_batches.NAME: client_batches.record,
     client_captures.NAME: client_captures.record,
     **{one.archive: partial(clusters.record, one) for one in clusters.CONFIGURATIONS},
 }

@@ -1,11 +1,11 @@
 //! What all connections of a capture share: the order of exchanges, the options, and the way to Python, which decodes
 //! what is not plain (`kafkawire.capture.native_tracker`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use super::clock::Clock;
 use super::exchange::{Api, RequestContent, ResponseContent};
@@ -34,7 +34,9 @@ pub struct Options {
     pub most_early: usize,
 }
 
-type RequestWriter = (Arc<Api>, Py<MessageText>);
+/// A writer of bodies; and the name of a message that has values inside of bytes, which are put beside them.
+type Writer = (Py<MessageText>, Option<Py<PyString>>);
+type RequestWriter = (Arc<Api>, Writer);
 
 pub struct Context {
     pub options: Options,
@@ -45,7 +47,9 @@ pub struct Context {
     pub clock: Clock,
     versions: Versions,
     requests: HashMap<i16, Option<RequestWriter>>,
-    responses: HashMap<i16, Option<Py<MessageText>>>,
+    responses: HashMap<i16, Option<Writer>>,
+    /// Ports of brokers, by rules.
+    ports: HashSet<u16>,
     errors: HashMap<i16, String>,
     client_id: Option<Arc<str>>,
     pub selection: Option<Selection>,
@@ -82,15 +86,16 @@ impl Context {
             sequencer,
             rows: handler.getattr(py, "row")?,
             versions: handler.getattr(py, "versions")?.extract(py)?,
-            handler,
             clock: Clock::default(),
             requests: HashMap::new(),
             responses: HashMap::new(),
+            ports: handler.getattr(py, "ports")?.extract(py)?,
             errors: HashMap::new(),
             client_id: None,
             selection,
             muted: false,
             learned: false,
+            handler,
         })
     }
 
@@ -124,34 +129,71 @@ impl Context {
     }
 
     fn read_request(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<CapturedRequest>> {
-        let Some(api_key) = frame.first_chunk().map(|key| i16::from_be_bytes(*key)) else { return Ok(None) };
-        if !self.options.texts {
-            return Ok(None);
-        }
-        if !self.requests.contains_key(&api_key) {
-            let found: Option<(String, bool, Py<MessageText>)> =
-                self.call(py, "request_writer", (api_key,))?.extract()?;
-            let found = found.map(|(name, selected, writer)| (Arc::new(Api { key: api_key, name, selected }), writer));
-            self.requests.insert(api_key, found);
-        }
-        let Some(Some((api, writer))) = self.requests.get(&api_key) else { return Ok(None) };
+        let Some((api, (writer, name))) = self.request_writer(py, frame)? else { return Ok(None) };
+        let (api, writer) = (api.clone(), writer.clone_ref(py));
+        let name = name.as_ref().map(|name| name.clone_ref(py));
         let Some(found) = writer.get().read_request(frame) else { return Ok(None) };
         let Some((body, counts, names)) = writer.get().read_body(&found, self.text(api.selected)) else {
             return Ok(None);
         };
         let Request { version, correlation_id, client_id, .. } = found;
+        let (body, api_key) = (self.with_decoded(py, name.as_ref(), body)?, api.key);
         // Most requests have the client id of the one before.
         if client_id != self.client_id.as_deref() {
             self.client_id = client_id.map(Arc::from);
         }
         let client_id = self.client_id.clone();
         Ok(Some(CapturedRequest {
-            asked: RequestContent::Read { api: api.clone(), version, correlation_id, client_id, body, names },
+            asked: RequestContent::Read { api, version, correlation_id, client_id, body, names },
             api_key: Some(api_key),
             version: Some(version),
             correlation_id: Some(correlation_id),
             silent: api_key == PRODUCE && counts.is_empty(),
         }))
+    }
+
+    fn request_writer(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<&RequestWriter>> {
+        let Some(api_key) = frame.first_chunk().map(|key| i16::from_be_bytes(*key)) else { return Ok(None) };
+        if !self.options.texts {
+            return Ok(None);
+        }
+        if !self.requests.contains_key(&api_key) {
+            let found: Option<(String, bool, Writer)> = self.call(py, "request_writer", (api_key,))?.extract()?;
+            let found = found.map(|(name, selected, writer)| (Arc::new(Api { key: api_key, name, selected }), writer));
+            self.requests.insert(api_key, found);
+        }
+        Ok(self.requests[&api_key].as_ref())
+    }
+
+    /// A body with what is inside of its bytes. `name`: of a message that may have some.
+    fn with_decoded(
+        &self,
+        py: Python<'_>,
+        name: Option<&Py<PyString>>,
+        body: Option<Vec<u8>>,
+    ) -> PyResult<Option<Vec<u8>>> {
+        let (Some(name), Some(text)) = (name, &body) else { return Ok(body) };
+        let shown = self.call(py, "with_decoded", (name, PyBytes::new(py, text)))?;
+        Ok(Some(shown.cast_into::<PyBytes>()?.as_bytes().to_vec()))
+    }
+
+    /// Whether these bytes of a connection begin with a whole request that is read here; if not, Python decides.
+    pub fn reads_first(&mut self, py: Python<'_>, data: &[u8]) -> PyResult<bool> {
+        let Some((size, rest)) = data.split_first_chunk() else { return Ok(false) };
+        let frame = usize::try_from(i32::from_be_bytes(*size)).ok().and_then(|size| rest.get(..size));
+        let Some(frame) = frame else { return Ok(false) };
+        let writer = self.request_writer(py, frame)?;
+        let reads = |writer: &MessageText| Some(writer.read_body(&writer.read_request(frame)?, Text::None).is_some());
+        Ok(writer.is_some_and(|(_, (writer, _))| reads(writer.get()) == Some(true)))
+    }
+
+    /// Which end of a connection is a broker's by its port; None where that is not certain.
+    pub fn broker(&self, ports: (u16, u16)) -> Option<usize> {
+        match (self.ports.contains(&ports.0), self.ports.contains(&ports.1)) {
+            (true, false) => Some(0),
+            (false, true) => Some(1),
+            _ => None,
+        }
     }
 
     /// A response's content, given api key and version of its request.
@@ -171,10 +213,11 @@ impl Context {
                 let found = self.call(py, "response_writer", (api_key,))?.extract()?;
                 self.responses.insert(api_key, found);
             }
-            if let Some(Some(writer)) = self.responses.get(&api_key) {
+            if let Some(Some((writer, name))) = self.responses.get(&api_key) {
                 let selected = self.requests.get(&api_key).and_then(Option::as_ref).is_none_or(|(api, _)| api.selected);
                 let found = writer.get().read_response(frame, i64::from(version), self.text(selected));
                 if let Some((body, errors, names)) = found {
+                    let body = self.with_decoded(py, name.as_ref(), body)?;
                     return Ok(ResponseContent::Read { errors, body, names });
                 }
             }

@@ -109,7 +109,7 @@ impl Tracker {
                 let ends = (key.0.address_and_port(), key.1.address_and_port());
                 let owned = self.context.call(py, "owned", (ends,))?.is_truthy()?;
                 let ports = (segment.source.port, segment.destination.port);
-                let broker = self.context.call(py, "broker", (ports,))?.extract()?;
+                let broker = self.context.broker(ports);
                 let connection = Connection::new(self.opened, segment, broker, owned, self.crowded || known);
                 self.connections.entry(key).or_insert(Box::new(connection))
             }

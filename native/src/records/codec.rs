@@ -13,6 +13,7 @@ const FIRST_STEP: usize = 64 << 10;
 const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 /// Magic, version, lowest version that can read it.
 const XERIAL_HEADER: usize = 16;
+const XERIAL_VERSION: i32 = 1;
 /// No snappy element, of which each takes at least a byte, yields more bytes.
 const SNAPPY_MOST: usize = 64;
 /// Magic, deflate, no flags: what Kafka's Java writes; then time, extra flags and system.
@@ -23,6 +24,8 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Streaming decoders refuse a frame whose window is larger than 2^27 bytes.
 const ZSTD_WINDOW_LOG: u8 = 27;
 const ZSTD_LARGEST: u64 = 64 << 20;
+/// The most bytes of a block, if the window is not smaller.
+const ZSTD_BLOCK: u64 = 128 << 10;
 
 /// Decompresses one batch after the other, into memory that it keeps.
 #[derive(Default)]
@@ -101,6 +104,10 @@ impl Decompressor {
         let &[a, b, c, d, descriptor, window, ..] = data else { return Err(Refused) };
         let single_segment = descriptor & 0x20 != 0;
         let known = get_frame_content_size(data).map_err(|_| Refused)?;
+        let window_size = match single_segment {
+            true => known.unwrap_or(0),
+            false => (1u64 << (7 + (window >> 3))) * u64::from(8 + (window & 7)),
+        };
         if [a, b, c, d] != ZSTD_MAGIC
             || find_frame_compressed_size(data) != Ok(data.len())
             || (!single_segment && 10 + (window >> 3) >= ZSTD_WINDOW_LOG)
@@ -108,11 +115,12 @@ impl Decompressor {
         {
             return Err(Refused);
         }
+        let most = zstd_most(data, window_size.min(ZSTD_BLOCK) as usize).ok_or(Refused)?;
         self.first_room(data, limit);
         loop {
             let context = self.zstd.get_or_insert_with(DCtx::create);
             match context.decompress(&mut self.out[..], data) {
-                Ok(size) => return (size <= limit).then_some(size).ok_or(Refused),
+                Ok(size) => return (size <= limit.min(most)).then_some(size).ok_or(Refused),
                 Err(code) if get_error_name(code).contains("too small") => self.more_room(limit)?,
                 Err(_) => return Err(Refused),
             }
@@ -127,7 +135,12 @@ impl Decompressor {
         let mut rest = data.get(XERIAL_HEADER..).ok_or(Refused)?;
         while !rest.is_empty() {
             if rest.starts_with(XERIAL_MAGIC) {
-                rest = rest.get(XERIAL_HEADER..).ok_or(Refused)?; // streams may be joined
+                // Streams may be joined; the version of the first one is not looked at.
+                let version = rest.get(XERIAL_MAGIC.len()..).and_then(|rest| rest.first_chunk()).ok_or(Refused)?;
+                if i32::from_be_bytes(*version) < XERIAL_VERSION {
+                    return Err(Refused);
+                }
+                rest = rest.get(XERIAL_HEADER..).ok_or(Refused)?;
                 continue;
             }
             let (length, after) = rest.split_first_chunk().ok_or(Refused)?;
@@ -149,5 +162,69 @@ impl Decompressor {
         self.room(before + size);
         let written = self.snappy.decompress(block, &mut self.out[before..before + size]).map_err(|_| Refused)?;
         Ok(before + written)
+    }
+}
+
+/// The most bytes that the blocks of a whole frame may hold, of at most `most` bytes each; None where one holds more.
+/// Decoders of streams refuse such a block, which `decompress` reads.
+fn zstd_most(frame: &[u8], most: usize) -> Option<usize> {
+    let descriptor = frame[4];
+    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let (window, size) = match descriptor & 0x20 {
+        0 => (1, [0, 2, 4, 8]),
+        _ => (0, [1, 2, 4, 8]),
+    };
+    let mut rest = frame.get(5 + window + dictionary + size[usize::from(descriptor >> 6)]..)?;
+    let mut all = 0usize;
+    loop {
+        let (&[a, b, c], after) = rest.split_first_chunk()?;
+        let head = u32::from_le_bytes([a, b, c, 0]);
+        let size = (head >> 3) as usize;
+        let (there, held) = match head >> 1 & 3 {
+            0 => (size, size),
+            1 => (1, size),
+            _ => (size, most),
+        };
+        if held > most {
+            return None;
+        }
+        all = all.checked_add(held)?;
+        if head & 1 == 1 {
+            return Some(all);
+        }
+        rest = after.get(there..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A frame of stored blocks, the second of them a byte repeated; the window has 1 KiB.
+    fn stored(first: usize, second: usize) -> Vec<u8> {
+        let head = |size: usize, bits: usize| (size << 3 | bits).to_le_bytes()[..3].to_vec();
+        [ZSTD_MAGIC.to_vec(), vec![0, 0], head(first, 0), vec![1; first], head(second, 3), vec![2]].concat()
+    }
+
+    #[test]
+    fn blocks_of_zstd_are_no_larger_than_the_window() {
+        let read = |data: &[u8]| Decompressor::default().decompress(ZSTD, data, 1 << 20).map(<[u8]>::len).ok();
+        assert_eq!(read(&stored(1024, 1024)), Some(2048));
+        assert_eq!(read(&stored(1025, 1)), None);
+        assert_eq!(read(&stored(1, 1025)), None);
+        assert_eq!(zstd_most(&stored(1000, 24), 1024), Some(1024));
+    }
+
+    #[test]
+    fn the_version_of_a_joined_stream_of_xerial_is_looked_at() {
+        let stream = |version: i32| {
+            let block = snap::raw::Encoder::new().compress_vec(b"text").unwrap();
+            let header = [XERIAL_MAGIC, &version.to_be_bytes(), &1i32.to_be_bytes()].concat();
+            [header, (block.len() as i32).to_be_bytes().to_vec(), block].concat()
+        };
+        let read = |data: &[u8]| Decompressor::default().decompress(SNAPPY, data, 1 << 20).map(<[u8]>::len).ok();
+        assert_eq!(read(&stream(0)), Some(4));
+        assert_eq!(read(&[stream(0), stream(1)].concat()), Some(8));
+        assert_eq!(read(&[stream(1), stream(0)].concat()), None);
     }
 }

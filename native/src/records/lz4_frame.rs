@@ -48,7 +48,7 @@ impl Frame<'_> {
         let (mut rest, mut size) = (blocks, 0);
         loop {
             let (word, after) = word(rest)?;
-            if word == 0 {
+            if word & !UNCOMPRESSED == 0 {
                 let whole = flags & CONTENT_CHECKSUM == 0 || after.len() >= CHECKSUM;
                 return (whole && size <= limit).then_some(size).ok_or(Refused);
             }

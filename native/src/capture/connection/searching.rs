@@ -128,10 +128,14 @@ impl Connection {
     }
 
     /// Whether the first bytes of a connection are a request; None: too few bytes to decide.
-    fn begins_with_request(&self, py: Python<'_>, context: &Context, index: usize) -> PyResult<Option<bool>> {
+    fn begins_with_request(&self, py: Python<'_>, context: &mut Context, index: usize) -> PyResult<Option<bool>> {
         let data = self.directions[index].loose();
-        if is_tls(data) || context.recognizes(py, data)?.is_none() {
+        let recognized = if is_tls(data) { None } else { context.recognizes(py, data)? };
+        if recognized.is_none() {
             return Ok(is_tls(data).then_some(false));
+        }
+        if recognized == Some(true) && context.reads_first(py, data)? {
+            return Ok(Some(true));
         }
         context.call(py, "first_request", (PyBytes::new(py, data), self.other(py, index), self.ending))?.extract()
     }
