@@ -46,7 +46,11 @@ _Address = tuple[bytes, int]
 
 @final
 class Tracker:
-    """Connections of a capture, for `kafkawire.capture.native_tracker`, which has the types of the arguments."""
+    """Connections of a capture, for `kafkawire.capture.native_tracker`, which has the types of the arguments.
+
+    The handler's writers of bodies come with the name of the message, if values that are inside of its bytes are put
+    beside them (`with_decoded`).
+    """
 
     def __init__(
         self,
