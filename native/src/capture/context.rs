@@ -182,9 +182,9 @@ impl Context {
         let Some((size, rest)) = data.split_first_chunk() else { return Ok(false) };
         let frame = usize::try_from(i32::from_be_bytes(*size)).ok().and_then(|size| rest.get(..size));
         let Some(frame) = frame else { return Ok(false) };
-        let writer = self.request_writer(py, frame)?;
-        let reads = |writer: &MessageText| Some(writer.read_body(&writer.read_request(frame)?, Text::None).is_some());
-        Ok(writer.is_some_and(|(_, (writer, _))| reads(writer.get()) == Some(true)))
+        let Some((_, (writer, _))) = self.request_writer(py, frame)? else { return Ok(false) };
+        let writer = writer.get();
+        Ok(writer.read_request(frame).and_then(|found| writer.read_body(&found, Text::None)).is_some())
     }
 
     /// Which end of a connection is a broker's by its port; None where that is not certain.
