@@ -166,8 +166,8 @@ class FrameDecoder:
         return body, faults[0] + more if faults else None
 
     def request_writer(self, api_key: int) -> tuple[str, bool, tuple[Any, str | None]] | None:
-        """The api's name, whether it is selected, the writer of its requests, and the message's name if their bodies need
-        `with_decoded`; None where rows need `request`."""
+        """The api's name, whether it is selected, the writer of its requests, and the message's name if their bodies
+        need `with_decoded`; None where rows need `request`."""
         cls = self._registry.rpc(api_key, "request")
         if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
             return None
