@@ -12,7 +12,16 @@ import json
 import subprocess
 from pathlib import Path
 
-from kafkawire.messages import FetchRequest, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse
+from kafkawire import versions
+from kafkawire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FetchRequest,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from kafkawire.messages.metadata_response import (
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -85,11 +94,14 @@ def _sent(name: str, commands: Commands) -> list[str]:
             answered = PartitionProduceResponse(index=0, base_offset=len(found) * 1000)
             return ProduceResponse(responses=(TopicProduceResponse(name="batches", partition_responses=(answered,)),))
 
+        def api_versions(_: ApiVersionsRequest) -> ApiVersionsResponse:
+            return versions.to_response(broker.versions | limited)
+
+        limited: dict[int, range] = {}
+        broker.on(ApiVersionsRequest, api_versions)
         broker.on(MetadataRequest, metadata)
         broker.on(ProduceRequest, produce)
-        everything = broker.versions
         for magic, highest in _OFFERED.items():
             limited = {} if highest is None else dict.fromkeys(_LIMITED, range(highest + 1))
-            broker.versions = everything | limited
             _run(name, commands, broker.address, str(magic))
     return found
