@@ -5,6 +5,10 @@
         proxy.caught.wait()                                          # what the client sends next is not held
         proxy.release()                                              # now the broker gets it; never: it is lost
 
+    with FaultProxy("127.0.0.1:9092", ProduceRequest, loses_response=True) as proxy:
+
+The broker gets the request at once, and its response is lost: the client's connection is closed.
+
 Requests are recognized with the package's own codecs. Endpoints in responses are replaced by the proxy's, so that
 clients stay on it. The broker gets a request that is released even if the client has closed its connection by then.
 """
@@ -31,16 +35,21 @@ class FaultProxy:
         bootstrap: HOST:PORT of the broker.
         request: class of the requests of which one is held.
         number: which of them, from 1 on; 0: none before `hold_next`.
+        loses_response: nothing is held; the response to the request is lost.
 
     Attributes:
         address: HOST:PORT of the proxy, on loopback. `caught`: set once the request is held.
     """
 
-    def __init__(self, bootstrap: str, request: type[Message], *, number: int = 1) -> None:
+    def __init__(
+        self, bootstrap: str, request: type[Message], *, number: int = 1, loses_response: bool = False
+    ) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._broker = host, int(port)
         self._request = request
         self._left = number
+        self._loses_response = loses_response
+        self._lost: set[tuple[int, int]] = set()
         self._lock = threading.Lock()
         self._released = threading.Event()
         self._over = threading.Event()
@@ -88,26 +97,33 @@ class FaultProxy:
                     request = frames.decode_request(frame)
                     if isinstance(request, frames.Request):
                         asked[request.header.correlation_id] = request.header.request_api_key, request.version
-                        self._hold(request.body)
+                        if self._hold(request.body):
+                            self._lost.add((id(asked), request.header.correlation_id))
                     if self._over.is_set():
                         return
                     broker.sendall(len(frame).to_bytes(4, "big") + bytes(frame))
 
-    def _hold(self, body: Message) -> None:
+    def _hold(self, body: Message) -> bool:
+        """Holds the request that is to be held. Returns whether its response is to be lost."""
         if not isinstance(body, self._request):
-            return
+            return False
         with self._lock:
             self._left -= 1
             if self._left:
-                return
+                return False
         self.caught.set()
-        self._released.wait(_TIMEOUT_S)
+        if not self._loses_response:
+            self._released.wait(_TIMEOUT_S)
+        return self._loses_response
 
     def _responses(self, broker: socket.socket, client: socket.socket, asked: dict[int, tuple[int, int]]) -> None:
         reader = frames.FrameReader()
         with suppress(OSError):
             while data := broker.recv(_CHUNK):
                 for frame in reader.feed(data):
+                    if (id(asked), int.from_bytes(frame[:4], "big", signed=True)) in self._lost:
+                        client.shutdown(socket.SHUT_RDWR)
+                        return
                     with suppress(OSError):  # a client that has gone; the broker is read on
                         client.sendall(self._rewritten(bytes(frame), asked))
 

@@ -70,11 +70,20 @@ class FileNotes:
                 f"{' and '.join(found.connections)}, from {iso_time(found.first_ns)} to {iso_time(found.last_ns)}"
             )
 
+    def incomplete(self) -> list[str]:
+        """What of the files is missing, for a command that judges them.
+
+        Raises:
+            InputError: nothing could be read.
+        """
+        missing = [text for incomplete, text in self._lines if incomplete]
+        if missing and not self._read:
+            raise InputError(missing[0] + and_more(len(missing)))
+        return missing
+
     def end(self, *, interrupted: bool = False) -> None:
         """Prints the lines and raises the command's exit; returns if all data was read."""
-        missing = [text for incomplete, text in self._lines if incomplete]
-        if missing and not self._read and not interrupted:
-            raise InputError(missing[0] + and_more(len(missing)))
+        missing = [text for incomplete, text in self._lines if incomplete] if interrupted else self.incomplete()
         for incomplete, text in self._lines:
             typer.echo(f"{'incomplete' if incomplete else 'note'}: {brief(text)}", err=True)
         if interrupted:

@@ -39,6 +39,7 @@ from kafkawire.rows.logs import (
 from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
+from kafkawire.rows.witnesses import DeliveryAnomaly, FateTotal, WitnessSummary
 
 __all__ = [
     "LOG_ROWS",
@@ -55,10 +56,12 @@ __all__ = [
     "CoordinatorStep",
     "Coverage",
     "DamageRow",
+    "DeliveryAnomaly",
     "Epoch",
     "EqualRecords",
     "Exchange",
     "ExchangeStatistics",
+    "FateTotal",
     "FillShare",
     "Finding",
     "GroupLag",
@@ -103,6 +106,7 @@ __all__ = [
     "Violation",
     "Wait",
     "Why",
+    "WitnessSummary",
     "field_names",
     "text_or_base64",
     "to_dict",

@@ -1,0 +1,163 @@
+"""`kafkawire witness`: what clients were told, in captures, joined with what brokers hold, in logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire import rows
+from kafkawire.cli import capture_options, exit_codes, output
+from kafkawire.cli.capture_summary import FileNotes
+from kafkawire.cli.dump_options import TierKeys, all_paths
+from kafkawire.cli.output_file import check_log_output, check_output
+from kafkawire.cli.table import TableView, Views
+
+if TYPE_CHECKING:
+    from kafkawire.witness import Witness
+
+_MOST = 1000  # `witness.MOST_ANOMALIES`
+
+_VIEWS: Views = {
+    rows.WitnessSummary: TableView(
+        columns=(
+            "captures", "requests", "sendings", "batches", "records", "acknowledged", "held", "anomalies", "unknown",
+            "undecoded", "old", "partitions", "copies", "unseen",
+        ),
+        primary=("batches", "acknowledged", "held", "anomalies", "unknown"),
+        minor=("captures", "old", "undecoded", "partitions", "copies"),
+    ),
+    rows.FateTotal: TableView(
+        columns=("told", "fate", "transaction", "error", "reason", "batches", "records", "detail"),
+        primary=("told", "fate", "transaction", "reason", "batches"),
+        prose=("detail",),
+    ),
+    rows.Premise: TableView(
+        columns=("name", "holds", "what", "source", "needs"), primary=("name", "holds", "what"), prose=("what", "needs")
+    ),
+    rows.DeliveryAnomaly: TableView(
+        columns=(
+            "fate", "topic", "partition", "told_offset", "held_offset", "second_offset", "producer_id",
+            "producer_epoch", "sequence", "records", "acks", "sendings", "client_id", "packet", "response_packet",
+            "file", "log", "rule", "hint",
+        ),
+        primary=("fate", "topic", "partition", "told_offset", "held_offset", "packet", "rule"),
+        minor=("records", "acks", "sendings", "producer_epoch", "client_id", "file"),
+        prose=("rule", "hint"),
+    ),
+    rows.DamageRow: TableView(
+        columns=("topic", "partition", "position", "reason", "detail", "resumed_at"),
+        primary=("topic", "partition", "position", "reason", "detail"),
+        prose=("detail",),
+    ),
+}  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    app.command("witness", short_help="Was each batch delivered exactly once? Captures against logs.")(witness)
+
+
+def witness(
+    captures: Annotated[
+        list[str],
+        typer.Option(
+            "--captures",
+            metavar="FILE",
+            help="A capture of clients (pcap, pcapng); of a directory or a pattern in quotes the files as one. May be "
+            "repeated.",
+        ),
+    ],
+    logs: Annotated[
+        list[str],
+        typer.Option(
+            "--logs", metavar="PATH", help="A log directory, a tier, or a folder of several. May be repeated."
+        ),
+    ],
+    max_anomalies: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Anomalies that are listed, at most; all are counted.")
+    ] = _MOST,
+    keylog: capture_options.Keylog = None,
+    decode_as: capture_options.DecodeAs = None,
+    tier_key: TierKeys = None,
+    format: output.FormatOption = None,
+    to: output.OutputOption = None,
+    wide: output.WideOption = False,
+    no_cut: output.NoCutOption = False,
+) -> None:
+    """Tell for each batch that was produced what became of it: what clients were told, against what brokers hold.
+
+    Each batch in a Produce request of the captures has exactly one fate, and their counts sum to what was seen. A fate
+    that the evidence does not reach is unknown, with its reason: copy the logs after the capture. Exit codes: 3 a
+    promise is broken (anomalies); 4 none is, and something is unknown or could not be read; 5 both.
+
+    \b
+    Was anything lost, changed, or appended twice?
+      kafkawire witness --captures trace.pcap --logs /copies/broker-1 --logs /copies/broker-2
+    Only the anomalies, for tools:
+      kafkawire witness --captures 'ring*.pcapng' --logs /copies --format jsonl | grep '"kind":"anomaly"'
+    """
+    from kafkawire import logdir
+    from kafkawire.witness import Witness
+
+    paths = all_paths(logs, None)
+    check_log_output(to, paths)
+    check_output(to, [*captures, *(keylog or ())])
+    for path in keylog or ():
+        if not os.access(path, os.R_OK) or os.path.isdir(path):
+            raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
+    rules = capture_options.checked_rules(decode_as)
+    directory = logdir.open(*paths, tier_keys=tier_key or ())
+    notes = FileNotes()
+    joined = Witness(directory, most=max_anomalies)
+    for file in captures:
+        _take(joined, file, keylog, rules, notes)
+    missing = notes.incomplete()
+    found = 0
+
+    def judged() -> Iterator[rows.Row]:
+        nonlocal found
+        for unreadable in directory.unreadable:
+            missing.append(f"{unreadable.path}: {unreadable.reason}")
+            yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
+        for row in joined.rows():
+            if isinstance(row, rows.WitnessSummary):
+                found = row.anomalies
+                if row.unknown:
+                    missing.append(f"the fate of {row.unknown} of {row.batches} batches is unknown")
+                if not row.requests:
+                    missing.append("the captures hold no Produce request")
+            elif isinstance(row, rows.Premise) and not row.holds:
+                missing.append(row.what)
+            yield row
+
+    output.print_rows(
+        judged(),
+        [rows.WitnessSummary, rows.FateTotal, rows.Premise, rows.DeliveryAnomaly, rows.DamageRow],
+        format=format,
+        output=to,
+        views=_VIEWS,
+        wide=wide,
+        no_cut=no_cut,
+    )
+    exit_codes.end(rows.Outcome(found=found > 0, complete=not missing, missing=tuple(missing)))
+
+
+def _take(joined: Witness, file: str, keylog: list[str] | None, rules: tuple[str, ...], notes: FileNotes) -> None:
+    """Takes the exchanges of a capture; its errors become notes, so that the next one is read."""
+    from kafkawire import capture
+    from kafkawire.errors import CaptureError
+
+    found = capture.read(file, keep=True, keylog=keylog or (), decode_as=rules)
+    try:
+        for exchange in found.matched():
+            joined.add(exchange)
+    except CaptureError as error:
+        notes.failed(file, str(error))
+        return
+    except OSError as error:
+        notes.failed(file, error.strerror or str(error))
+        if not found.summary.packets:
+            return
+    notes.summary(file, found.summary)

@@ -1,0 +1,27 @@
+"""Was each record delivered exactly once? What clients were told (captures), joined with what brokers hold (logs).
+
+```python
+witness = Witness(logdir.open("kafka-logs/"))
+for exchange in capture.read("trace.pcap", keep=True).matched():
+    witness.add(exchange)
+for row in witness.rows():       # WitnessSummary, FateTotals, Premises, DeliveryAnomalies
+    ...
+```
+
+Every batch that was sent has exactly one fate, and their counts sum to what was seen. No clock is compared: batches are
+found by producer id, epoch and sequence, by offset, and by the checksum of their records.
+"""
+
+from __future__ import annotations
+
+from kafkawire.errors import MissingExtraError
+
+try:
+    import numpy as _numpy  # noqa: F401
+except ImportError:
+    raise MissingExtraError("kafkawire.witness", "arrow") from None
+
+from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
+from kafkawire.witness.fates import FATES, Fate
+
+__all__ = ["FATES", "MOST_ANOMALIES", "Fate", "Witness"]

@@ -1,0 +1,136 @@
+"""What a copy of a partition holds: its batches as packed rows, and the status of each offset. Pure but for the walk
+over the replica's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from kafkawire.offsets import Replica
+from kafkawire.offsets.lineage import lineage
+from kafkawire.records.array_types import Int8, Int64
+from kafkawire.records.columns import Batches
+from kafkawire.witness.contents import contents, record_checksums
+
+#: A batch of data in a log. `content`: NOT_COMPARABLE where compaction has rewritten it. `state`: of its transaction,
+#: by the codes of `transaction_states`.
+HELD = np.dtype(
+    [
+        ("base", "<i8"), ("last", "<i8"), ("producer_id", "<i8"), ("epoch", "<i2"), ("sequence", "<i4"),
+        ("records", "<i4"), ("content", "<u8"), ("codec", "i1"), ("state", "i1"), ("position", "<i8"),
+    ]
+)  # fmt: skip
+Held = npt.NDArray[np.void]
+
+
+class CopyOfPartition(NamedTuple):
+    """What a copy holds.
+
+    Attributes:
+        path: of the copy. batches: `HELD`, by offset.
+        first, code: runs of offsets: where each begins, and its status.
+        end: the offset after the last run. compacted_to: what the cleaner has come across, offsets below it.
+        same: whether the copy is of the log that the captures show: the cluster or the topic has the same id in both.
+        commits: whether the high watermark is known.
+        diverges_at: from this offset on a newer copy has other leader epochs; None: nowhere.
+        segments: first offset and path of each.
+    """
+
+    path: str
+    batches: Held
+    first: Int64
+    code: Int8
+    end: int
+    compacted_to: int
+    same: bool
+    commits: bool
+    diverges_at: int | None
+    segments: tuple[tuple[int, str], ...]
+
+    def segment(self, offset: int) -> str:
+        """The file that has an offset; the copy's path where none has."""
+        return next((path for base, path in reversed(self.segments) if base <= offset), self.path)
+
+    def status(self, offsets: Int64) -> Int8:
+        """The status of each offset; those at or above `end` get -1."""
+        if not len(self.first):
+            return np.full(len(offsets), -1, np.int8)
+        at = np.maximum(np.searchsorted(self.first, offsets, side="right") - 1, 0)
+        end = self.end if self.diverges_at is None else min(self.end, self.diverges_at)
+        return np.where((offsets >= 0) & (offsets < end), self.code[at], np.int8(-1)).astype(np.int8)
+
+
+def newest_first(copies: Iterable[Replica]) -> list[Replica]:
+    """The copies of a partition: the one whose log counts first.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+
+    def age(one: Replica) -> tuple[int, int, int]:
+        lines = lineage(one.partition)
+        last = (lines[-1].epoch, lines[-1].start_offset) if lines else (-1, -1)
+        return *last, one.span.log_end_offset
+
+    return sorted(copies, key=age, reverse=True)
+
+
+def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
+    """Reads a replica.
+
+    Args:
+        same: as of `CopyOfPartition`.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    outcomes = replica.outcomes
+    found: list[Held] = []
+
+    def look(batches: Batches) -> None:
+        data = batches.where(~batches.is_control & (batches.record_count >= 0))
+        if len(data):
+            found.append(packed(data, outcomes.states(data)))
+
+    first, code, end = [], [], 0
+    for runs in replica.runs(look=look):
+        first.append(runs.first)
+        code.append(runs.code)
+        end = int(runs.end[-1])
+    batches = np.concatenate([np.empty(0, HELD), *found])
+    if not (np.diff(batches["base"]) > 0).all():  # damage: of two at one offset the first counts
+        _, kept = np.unique(batches["base"], return_index=True)
+        batches = batches[kept]
+    one = replica.partition
+    return CopyOfPartition(
+        one.path,
+        batches,
+        np.concatenate([np.empty(0, np.int64), *first]),
+        np.concatenate([np.empty(0, np.int8), *code]),
+        end,
+        one.broker.cleaned.get((one.topic, one.partition), 0),
+        same,
+        one.high_watermark is not None,
+        replica.span.diverges_at,
+        tuple((file.offset or 0, file.path) for file in one.segments),
+    )
+
+
+def packed(found: Batches, states: Int8) -> Held:
+    """Batches as rows."""
+    rows = np.empty(len(found), HELD)
+    rows["base"], rows["last"] = found.base_offset, found.last_offset
+    rows["producer_id"], rows["epoch"], rows["sequence"] = found.producer_id, found.producer_epoch, found.base_sequence
+    rows["records"], rows["codec"], rows["state"], rows["position"] = (
+        found.record_count,
+        found.codec,
+        states,
+        found.position,
+    )
+    whole = (found.record_count == found.last_offset_delta + 1) & ~found.delete_horizon
+    checksum = record_checksums(np.frombuffer(found.data, np.uint8), found.start, found.size, found.crc)
+    rows["content"] = contents(checksum, found.size, found.record_count.astype(np.int64), found.base_timestamp, whole)
+    return rows

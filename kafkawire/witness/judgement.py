@@ -1,0 +1,189 @@
+"""Batches of a partition and the copies of it -> fates. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from kafkawire.kafka_errors import error_name
+from kafkawire.logdir.transaction_states import STATES
+from kafkawire.records.array_types import Bools, Int8
+from kafkawire.rows import DeliveryAnomaly
+from kafkawire.witness import fates
+from kafkawire.witness.fates import FATES, TOLD
+from kafkawire.witness.grouping import BatchRows, grouped
+from kafkawire.witness.held import HELD, CopyOfPartition
+from kafkawire.witness.join import locate
+from kafkawire.witness.sent import Place, Sent
+
+#: What is kept of a batch from the copy that shows most of it. `copy`: its number; -1: none. `state`: of its
+#: transaction, as in `HELD`; -1: not held. `base`, `second`: offsets at which it is held; -1: nowhere.
+_SHOWN = np.dtype([("seen", "i1"), ("copy", "<i4"), ("state", "i1"), ("base", "<i8"), ("second", "<i8")])
+
+#: What is counted together: what was told, fate, state of the transaction, reason, error.
+Key = tuple[int, int, int, int, int]
+#: Batches and records.
+Counts = dict[Key, tuple[int, int]]
+
+
+class Judgement:
+    """The fates of the batches that were sent to one partition.
+
+    Args:
+        place: topic and partition. sent: in the order of the captures.
+
+    Attributes:
+        batches: `BATCH`, in the order in which they were first sent.
+        unseen: number of data batches in the newest copy that are none of those sent; None without a copy.
+    """
+
+    def __init__(self, place: Place, sent: Sent) -> None:
+        self.place = place
+        self._sent = sent
+        self.batches: BatchRows = grouped(sent)
+        self._shown = np.empty(len(self.batches), _SHOWN)
+        self._shown["seen"], self._shown["copy"], self._shown["state"] = fates.NO_COPY, -1, -1
+        self._shown["base"] = self._shown["second"] = -1
+        self._paths: list[tuple[str, tuple[tuple[int, str], ...]]] = []
+        self.unseen: int | None = None
+
+    def add(self, copy: CopyOfPartition) -> None:
+        """Take the next copy; the newest one first."""
+        newest = not self._paths
+        found = locate(self._sent, self.batches, copy, newest=newest)
+        if newest:
+            self.unseen = found.unseen
+        better = np.flatnonzero(_is_better(self._shown["seen"], found.seen))
+        at, second = found.at[better], found.second[better]
+        shown = np.empty(len(better), _SHOWN)
+        held = copy.batches if len(copy.batches) else np.zeros(1, HELD)
+        shown["seen"], shown["copy"] = found.seen[better], len(self._paths)
+        shown["state"] = np.where(at >= 0, held["state"][at], -1)
+        shown["base"] = np.where(at >= 0, held["base"][at], -1)
+        shown["second"] = np.where(second >= 0, held["base"][second], -1)
+        self._shown[better] = shown
+        self._paths.append((copy.path, copy.segments))
+
+    @property
+    def fates(self) -> Int8:
+        """The fate of each batch, by the codes of `fates`."""
+        found: Int8 = _FATE_OF[self.batches["told"], self._shown["seen"]]
+        return found
+
+    def counts(self) -> Counts:
+        """Batches and records. -1: the state of what is not held, the reason of a fate that is known; the error of what
+        was not refused is 0."""
+        fate = self.fates
+        held = np.isin(fate, (fates.F_HELD, fates.F_UNACKED, fates.F_TWICE, fates.F_ELSEWHERE, fates.F_REFUSED_HELD))
+        state = np.where(held, self._shown["state"], -1)
+        reason = np.where(fate == fates.F_UNKNOWN, self._shown["seen"], -1)
+        error = np.where(self.batches["told"] == fates.REFUSED, self.batches["error"], 0)
+        packed = np.zeros(len(fate), np.int64)
+        for column in (self.batches["told"], fate, state, reason):
+            packed = (packed << 8) | (column.astype(np.int64) + 1)
+        packed = (packed << 16) | (error.astype(np.int64) + (1 << 15))
+        keys, which = np.unique(packed, return_inverse=True)
+        records = np.bincount(which, weights=self._sent["records"][self.batches["row"]], minlength=len(keys))
+        batches = np.bincount(which, minlength=len(keys))
+        return {
+            _key(key): (number, int(count))
+            for key, number, count in zip(keys.tolist(), batches.tolist(), records.tolist(), strict=True)
+        }
+
+    def anomalies(self, files: list[str], clients: list[tuple[str, str]]) -> Iterator[DeliveryAnomaly]:
+        """The batches for which a promise is broken.
+
+        Args:
+            files, clients: of `SentBatches`.
+        """
+        fate = self.fates
+        for one in np.flatnonzero(_ANOMALOUS[fate]).tolist():
+            batch, shown = self.batches[one], self._shown[one]
+            first, answer = self._sent[batch["row"]], self._sent[batch["answer"]]
+            base = int(shown["base"])
+            number = int(shown["copy"])
+            kind = FATES[fate[one]]
+            host, client_id = clients[int(first["client"])]
+            yield DeliveryAnomaly(
+                fate=kind.name,
+                topic=self.place[0],
+                partition=self.place[1],
+                told=TOLD[batch["told"]],
+                told_offset=_known(batch["offset"]),
+                held_offset=_known(base),
+                second_offset=_known(shown["second"]),
+                records=int(first["records"]),
+                producer_id=int(first["producer_id"]),
+                producer_epoch=int(first["epoch"]),
+                sequence=int(first["sequence"]),
+                transaction=STATES[shown["state"]] if shown["state"] >= 0 else None,
+                acks=int(first["acks"]),
+                error=error_name(int(batch["error"])) if batch["told"] == fates.REFUSED else None,
+                sendings=int(batch["sendings"]),
+                client=host,
+                client_id=client_id,
+                file=files[int(answer["file"])],
+                packet=int(answer["packet"]),
+                response_packet=_known(answer["response_packet"]),
+                log=self._segment(number, base if base >= 0 else int(batch["offset"])),
+                rule=kind.rule,
+                hint=kind.hint,
+            )
+
+    def _segment(self, copy: int, offset: int) -> str | None:
+        """The file of a copy that has an offset."""
+        if copy < 0:
+            return None
+        path, segments = self._paths[copy]
+        return next((name for base, name in reversed(segments) if base <= offset), path)
+
+
+def _is_better(shown: Int8, seen: Int8) -> Bools:
+    """Whether another copy shows more than those before it.
+
+    That the newest log has other data at an offset is not undone by a copy whose offset was deleted or compacted. Nor
+    does a copy that was left behind show that the newest log lacks what it may have."""
+    gone = np.isin(seen, (fates.DELETED, fates.COMPACTED))
+    doubtful = np.isin(shown, (fates.AMBIGUOUS, fates.REWRITTEN))
+    found: Bools = (seen > shown) & ~(gone & (shown == fates.LOST)) & ~(doubtful & (seen == fates.LOST))
+    return found
+
+
+def judge(place: Place, sent: Sent, copies: Iterable[CopyOfPartition]) -> Judgement:
+    """The fates of the batches that were sent to a partition.
+
+    Args:
+        copies: of the partition, the newest first.
+    """
+    judgement = Judgement(place, sent)
+    for copy in copies:
+        judgement.add(copy)
+    return judgement
+
+
+def added(several: Iterable[Counts]) -> Counts:
+    """Counts of several partitions, summed."""
+    batches: Counter[Key] = Counter()
+    records: Counter[Key] = Counter()
+    for counts in several:
+        for key, (number, count) in counts.items():
+            batches[key] += number
+            records[key] += count
+    return {key: (batches[key], records[key]) for key in sorted(batches)}
+
+
+def _key(packed: int) -> Key:
+    told, fate, state, reason = (((packed >> shift) & 0xFF) - 1 for shift in (40, 32, 24, 16))
+    return told, fate, state, reason, (packed & 0xFFFF) - (1 << 15)
+
+
+def _known(offset: int) -> int | None:
+    return int(offset) if offset >= 0 else None
+
+
+_FATE_OF = np.array(
+    [[fates.fate_of(told, seen) for seen in range(fates.HELD + 1)] for told in range(len(TOLD))], np.int8
+)
+_ANOMALOUS = np.array([fate.anomaly for fate in FATES])

@@ -1,0 +1,94 @@
+"""examples/witness: what clients were told and what the broker holds, of one run, with two responses that were lost."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from kafkawire.messages import ProduceRequest
+from tools.broker import cluster
+from tools.fault_proxy import FaultProxy
+
+from . import clients
+from .clients import Service, order
+from .errors import RecordingError
+from .tcpdump import recorded
+
+CAPTURE = "clients.pcap"
+TOPICS = {"orders": 2, "payments": 1, "metrics": 1}
+_CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+_MINUTE = 60_000
+_TIMEOUT_S = 30.0
+
+
+def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
+    """Makes the capture and the log directory in `folder`; what was done, as JSON values.
+
+    The clients are recorded where they speak to a proxy, which loses two responses of the broker.
+    """
+    folder.mkdir(parents=True)
+    with cluster(1, config=_CONFIG, cache=cache) as running:
+        clients.create_topics(running.bootstrap, TOPICS, replicas=1, config={})
+        with FaultProxy(running.bootstrap, ProduceRequest, number=0, loses_response=True) as proxy:
+            with recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])):
+                _transactions(proxy.address)
+                lost = [_lose(proxy, "payments", idempotent=True), _lose(proxy, "metrics", idempotent=False)]
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "broker-1")
+    return {"topics": TOPICS, "lost_responses": lost}
+
+
+def _transactions(bootstrap: str) -> None:
+    now = int(time.time() * 1000)
+    service = Service(bootstrap, "orders-service")
+    for number in range(6):
+        numbers = {
+            ("orders", 0): range(10 * number, 10 * number + 4),
+            ("orders", 1): range(10 * number + 4, 10 * number + 6),
+        }
+        service.transaction(numbers, timestamp=now - (10 - number) * _MINUTE, committed=number != 3)
+
+
+def _lose(proxy: FaultProxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
+    """Writes 12 batches, and loses the response to the seventh."""
+    failed: list[str] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": proxy.address,
+            "client.id": f"{topic}-service",
+            "enable.idempotence": idempotent,
+            "acks": "all",
+            "max.in.flight": 1,
+            "linger.ms": 0,
+            "retry.backoff.ms": 200,
+            "log_level": 0,  # a connection is closed: expected
+        }
+    )
+    for number in range(12):
+        if number == 6:
+            proxy.hold_next()
+        producer.produce(
+            topic,
+            order(number),
+            key=str(number),
+            partition=0,
+            on_delivery=lambda error, _: failed.append(str(error)) if error is not None else None,
+        )
+        if producer.flush(_TIMEOUT_S) or failed:
+            raise RecordingError(f"{topic}: record {number} is not written: {failed}")
+    return {"topic": topic, "partition": 0, "record": 6, "idempotent": idempotent}
+
+
+def _copy(log_dir: Path, to: Path) -> None:
+    """The logs of the topics and of the coordinator, and the broker's checkpoints."""
+    to.mkdir()
+    names = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
+    for name in (*names, "__transaction_state-0"):
+        shutil.copytree(log_dir / name, to / name, ignore=shutil.ignore_patterns("*.index", "*.timeindex"))
+    for path in log_dir.iterdir():
+        if path.is_file() and path.name not in (".lock",):
+            shutil.copy(path, to / path.name)
