@@ -27,7 +27,7 @@ MODULES = (
     "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.offsets",
     "kafkawire.records", "kafkawire.report", "kafkawire.rows", "kafkawire.runtime", "kafkawire.spark",
     "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.visit",
-    "kafkawire.wire.codec_names", "kafkawire.wire.columns",
+    "kafkawire.witness", "kafkawire.wire.codec_names", "kafkawire.wire.columns",
 )  # fmt: skip
 
 

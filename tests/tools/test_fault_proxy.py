@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from kafkawire.messages import MetadataRequest, ProduceRequest
 from tests.client.partition_script import PartitionBroker, in_thread
 from tools.fault_proxy import FaultProxy
+from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import RawCluster
 
 
@@ -57,3 +60,16 @@ def test_a_request_that_is_not_released_is_lost() -> None:
             asking.join(10)
         assert len(failed) == 1
         assert broker.count(MetadataRequest) == 0
+
+
+def test_loses_the_response_to_one_request() -> None:
+    with (
+        in_thread(PartitionBroker(1)) as broker,
+        FaultProxy(broker.address, MetadataRequest, number=2, loses_response=True) as proxy,
+    ):
+        with RawCluster(proxy.address) as asking:
+            asking.metadata()
+            with pytest.raises(RecordingError):
+                asking.metadata()
+        assert proxy.caught.is_set()
+        assert broker.count(MetadataRequest) == 2  # it got both

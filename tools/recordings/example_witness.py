@@ -33,10 +33,12 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
     folder.mkdir(parents=True)
     with cluster(1, config=_CONFIG, cache=cache) as running:
         clients.create_topics(running.bootstrap, TOPICS, replicas=1, config={})
-        with FaultProxy(running.bootstrap, ProduceRequest, number=0, loses_response=True) as proxy:
-            with recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])):
-                _transactions(proxy.address)
-                lost = [_lose(proxy, "payments", idempotent=True), _lose(proxy, "metrics", idempotent=False)]
+        with (
+            FaultProxy(running.bootstrap, ProduceRequest, number=0, loses_response=True) as proxy,
+            recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])),
+        ):
+            _transactions(proxy.address)
+            lost = [_lose(proxy, "payments", idempotent=True), _lose(proxy, "metrics", idempotent=False)]
         running.stop_node(1)
         _copy(running.log_dirs[1], folder / "broker-1")
     return {"topics": TOPICS, "lost_responses": lost}

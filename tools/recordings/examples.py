@@ -18,7 +18,7 @@ import confluent_kafka
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
-from . import example_capture, transaction_recipes
+from . import example_capture, example_witness, transaction_recipes
 from .errors import RecordingError
 from .tcpdump import measured
 
@@ -42,8 +42,12 @@ def record(folder: Path, cache: Path | None = None) -> None:
         expected["kafka-logs"][recipe.name] = transaction_recipes.make(
             recipe, folder / "kafka-logs" / recipe.name, cache=cache
         )
+    _note("witness ...")
+    expected["witness"] = example_witness.record(folder / "witness", cache)
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
-    (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
+    (folder / ".gitattributes").write_text(
+        "capture/** -text\nkafka-logs/** -text\nwitness/** -text\n"
+    )  # bytes, whatever they look like
     _write_readmes(folder, expected)
     refuse_paths(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -93,6 +97,7 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
     for name, truth in described.items():
         target = folder / "kafka-logs" / name / "README.md"
         write(target, "logs.md.j2", name=name, logs=truth, topics=_topics(truth["topics"]), age=_age)
+    write(folder / "witness" / "README.md", "witness.md.j2", name=example_witness.CAPTURE, **expected["witness"])
     pcap = folder / "capture" / CAPTURE
     truth = expected["capture"][CAPTURE]
     shape = {**truth, **measured(pcap)._asdict()}
