@@ -69,10 +69,10 @@ _VIEWS: Views = {
     ),
     rows.Stats: TableView(
         columns=(
-            "topic", "partition", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
+            "topic", "partition", "state", "segments", "batches", "records", "bytes", "first_offset", "last_offset",
             "codecs", "compression_ratio", "producers", "control_batches", "gaps", "missing_offsets", "damaged",
         ),
-        primary=("topic", "partition", "records", "bytes", "first_offset", "last_offset"),
+        primary=("topic", "partition", "state", "records", "bytes", "first_offset", "last_offset"),
         minor=("control_batches", "codecs", "segments", "producers", "batches"),
     ),
 }  # fmt: skip

@@ -123,7 +123,12 @@ Time = Annotated[
 ]
 ProducerId = Annotated[int | None, typer.Option("--producer-id", metavar="N", help="What this producer wrote.")]
 Key = Annotated[
-    str | None, typer.Option("--key", metavar="TEXT", help="Records with this key; hex:00ff where it is no text.")
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="TEXT",
+        help="Records with this key, or of internal topics with this id or group; hex:00ff where it is no text.",
+    ),
 ]
 Control = Annotated[bool | None, typer.Option("--control/--no-control", help="Only control batches, or none of them.")]
 MaxBytes = Annotated[

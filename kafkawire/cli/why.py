@@ -32,6 +32,7 @@ from kafkawire.cli.wait_reports import Counting
 
 if TYPE_CHECKING:
     from kafkawire.client import Admin
+    from kafkawire.transactions import Settings
 
 #: Sentences on what was not read that are printed; json has all.
 _MOST = 10
@@ -67,6 +68,10 @@ def why(
     evidence: Annotated[
         bool, typer.Option("--evidence", help="Print what each answer rests on, and all commands.")
     ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="The story of the group or id: what each record of its coordinator changed."),
+    ] = False,
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     blocked_after: BlockedAfterOption = BLOCKED_AFTER,
@@ -77,6 +82,15 @@ def why(
             callback=check_clock,
             metavar="MS",
             help="Of copies: count ages up to this time, epoch milliseconds; by default the newest of a broker.",
+        ),
+    ] = None,
+    txn_partitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,  # `transactions.cluster_metadata.MOST_PARTITIONS`
+            metavar="N",
+            help="Of copies: partitions of __transaction_state; default: from the metadata log, or else 50.",
         ),
     ] = None,
     tier_key: TierKeys = None,
@@ -94,9 +108,13 @@ def why(
     On a cluster, and on copies of its log directories:
       kafkawire why --bootstrap-server 127.0.0.1:9092 --group shipments
       kafkawire why /copies/broker-1 /copies/broker-2 --topic orders --partition 0
+    The story of an id, with who fenced whom:
+      kafkawire why /copies/broker-1 /copies/broker-2 --transactional-id orders-service --history
     A line of a log:
       kafkawire why "Out of order sequence number for producer 29003"
     """
+    from kafkawire.transactions import Settings
+
     subject = _subject(group, topic, partition, transactional_id, producer_id)
     chosen = chosen_format(format)
     given = list(what or ())
@@ -107,15 +125,30 @@ def why(
         subject, given = words, []
     if bool(given) == (bootstrap is not None):
         raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
+    if history:
+        if subject.group is None and subject.transactional_id is None:
+            raise typer.BadParameter("--history needs --group or --transactional-id")
+        if evidence or as_of is not None or max_transaction_timeout is not None:
+            raise typer.BadParameter("--history goes with none of --evidence, --as-of and --max-transaction-timeout")
+        from kafkawire.cli.why_history import print_history
+
+        print_history(given, bootstrap, command_config, timeout, subject, fetch_bytes, chosen, tier_key or ())
+        return
     if bootstrap is None:
         _refuse_live({
             "--command-config": command_config is not None, "--timeout": timeout is not None,
             "--confirm-after": confirm_after != 1.0, "--fetch-bytes": fetch_bytes != 8 << 20,
         })  # fmt: skip
-        found = _copied(given, subject, max_transaction_timeout, blocked_after, as_of, tier_key or ())
+        settings = Settings(
+            as_of=as_of,
+            max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
+            transaction_state_partitions=txn_partitions,
+            blocked_after_ms=blocked_after * MINUTE_MS,
+        )
+        found = _copied(given, subject, settings, tier_key or ())
     else:
-        if as_of is not None or tier_key:
-            raise typer.BadParameter("--as-of and --tier-key need copies of log directories")
+        if as_of is not None or tier_key or txn_partitions is not None:
+            raise typer.BadParameter("--as-of, --tier-key and --txn-partitions need copies of log directories")
         search = make_search(
             bootstrap, command_config, max_transaction_timeout, confirm_after, blocked_after, fetch_bytes=fetch_bytes
         )
@@ -211,22 +244,11 @@ def _print_words(found: object) -> None:
 
 
 def _copied(
-    paths: list[str],
-    subject: rows.Subject,
-    max_transaction_timeout: int | None,
-    blocked_after: int,
-    as_of: int | None,
-    tier_keys: list[str] | tuple[str, ...],
+    paths: list[str], subject: rows.Subject, settings: Settings, tier_keys: list[str] | tuple[str, ...]
 ) -> rows.Why:
     from kafkawire import logdir
     from kafkawire.offsets.copied_why import UnknownSubjectError, copied_why
-    from kafkawire.transactions import Settings
 
-    settings = Settings(
-        as_of=as_of,
-        max_timeout_ms=None if max_transaction_timeout is None else max_transaction_timeout * MINUTE_MS,
-        blocked_after_ms=blocked_after * MINUTE_MS,
-    )
     directory = logdir.open(*paths, tier_keys=tier_keys)
     if not directory.partitions:
         raise InputError(f"{paths[0]}: no partition's log is here: give log directories, or folders that hold some")

@@ -64,7 +64,7 @@ def rows_of(file: LocatedFile, options: Options = DEFAULT) -> Iterator[rows.Row]
 
 def selected_batches(file: LocatedFile, options: Options = DEFAULT) -> Iterator[Batch | Damage]:
     """The batches of a segment (or KRaft snapshot) that are selected, and the damage between them."""
-    selection = options.selection
+    selection = options.selection_of(file.topic)
     end = selection.offsets[1] if selection.offsets else None
     beyond = 0
     for item in file.batches(
@@ -111,7 +111,7 @@ def log_rows(found: Iterable[Batch | Damage], file: LocatedFile, options: Option
     """
     place = file.place
     shown = record_options(file, options)
-    selection, view = options.selection, options.view
+    selection, view = options.selection_of(file.topic), options.view
     first = None if view is None else view.offsets[0]
     everything = selection.all and first is None
     for item in found:

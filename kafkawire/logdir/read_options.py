@@ -8,6 +8,7 @@ import msgspec
 
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import MAX_BATCH_BYTES
+from kafkawire.records.internal_topics import COORDINATOR_TOPICS
 
 if TYPE_CHECKING:
     from kafkawire.logdir.view import View
@@ -50,6 +51,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int | None = None
     selection: Selection = Selection()
     view: View | None = None
+
+    def selection_of(self, topic: str | None) -> Selection:
+        """The selection for the records of a topic: in coordinators' topics a key may be an id or a group."""
+        if self.selection.key is None or (self.decode_as or topic) not in COORDINATOR_TOPICS:
+            return self.selection
+        return msgspec.structs.replace(self.selection, coordinated=True)
 
     @property
     def transaction(self) -> bool:

@@ -24,6 +24,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         offsets, times: half-open ranges of offsets and of timestamps (epoch milliseconds).
         producer_id: of the batches, transactions and producers.
         key: of the records, as bytes.
+        coordinated: the records are a coordinator's: `key` is also the transactional id or group that their keys begin
+            with (`Options.selection_of`).
         control: True for control batches only, False for data only.
     """
 
@@ -31,6 +33,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     times: Range | None = None
     producer_id: int | None = None
     key: bytes | None = None
+    coordinated: bool = False
     control: bool | None = None
 
     @property
@@ -63,7 +66,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return (
             (self.offsets is None or _within(self.offsets, record.offset))
             and (self.times is None or _within(self.times, record.timestamp))
-            and (self.key is None or record.key == self.key)
+            and (self.key is None or record.key == self.key or (self.coordinated and _name_in(record.key) == self.key))
         )
 
     def row(self, row: rows.Row) -> bool:
@@ -84,8 +87,17 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return True
 
     def _criteria(self) -> list[tuple[str, Any]]:
-        found = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        found = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "coordinated")
         return [(name, wanted) for name, wanted in found if wanted is not None]
+
+
+def _name_in(key: bytes | memoryview | None) -> bytes | None:
+    """The transactional id or group in a coordinator's key: an int16 api key, and a string with an int16 length, which
+    all of them begin with. None where there is none."""
+    if key is None or len(key) < 4:
+        return None
+    end = 4 + int.from_bytes(key[2:4], signed=True)
+    return bytes(key[4:end]) if 4 <= end <= len(key) else None
 
 
 _ALL = Selection()

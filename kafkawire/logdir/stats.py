@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from os.path import dirname
+from os.path import basename, dirname
+
+from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.errors import RecordError
+from kafkawire.logdir.file_names import TIERED, partition_name
 from kafkawire.logdir.file_rows import DEFAULT, selected_batches
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
@@ -42,7 +45,9 @@ def stats_of(segments: list[LocatedFile], options: Options = DEFAULT) -> Iterato
                 counted.damaged += not damage.harmless
                 yield rows.DamageRow.of(damage, **segment.place)
     first = segments[0]
-    yield counted.row({**first.place, "file": first.root})
+    folder = partition_name(basename(dirname(first.path)))
+    state = TIERED if first.state == TIERED else folder.state if folder else ""
+    yield replace(counted.row({**first.place, "file": first.root}), state=state)
 
 
 class _Counts:

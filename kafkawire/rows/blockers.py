@@ -103,6 +103,23 @@ class Subject(Row, frozen=True, kw_only=True):
     producer_id: int | None = None
 
 
+class HistoryEvent(Row, frozen=True, kw_only=True):
+    """A record of a coordinator, as what it changed (`kafkawire why --history`).
+
+    Attributes:
+        topic, partition, offset, timestamp: of the record; the time is the broker's clock, epoch milliseconds.
+        what: a sentence without its end. `damaged`: the record could not be read.
+    """
+
+    kind: str = "event"
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    what: str
+    damaged: bool = False
+
+
 class Why(Row, frozen=True, kw_only=True):
     """The answer of `kafkawire why`: one JSON object. In jsonl each of its parts is a line with a `kind`.
 

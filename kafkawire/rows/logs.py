@@ -106,6 +106,7 @@ class Stats(LogRow, frozen=True, kw_only=True):
 
     Attributes:
         file: the log directory with the partition.
+        state: `delete`, `future` or `stray` where the folder's name says so, `tiered` in a tier; else empty.
         segments: number of files read.
         batches, records, control_batches, transactional_batches: their numbers.
         bytes: total size of the batches.
@@ -121,6 +122,7 @@ class Stats(LogRow, frozen=True, kw_only=True):
     """
 
     kind: str = "stats"
+    state: str = ""
     segments: int
     batches: int
     records: int

@@ -237,8 +237,8 @@ def test_stats_prints_a_row_for_each_partition(run: Run, tmp_path: Path) -> None
     assert stats["compression_ratio"] == round(stats["uncompressed_bytes"] / stats["compressed_bytes"], 3)
     del stats["compressed_bytes"], stats["uncompressed_bytes"], stats["compression_ratio"]
     assert stats == {
-        "kind": "stats", "file": str(tmp_path), "topic": "t", "partition": 3, "segments": 2, "batches": 3, "records": 6,
-        "bytes": len(data) + len(more), "first_offset": 0, "last_offset": 20, "first_timestamp": 8,
+        "kind": "stats", "file": str(tmp_path), "topic": "t", "partition": 3, "state": "", "segments": 2, "batches": 3,
+        "records": 6, "bytes": len(data) + len(more), "first_offset": 0, "last_offset": 20, "first_timestamp": 8,
         "last_timestamp": 99, "magics": {"2": 3}, "codecs": {"gzip": 1, "none": 2}, "producers": 1,
         "control_batches": 1, "transactional_batches": 1, "gaps": 3, "missing_offsets": 6 + 4 + 5, "damaged": 1,
     }  # fmt: skip

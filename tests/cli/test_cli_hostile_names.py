@@ -106,6 +106,7 @@ READ = {
     "name",
     "data",
     "text",
+    "what",
     "old",
     "new",
 }

@@ -132,3 +132,40 @@ def test_lag_options_that_do_not_fit_are_refused(run: Run) -> None:
                  (EXAMPLE, "--group", "g", "--bootstrap-server", "127.0.0.1:1")):  # fmt: skip
         assert run("lag", *args).code == 2, args
     assert run("lag", EXAMPLE, "--group", "nobody").code == 1
+
+
+def test_lag_of_recorded_groups(run: Run) -> None:
+    """Reviewed by eye: what `consumed` of the recording has from the committed offsets on."""
+    copy = Copy("cluster-three", "stopped")
+    consumed = copy.consumed("read_committed")
+    rows = json.loads(run("lag", copy.path, "--group", "shipments", "--format", "json").out)
+    assert len(rows) == 2
+    for row in rows:
+        offsets = consumed[row["topic"], row["partition"]]
+        assert row["read_committed"]["least"] == sum(offset >= row["committed_offset"] for offset in offsets)
+    only = json.loads(run("lag", copy.path, "--group", "shipments", "--topic", "nothing", "--format", "json").out)
+    assert only == []
+
+
+# History --------------------------------------------------------------------------------------------------------------
+
+
+def test_story_of_a_group_and_of_an_id_that_was_fenced(run: Run) -> None:
+    """confluent-kafka-python#1125: an id fenced by another. Reviewed by eye."""
+    path = Copy("cluster-three", "stopped").path
+    for subject in (("--group", "shipments"), ("--transactional-id", "bumped"), ("--transactional-id", "late-batch")):
+        result = run("why", path, *subject, "--history", "--format", "table")
+        assert result.code == 0
+        check("why/history.txt", result.text, " ".join(subject))
+    rows = [
+        json.loads(line) for line in run("why", path, "--transactional-id", "bumped", "--history").text.splitlines()
+    ]
+    assert rows[-1]["what"] == "epoch 1 fenced epoch 0: a new instance of the producer began"
+
+
+def test_history_refuses_what_does_not_fit(run: Run) -> None:
+    path = Copy("cluster-three", "stopped").path
+    assert run("why", path, "--topic", "orders", "--history").code == 2
+    assert run("why", path, "--group", "shipments", "--history", "--evidence").code == 2
+    nobody = run("why", path, "--group", "nobody", "--history")
+    assert (nobody.code, nobody.out) == (1, b"")

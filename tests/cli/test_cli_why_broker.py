@@ -96,6 +96,10 @@ def test_group_whose_offsets_are_in_the_transaction_of_a_dead_producer(
     assert run(*shlex.split(command)[1:], "--yes").code == 0
     after = why(run, broker, "--group", group)
     assert after["blockers"] == []
+    story = run("why", "--bootstrap-server", broker.bootstrap, "--transactional-id", name, "--history")
+    told = [json.loads(line)["what"] for line in story.text.splitlines()]
+    assert told[-1] == "aborted: all markers are written"
+    assert any("fenced" in one or "became" in one for one in told)
 
 
 def test_ids_that_linger_are_listed_and_ended_in_one_command(

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from kafkawire.client import Admin, BrokerError, ClientError, Search, TopicPartition
 from kafkawire.client.diagnosis.blocked_group import BlockedGroup, find_blocking
+from kafkawire.client.diagnosis.group_standing import read_group_lags
+from kafkawire.client.diagnosis.why_reading import read_why
 from kafkawire.messages import (
     DescribeProducersRequest,
     ShareGroupHeartbeatRequest,
@@ -20,7 +22,7 @@ from kafkawire.messages import (
     share_group_describe_response,
 )
 from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topology
-from kafkawire.rows import Audit
+from kafkawire.rows import Audit, Subject
 from tests.client import real_cluster
 from tests.client.answers import admin, requests_at_once
 from tests.client.group_script import GROUP, OFFSETS, OWN, GroupBroker, assigned, classic, group_of, named
@@ -437,3 +439,19 @@ def test_real_group_whose_offsets_are_in_a_transaction_of_a_dead_producer(blocke
         "(UNSTABLE_OFFSET_COMMIT) until the transaction has ended."
     )
     assert (TopicPartition(OFFSETS, mine[0].partition), producer.producer_id) in found.behind
+
+
+def test_share_group_has_no_lag_and_is_no_error_of_why() -> None:
+    async def scenario() -> tuple[Any, str]:
+        broker = GroupBroker()
+        broker.described = {"share": _MEMBERS["share"]}
+        async with broker.running(), admin(broker.address) as client:
+            found = await read_why(client.cluster, Subject(group=GROUP), SEARCH)
+            with pytest.raises(ClientError) as refused:
+                await read_group_lags(client.cluster, GROUP, SEARCH)
+            return found, str(refused.value)
+
+    found, refused = run(scenario())
+    assert [(one.cause, one.waits[0].topic) for one in found.blockers] == [("hanging", "orders")]
+    assert found.lags == ()
+    assert "is a share group" in refused

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kafkawire import logdir, rows
 from kafkawire.logdir import Options, Selection
 from kafkawire.logdir.seek import wanted_files
+from kafkawire.messages import OffsetCommitKey
 from kafkawire.records import Record, build
 
 ranges = st.tuples(st.none() | st.integers(-5, 450), st.none() | st.integers(-5, 450))
@@ -93,3 +94,23 @@ def test_unreadable_records_are_selected(tmp_path: Path) -> None:
     (file,) = logdir.open(path).files
     options = Options(check_crc=False, deep=True, selection=Selection(key=b"other"))
     assert [type(row) for row in logdir.rows_of(file, options)] == [rows.BatchRow, rows.DamageRow]
+
+
+def test_key_of_an_internal_topic_is_its_id_or_group() -> None:
+    """A binary key that looks alike is no id in another topic."""
+    key = b"\0\1" + OffsetCommitKey(group="shipments", topic="orders", partition=3).encode(0)
+    record = Record(key=key)
+    options = Options(selection=Selection(key=b"shipments"))
+    assert options.selection_of("__consumer_offsets").record(record)
+    assert not options.selection_of("orders").record(record)
+    assert not options.selection_of("__transaction_state").record(Record(key=key[:6]))
+    assert Options(selection=Selection(key=key)).selection_of("__consumer_offsets").record(record)
+    decoding = Options(selection=Selection(key=b"shipments"), decode_as="__consumer_offsets")
+    assert decoding.selection_of("copied").record(record)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=8))
+def test_any_key_is_looked_at(key: bytes, wanted: bytes) -> None:
+    selection = Options(selection=Selection(key=wanted)).selection_of("__share_group_state")
+    named = len(key) >= 4 and key[4 : 4 + len(wanted)] == wanted and int.from_bytes(key[2:4]) == len(wanted)
+    assert selection.record(Record(key=key)) == (key == wanted or (named and len(key) >= 4 + len(wanted)))

@@ -38,3 +38,16 @@ def test_counts_stored_and_decompressed_bytes_and_unreadable_records(tmp_path: P
     assert (stats.damaged, stats.magics, stats.records) == (1, {"1": 1, "2": 2}, 27)
     assert stats.uncompressed_bytes > 18_000 > 10 * stats.compressed_bytes
     assert stats.compression_ratio == round(stats.uncompressed_bytes / stats.compressed_bytes, 3)
+
+
+def test_folders_that_no_broker_uses_have_their_state(tmp_path: Path) -> None:
+    """KAFKA-16234: two rows of one partition are told apart."""
+    folder = "t-0.9f86d081884c7d659a2feaa0c55ad015"
+    for name in ("t-0", f"{folder}-stray", f"{folder}-future", f"{folder}-delete"):
+        write(tmp_path / name / f"{0:020}.log", build([Record()]))
+    states = {}
+    for group in by_partition(logdir.open(tmp_path).files):
+        (stats,) = stats_of(group)
+        assert isinstance(stats, rows.Stats)
+        states[stats.state] = stats.topic, stats.partition
+    assert states == dict.fromkeys(("", "stray", "future", "delete"), ("t", 0))

@@ -11,6 +11,7 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.diagnosis.lag_reading import read_lags
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.errors import ClientError
 from kafkawire.rows import Lag
 from kafkawire.transactions.blockers import holders
 
@@ -30,6 +31,10 @@ async def read_group_lags(
     found = await find_blocking(cluster, group, search)
     view = found.view
     assert view is not None
+    if found.share:
+        raise ClientError(
+            f"group {group} is a share group: its members acknowledge records one by one, no lag is counted"
+        )
     held = holders(found.audit.findings)
     lags = await read_lags(
         cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held, topics=topics

@@ -45,7 +45,11 @@ async def read_why(
         blocked = await find_blocking(cluster, subject.group, search, progress)
         view, held = blocked.view, holders(blocked.audit.findings)
         assert view is not None
-        lags = await read_lags(cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held)
+        lags: tuple[rows.Lag, ...] = ()
+        if not blocked.share:  # those acknowledge records one by one
+            lags = await read_lags(
+                cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held
+            )
         return answer(blocked.audit, subject, reach, group=view, lags=lags)
     if subject.topic is not None:
         chosen = replace(search, topics=(subject.topic,), partitions=subject.partitions or None)
