@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkawire import visit
 from kafkawire.messages import (
@@ -15,6 +21,7 @@ from kafkawire.messages import (
     TransactionLogValue,
     UpdateMetadataRequest,
 )
+from kafkawire.testing import strategies
 from kafkawire.visit import Endpoint, Found
 
 METADATA = MetadataResponse(
@@ -123,7 +130,7 @@ def test_each_field_named_after_an_entity_has_its_kind() -> None:
     missed = []
     for entry in REGISTRY:
         for struct in REGISTRY.load(entry).codec.classes:
-            sites = {site.attribute for site in visit._sites(struct)}
+            sites = {site.attribute for site in visit._sites(struct, visit._KINDS)}
             ports = "Port" in {field.name for field in struct.spec.fields}
             for field in struct.spec.fields:
                 name = field.name.lower()
@@ -138,3 +145,65 @@ def test_each_field_named_after_an_entity_has_its_kind() -> None:
                 if speaks and field.attribute not in sites and field.name not in OTHERS:
                     missed.append(f"{entry.name}: {struct.spec.name}.{field.name}")
     assert missed == []
+
+
+@given(st.data())
+def test_rewriting_with_a_plan_is_rewriting_what_is_found(data: st.DataObject) -> None:
+    """Each value that `find` has is replaced, nothing else, and nothing where the function returns the same."""
+    frame = data.draw(strategies.frames())
+    kinds = data.draw(st.sets(st.sampled_from(sorted(visit._KINDS)), min_size=1))
+    before = list(visit.find(frame.body, *kinds))
+    assert visit.rewrite(frame.body, {kind: (lambda value: value) for kind in kinds}) is frame.body
+
+    def changed(value: object) -> object:
+        if isinstance(value, visit.Endpoint):
+            return visit.Endpoint(value.host + "x", (value.port + 1) & 0x7FFF)
+        return value + "x" if isinstance(value, str) else (value ^ 1) if value > 1 else 77  # type: ignore[operator]
+
+    rewritten = visit.rewrite(frame.body, dict.fromkeys(kinds, changed))
+    after = list(visit.find(rewritten, *kinds))
+    assert [(one.kind, one.path) for one in after] == [(one.kind, one.path) for one in before]
+    assert [one.value for one in after] == [changed(one.value) for one in before]
+    if others := visit._KINDS - kinds:
+        assert list(visit.find(rewritten, *others)) == list(visit.find(frame.body, *others))
+
+
+@pytest.mark.slow
+def test_rewriting_costs_at_most_three_times_what_is_written_by_hand() -> None:
+    """A Metadata of 4,000 partitions, of which every broker id changes: the dearest case of a proxy."""
+    partition = MetadataResponse.MetadataResponsePartition(leader_id=1, replica_nodes=(0, 1, 2), isr_nodes=(0, 1, 2))
+    topic = MetadataResponse.MetadataResponseTopic(name="t", partitions=(partition,) * 40)
+    response = MetadataResponse(topics=(topic,) * 100)
+
+    def moved(number: int) -> int:
+        return number + 1000
+
+    def by_hand() -> MetadataResponse:
+        return response.replace(
+            topics=tuple(
+                replace(
+                    topic,
+                    partitions=tuple(
+                        replace(
+                            one,
+                            leader_id=moved(one.leader_id),
+                            replica_nodes=tuple(moved(number) for number in one.replica_nodes),
+                            isr_nodes=tuple(moved(number) for number in one.isr_nodes),
+                        )
+                        for one in topic.partitions
+                    ),
+                )
+                for topic in response.topics
+            )
+        )
+
+    def seconds(run: Callable[[], object]) -> float:
+        least = 1e9
+        for _ in range(7):
+            began = time.process_time()
+            run()
+            least = min(least, time.process_time() - began)
+        return least
+
+    assert visit.rewrite(response, {visit.BROKER_ID: moved}) == by_hand()
+    assert seconds(lambda: visit.rewrite(response, {visit.BROKER_ID: moved})) < 3 * seconds(by_hand)

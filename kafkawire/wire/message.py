@@ -241,7 +241,7 @@ class Codec:
             interpreter may decode, because small input could make it allocate much.
         holds_bytes: whether values of the message hold bytes, which may be views of the input.
         engine: what runs.
-        visited: class -> where it names something (`kafkawire.visit`).
+        visited: where the classes name something (`kafkawire.visit`).
     """
 
     table: Table
@@ -253,7 +253,7 @@ class Codec:
     def __init__(self, message: type[Message], structs: tuple[type[Struct], ...], read: Decode, write: Encode) -> None:
         self.message = message
         self.classes: tuple[type[Struct], ...] = (*structs, message)
-        self.visited: dict[type[Any], tuple[Any, ...]] = {}
+        self.visited: dict[Any, Any] = {}
         self._read = read
         self._write = write
         #: The names of the module that defines the classes.
