@@ -170,6 +170,66 @@ def read(
     file: str | os.PathLike[str] | Readable,
     *,
     body: bool = False,
+    records: bool = False,
+    payloads: bool = True,
+    show_secrets: bool = False,
+    follow: bool | Callable[[], bool] = False,
+    live: bool = False,
+    keep: bool = False,
+    selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
+    keylog: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] = (),
+    decode_as: Iterable[str] = (),
+    registry: Registry = REGISTRY,
+) -> Exchanges:
+    """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
+
+    Args:
+        file: a path, or a buffered binary file open for reading, for example standard input. A directory, or a pattern
+            that is no file's name (`ring*.pcapng`), is read as one capture: its files in the order of time.
+        body: rows have the whole messages as JSON, in `request` and `response`.
+        records: record batches in bodies decoded, instead of as base64.
+        payloads: False leaves record batches out of bodies.
+        show_secrets: show passwords, tokens and keys in bodies, instead of `[redacted]`.
+        follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
+        live: an exchange whose response takes more than a second does not hold back those that began after it.
+        keep: `Exchanges.matched` yields messages and frames too.
+        selection: which exchanges are yielded; all others are only counted.
+        keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
+            pcapng are used in any case.
+        decode_as: what ports announce, in Wireshark's syntax: encapsulations on further UDP ports
+            (`udp.port==8473,vxlan`), and TCP ports of brokers (`tcp.port==9092,kafka`), whose connections are Kafka's
+            whatever they contain.
+        registry: the messages, by default those of Kafka. Connections are recognised by the requests in it.
+
+    Raises:
+        ValueError: a rule of `decode_as` is malformed, or names an unknown protocol.
+
+    Raises (when iterated over):
+        OSError: a file cannot be read.
+        KeyLogError: a file of `keylog` is no key log.
+        MissingExtraError (at once): a key log without the `net` extra.
+        CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
+    """
+    return read_with(
+        file,
+        body=body,
+        records=records,
+        payloads=payloads,
+        show_secrets=show_secrets,
+        follow=follow,
+        live=live,
+        keep=keep,
+        selection=selection,
+        keylog=keylog,
+        decode_as=decode_as,
+        registry=registry,
+    )
+
+
+def read_with(
+    file: str | os.PathLike[str] | Readable,
+    *,
+    body: bool = False,
     text: bool = False,
     records: bool = False,
     payloads: bool = True,
@@ -187,45 +247,22 @@ def read(
     decode_as: Iterable[str] = (),
     registry: Registry = REGISTRY,
 ) -> Exchanges:
-    """The exchanges in a capture file (pcap or pcapng): requests matched with their responses, on any port.
+    """As `read`, with what the commands, Spark and scans need besides.
 
     Args:
-        file: a path, or a buffered binary file open for reading, for example standard input. A directory, or a pattern
-            that is no file's name (`ring*.pcapng`), is read as one capture: its files in the order of time.
-        body: rows have the whole messages as JSON, in `request` and `response`.
+        file, body, records, payloads, show_secrets, follow, live, keep, selection, keylog, decode_as, registry: as of
+            `read`.
         text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
-        records: record batches in bodies decoded, instead of as base64.
-        payloads: False leaves record batches out of bodies.
-        show_secrets: show passwords, tokens and keys in bodies, instead of `[redacted]`.
-        follow: at the file's end, wait for more: for ever, or while a function returns True. Implies `live`.
-        live: an exchange whose response takes more than a second does not hold back those that began after it.
-        keep: `Exchanges.matched` yields messages and frames too.
-        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine it
-            yields none.
+        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
+            selection, it yields none.
         columns: as `lines`, but as Arrow arrays (`ColumnsOfExchanges`), which need pyarrow. The function writes bodies
             as JSON, for example `msgspec.json.encode`.
         keep_requests: api keys of requests that it yields, where `keep` is not set.
-        selection: which exchanges are yielded; all others are only counted.
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
             connections yield together what one reader yields; they number connections alike.
         size: the file's length in bytes when it was opened, if known. A file that ends earlier yields a row with a
             `problem`. For a path the size is determined here.
-        keylog: TLS key logs (files in the format of SSLKEYLOGFILE), with which connections are decrypted. Secrets in a
-            pcapng are used in any case.
-        decode_as: what ports announce, in Wireshark's syntax: encapsulations on further UDP ports
-            (`udp.port==8473,vxlan`), and TCP ports of brokers (`tcp.port==9092,kafka`), whose connections are Kafka's
-            whatever they contain.
-        registry: the messages, by default those of Kafka. Connections are recognised by the requests in it.
-
-    Raises:
-        ValueError: a rule of `decode_as` is malformed, or names an unknown protocol.
-
-    Raises (when iterated over):
-        OSError: a file cannot be read.
-        KeyLogError: a file of `keylog` is no key log.
-        MissingExtraError (at once): a key log without the `net` extra.
-        CaptureError: the file is no capture, or no packet of it can be read. Later damage is a row with a `problem`.
     """
     rules = rules_of(decode_as)
     options = ReadOptions(

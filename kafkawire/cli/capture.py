@@ -155,8 +155,8 @@ def capture(
     lines, columns = output.takes_lines(printed, to), output.takes_columns(printed, to)
 
     def exchanges() -> Iterator[FoundExchanges]:
-        from kafkawire.capture import read
         from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
+        from kafkawire.capture.reader import read_with
 
         for file in files:
             try:
@@ -165,7 +165,7 @@ def capture(
                 notes.failed(file, error.strerror or str(error))
                 continue
             with opened or nullcontext(file) as source:
-                found = read(
+                found = read_with(
                     source,
                     body=body,
                     text=lines or columns,

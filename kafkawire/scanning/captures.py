@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from kafkawire import capture
 from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, Exchanges, ExchangeSelection
 from kafkawire.capture.decode_rules import rules_of
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.message_json import frame_may_contain_secrets
+from kafkawire.capture.reader import read_with
 from kafkawire.capture.ring import is_ring
 from kafkawire.errors import CaptureError, DecodeError
 from kafkawire.frames import decode_response
@@ -139,7 +139,7 @@ class CaptureScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def _file(self, path: str, problems: Problems) -> Iterator[pa.RecordBatch]:
         bodies = [name for name in self.schema.names if name in _BODIES]
-        found = capture.read(
+        found = read_with(
             path,
             keep=bool(bodies),
             columns=None if bodies else arrow.json_text,

@@ -15,11 +15,12 @@ from pyspark.sql.types import StructType
 
 from kafkawire import rows
 from kafkawire._loading import schema_texts
-from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges, read
+from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges
 from kafkawire.capture.decode_rules import rules_of
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
 from kafkawire.capture.message_json import frame_may_contain_secrets
+from kafkawire.capture.reader import read_with
 from kafkawire.capture.tracker import Ends
 from kafkawire.errors import CaptureError, SchemaError
 from kafkawire.logdir.file_names import is_uri
@@ -133,7 +134,7 @@ class CaptureReader(ItemReader[CapturePart]):
             return
         try:
             with _open(part.file, part.size) as file:
-                found = read(
+                found = read_with(
                     file,
                     body=bool(asked & {"request", "response"}) and self.rows == "exchanges",
                     text=True,

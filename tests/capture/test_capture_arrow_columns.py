@@ -17,6 +17,7 @@ import kafkawire
 from kafkawire import capture, rows
 from kafkawire.capture import CapturedExchange, ColumnsOfExchanges
 from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.reader import read_with
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import MetadataRequest, MetadataResponse, SaslAuthenticateRequest
 from kafkawire.rows import arrow
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(kafkawire.backend == "python", reason="the nativ
 
 def tables(data: bytes, encode: Any = arrow.json_text, **options: Any) -> tuple[Any, list[Any]]:
     """All exchanges as one table, and the lengths of its pieces."""
-    found = capture.read(BytesIO(data), columns=encode, **options)
+    found = read_with(BytesIO(data), columns=encode, **options)
     schema = arrow.schema([rows.Exchange], () if options.get("body") else ("request", "response"))
     batches: list[Any] = []
     for each in found.found():
@@ -114,7 +115,7 @@ def test_columns_of_a_selection_hold_what_is_selected() -> None:
     for chosen in (capture.ExchangeSelection(apis=("Produce",)), capture.ExchangeSelection(topics=("orders",))):
         wanted = capture.read(path, selection=chosen)
         numbers = [row.packet for row in wanted]
-        read = capture.read(path, columns=arrow.json_text, selection=chosen)
+        read = read_with(path, columns=arrow.json_text, selection=chosen)
         (found,) = read.found()
         assert isinstance(found, ColumnsOfExchanges)
         assert found.arrays["packet"].to_pylist() == numbers != []

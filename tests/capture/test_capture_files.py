@@ -18,6 +18,7 @@ import pytest
 
 from kafkawire import capture
 from kafkawire.capture import files
+from kafkawire.capture.reader import read_with
 from kafkawire.errors import CaptureError, MissingExtraError
 from kafkawire.rows import Exchange
 from tests.capture.wiretap import Conversation, ask, asked, brief, ethernet, pcap, pcapng
@@ -230,14 +231,14 @@ def test_reports_a_capture_that_ended_before_its_size(form: str, compression: st
     )
     data = half[: len(half) - torn]
     expected = list(capture.read(BytesIO(data)))
-    *found, damage = capture.read(BytesIO(data), size=len(whole))
+    *found, damage = read_with(BytesIO(data), size=len(whole))
     ended = f"ended at {len(data)}, was {len(whole)} when opened"
     assert damage.problem is not None
     assert damage.problem.startswith("the file is damaged after packet ")
     assert any(str(one.problem).endswith(ended) for one in (*found, damage))
     if not torn:
         assert [*map(content, found)] == [*map(content, expected)]
-    assert list(capture.read(BytesIO(whole), size=len(whole))) == list(capture.read(BytesIO(whole)))
+    assert list(read_with(BytesIO(whole), size=len(whole))) == list(capture.read(BytesIO(whole)))
 
 
 @pytest.mark.slow

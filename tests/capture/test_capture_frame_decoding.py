@@ -14,6 +14,7 @@ import kafkawire
 from kafkawire import capture, records
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.frame_decoding import FrameDecoder
+from kafkawire.capture.reader import read_with
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import (
     AlterClientQuotasRequest,
@@ -66,7 +67,7 @@ def odd() -> bytes:
 @pytest.mark.parametrize("given", OPTIONS, ids=str)
 @pytest.mark.parametrize("data", [PCAP.read_bytes(), odd()], ids=["clients", "odd"])
 def test_text_rows_equal_those_of_decoded_messages(data: bytes, given: dict[str, Any]) -> None:
-    text = list(capture.read(BytesIO(data), body=True, text=True, **given))
+    text = list(read_with(BytesIO(data), body=True, text=True, **given))
     plain = list(capture.read(BytesIO(data), body=True, **given))
     assert list(map(json_bytes, text)) == list(map(json_bytes, plain))
     native = sum(isinstance(row.request, msgspec.Raw) for row in text)
@@ -83,7 +84,7 @@ def test_rows_without_bodies_equal_those_of_decoded_messages(data: bytes) -> Non
     assert looked_through == decoded
     assert any(row.errors for row in decoded)
     with_bodies = [msgspec.structs.replace(row, request=msgspec.UNSET, response=msgspec.UNSET)
-                   for row in capture.read(BytesIO(data), body=True, text=True)]  # fmt: skip
+                   for row in read_with(BytesIO(data), body=True, text=True)]  # fmt: skip
     assert with_bodies == decoded
 
 

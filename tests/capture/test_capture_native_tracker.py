@@ -24,6 +24,7 @@ from kafkawire.capture import (
 )
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.native_tracker import NativeTracker
+from kafkawire.capture.reader import read_with
 from kafkawire.capture.tcp_stream import RECENT_BYTES
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.rows import Exchange
@@ -61,7 +62,7 @@ def alike_file(data: bytes) -> list[Exchange]:
     assert rows == list(expected)
     assert found.summary == expected.summary
     options = {"body": True, "text": True, "lines": True}
-    written, decoded = capture.read(BytesIO(data), **options), in_python(data, ReadOptions(body=True))
+    written, decoded = read_with(BytesIO(data), **options), in_python(data, ReadOptions(body=True))
     assert lines(written) == list(map(json_bytes, decoded))
     assert written.summary == decoded.summary == found.summary
     return rows
@@ -116,7 +117,7 @@ def test_plain_packets_are_not_parsed_in_python(packets: list[bytes], parsed: li
 
 
 def test_plain_exchanges_are_lines() -> None:
-    found = list(capture.read(BytesIO(pcap(talkative())), lines=True).found())
+    found = list(read_with(BytesIO(pcap(talkative())), lines=True).found())
     rows = [each.row for each in found if not isinstance(each, LinesOfExchanges)]
     assert sum(each.count for each in found if isinstance(each, LinesOfExchanges)) > 3 * len(rows)
     assert all(row.problem is not None for row in rows)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkawire import capture
-from kafkawire.capture.reader import Ends
+from kafkawire.capture.reader import Ends, read_with
 from kafkawire.rows import Exchange
 from tests.capture.wiretap import Conversation, ask, ethernet, pcap, tcp
 
@@ -29,7 +29,7 @@ def alike(data: bytes, shares: int) -> list[int]:
     owner: dict[int | None, int] = {}
     counts, joined = [], 0
     for number in range(shares):
-        found = capture.read(BytesIO(data), body=True, owns=share(number, shares))
+        found = read_with(BytesIO(data), body=True, owns=share(number, shares))
         rows = [row for row in found if row.connection is not None]
         mine = {row.connection for row in rows}
         assert all(owner.setdefault(connection, number) == number for connection in mine)
@@ -102,7 +102,7 @@ def test_ownership_depends_on_endpoints_only() -> None:
     talk = Conversation(("10.0.0.9", 50000), ("10.0.0.2", 9092))
     ask(talk, 1)
     stray = tcp(("10.0.0.2", 9092), ("10.0.0.9", 50001), 1, 1, 16, b"\0\0")
-    found: list[Exchange] = list(capture.read(BytesIO(pcap(map(ethernet, [*talk.packets, stray]))), owns=owns))
+    found: list[Exchange] = list(read_with(BytesIO(pcap(map(ethernet, [*talk.packets, stray]))), owns=owns))
     assert found == []
     broker, client = (b"\x0a\0\0\x02", 9092), (b"\x0a\0\0\x09", 50000)
     assert asked == [(broker, client), (broker, (b"\x0a\0\0\x09", 50001))]

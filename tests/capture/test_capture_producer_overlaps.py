@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kafkawire import capture, records
 from kafkawire.capture import producer_overlaps
 from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
+from kafkawire.capture.reader import read_with
 from kafkawire.messages import AddPartitionsToTxnRequest, EndTxnRequest
 from kafkawire.messages.add_partitions_to_txn_request import AddPartitionsToTxnTransaction
 from kafkawire.wire.message import Message
@@ -52,7 +53,7 @@ def traffic(*turns: tuple[int, Message, int], ends: list[tuple[tuple[str, int], 
 def overlaps(file: bytes, **options: Any) -> tuple[ProducerOverlaps, list[str]]:
     found = ProducerOverlaps()
     options = options or {"keep_requests": APIS}
-    sentences = [found.add(matched) for matched in capture.read(BytesIO(file), **options).matched()]
+    sentences = [found.add(matched) for matched in read_with(BytesIO(file), **options).matched()]
     return found, [sentence for sentence in sentences if sentence]
 
 

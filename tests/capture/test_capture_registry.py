@@ -16,6 +16,7 @@ from kafkawire.capture import Exchanges, ExchangeSelection, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.otlp import export
 from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
+from kafkawire.capture.reader import read_with
 from kafkawire.capture.recognition import Recognition, Recognizer
 from kafkawire.messages import REGISTRY, SaslAuthenticateRequest
 from kafkawire.rows import Exchange
@@ -34,7 +35,7 @@ def loaded(folder: Path, *schemas: dict[str, Any]) -> tuple[Namespace, Registry]
 def rows_of(talk: Conversation | list[bytes], registry: Registry, **options: Any) -> list[Exchange]:
     """The rows, which are the same from both trackers."""
     data = pcap(map(ethernet, talk.packets if isinstance(talk, Conversation) else talk))
-    found = capture.read(BytesIO(data), registry=registry, body=True, **options)
+    found = read_with(BytesIO(data), registry=registry, body=True, **options)
     read_options = ReadOptions(body=True, registry=registry, **options)
     expected = Exchanges(lambda unread, _: read_packets(BytesIO(data), unread), "-", read_options, ExchangeSelection())
     rows = list(found)
@@ -44,7 +45,7 @@ def rows_of(talk: Conversation | list[bytes], registry: Registry, **options: Any
 
 
 def matched(talk: Conversation, registry: Registry, **options: Any) -> Iterator[capture.CapturedExchange]:
-    return capture.read(BytesIO(pcap(map(ethernet, talk.packets))), registry=registry, **options).matched()
+    return read_with(BytesIO(pcap(map(ethernet, talk.packets))), registry=registry, **options).matched()
 
 
 def pings(mine: Namespace, talk: Conversation, count: int) -> Conversation:

@@ -9,6 +9,7 @@ from io import BytesIO
 import pytest
 
 from kafkawire import capture
+from kafkawire.capture.reader import read_with
 from kafkawire.frames import encode_request, encode_response
 from kafkawire.messages import (
     REGISTRY,
@@ -47,7 +48,7 @@ def talk_of(packets: Talk, *, handshake: bool = False) -> Conversation:
 
 
 def read(talk: Conversation, **options: object) -> capture.Exchanges:
-    return capture.read(BytesIO(pcap(map(ethernet, talk.packets))), **options)  # type: ignore[arg-type]
+    return read_with(BytesIO(pcap(map(ethernet, talk.packets))), **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("handshake", [False, True])

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from kafkawire import capture, records
+from kafkawire.capture.reader import read_with
 from kafkawire.errors import CaptureError
 from kafkawire.frames import encode_request, encode_response
 from kafkawire.messages import ApiVersionsRequest, ApiVersionsResponse, ProduceRequest
@@ -143,7 +144,7 @@ class Conversation:
 def exchanges(packets: Conversation | Sequence[bytes], **options: Any) -> list[Exchange]:
     """The exchanges that `capture.read` finds in IP packets."""
     listed = packets.packets if isinstance(packets, Conversation) else packets
-    return list(capture.read(BytesIO(pcap(map(ethernet, listed))), **options))
+    return list(read_with(BytesIO(pcap(map(ethernet, listed))), **options))
 
 
 def brief(found: Iterable[Exchange]) -> list[tuple[Any, ...]]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from kafkawire import capture, frames
+from kafkawire import frames
+from kafkawire.capture import reader
 from kafkawire.messages import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -28,7 +29,7 @@ from tests.cli.runner import Run
 
 CLIENT, BROKER = ("10.0.0.1", 40000), ("10.0.0.2", 9999)
 SYN, ACK = 2, 16
-READ = capture.read
+READ = reader.read_with
 
 RECORDS = build([Record(key=b"k", value=b"[bold]\x1b=cmd")])
 ASKED = DescribeTransactionsRequest(transactional_ids=("tx\x1b[2J",))
@@ -188,7 +189,9 @@ def test_notes_bytes_before_the_first_frame_of_a_connection_from_before_the_capt
 ) -> None:
     path = joined(tmp_path / "joined.pcap", pcap(TALK))
     if "--follow" in arguments:
-        monkeypatch.setattr(capture, "read", lambda file, **options: READ(file, **options | {"follow": lambda: False}))
+        monkeypatch.setattr(
+            reader, "read_with", lambda file, **options: READ(file, **options | {"follow": lambda: False})
+        )
     result = run("capture", path, *arguments)
     assert result.code == 0, result.err
     notes = result.err.splitlines()

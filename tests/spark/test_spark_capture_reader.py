@@ -17,6 +17,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import capture, errors, load_schemas
+from kafkawire.capture.reader import read_with
 from kafkawire.rows import arrow
 from kafkawire.spark import capture_reader, register
 from kafkawire.spark.capture_reader import CaptureReader
@@ -55,7 +56,7 @@ def in_order(found: list[Row]) -> list[Row]:
 
 
 def expected(path: Path = PCAP, **options: Any) -> list[Row]:
-    found = capture.read(path, body=True, text=True, **options)
+    found = read_with(path, body=True, text=True, **options)
     return [row for batch in arrow.batches(found, capture_reader.EXCHANGES) for row in batch.to_pylist()]
 
 
@@ -131,13 +132,13 @@ def test_bytes_before_the_first_frame_of_a_joined_connection_are_no_row(tmp_path
 
 def test_bodies_are_decoded_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = capture_reader.read
+    plain = capture_reader.read_with
 
     def noted(*arguments: Any, **options: Any) -> Any:
         asked.append((options["body"], options["keep"]))
         return plain(*arguments, **options)
 
-    monkeypatch.setattr(capture_reader, "read", noted)
+    monkeypatch.setattr(capture_reader, "read_with", noted)
     found = read(PCAP, "api", "latency_ms")
     assert found == [{name: row[name] for name in ("api", "latency_ms")} for row in expected()]
     read(PCAP, "api", "response")

@@ -249,8 +249,9 @@ def capture(engine: str, path: str, form: str) -> Job:
     _require(engine)
     import pyarrow as pa
 
-    from kafkawire import capture, rows
+    from kafkawire import rows
     from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, LinesOfExchanges
+    from kafkawire.capture.reader import read_with
     from kafkawire.cli.formatting import json_bytes
     from kafkawire.cli.parquet import write_parquet
     from kafkawire.rows import arrow
@@ -259,7 +260,7 @@ def capture(engine: str, path: str, form: str) -> Job:
 
     def found(**options: Any) -> Iterable[CapturedExchange | LinesOfExchanges | ColumnsOfExchanges]:
         nonlocal count
-        read = capture.read(path, body=True, text=True, **options)
+        read = read_with(path, body=True, text=True, **options)
         yield from read.found()
         count = read.summary.exchanges
 

@@ -27,6 +27,7 @@ from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.files import FollowedFile
 from kafkawire.capture.fragments import MOST_DATAGRAMS, Fragment, Fragments
 from kafkawire.capture.network import FIN, MOST_HEADERS, RST, SYN, Skipped, endpoint, transport
+from kafkawire.capture.reader import read_with
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.errors import CaptureError
 from tools.fuzz import inputs, seed_vectors
@@ -57,9 +58,9 @@ def _read(exchanges: Exchanges) -> tuple[Any, Any]:
 
 def _both_ways(data: bytes, options: dict[str, Any]) -> tuple[Any, Any]:
     """What the native tracker gives, as rows and as lines, is what Python alone gives."""
-    found = _read(capture.read(BytesIO(data), **options))
+    found = _read(read_with(BytesIO(data), **options))
     if options.get("text") or not options.get("body"):
-        assert found == _read(capture.read(BytesIO(data), **options, lines=True))
+        assert found == _read(read_with(BytesIO(data), **options, lines=True))
     alone = Exchanges(
         lambda unread, _: read_packets(BytesIO(data), unread), "-", ReadOptions(**options), ExchangeSelection()
     )
@@ -70,7 +71,7 @@ def _both_ways(data: bytes, options: dict[str, Any]) -> tuple[Any, Any]:
 
 def _check_columns(data: bytes, options: dict[str, Any], expected: tuple[Any, Any]) -> None:
     """Columns have as many exchanges, and the same counts; tests compare their values."""
-    rows, summary = _read(capture.read(BytesIO(data), **options, columns=json_bytes))
+    rows, summary = _read(read_with(BytesIO(data), **options, columns=json_bytes))
     assert summary == expected[1]
     if summary is None:
         assert rows == expected[0]
