@@ -2,6 +2,10 @@
 
 local API_VERSIONS, CONTROLLED_SHUTDOWN, PRODUCE, SASL_HANDSHAKE, UNSUPPORTED_VERSION = 18, 7, 0, 17, 35
 local MAX_FRAME, MAX_CLIENT_ID = 256 * 1024 * 1024, 1024
+-- Versions above the newest one, and api keys above the highest, that a newer release may have.
+local NEWER, MOST_API_VERSIONS = 10, 100
+-- How far a message is decoded.
+local WHOLE, LEFT_OVER, PARTIAL, HEADER_ONLY = "whole", "bytes left over", "partial", "header only"
 
 local requests, responses = {}, {}
 for _, message in ipairs(messages) do
@@ -22,8 +26,9 @@ local function has_version(message, version)
   return version >= message.first and version <= newest(message)
 end
 
+-- Of versions that are not known, too: a message that is flexible stays so.
 local function is_flexible(message, version)
-  return message.flexible ~= nil and has_version(message, version) and version >= message.flexible
+  return message.flexible ~= nil and version >= message.flexible
 end
 
 -- Which version of the header precedes a message (Kafka's ApiMessageType).
@@ -37,14 +42,27 @@ local function response_header(message, version)
   return is_flexible(message, version) and 1 or 0
 end
 
+local highest = -1
+for key in pairs(requests) do highest = math.max(highest, key) end
+
+-- Whether a request of that key and version may be; `newer`: also of the next releases.
+local function may_be_request(key, version, newer)
+  local message = requests[key]
+  if message and has_version(message, version) then return true end
+  if version < 0 then return false end
+  if key == API_VERSIONS and message then return version < MOST_API_VERSIONS end
+  if not newer then return false end
+  if message then return version <= newest(message) + NEWER end
+  return requests[API_VERSIONS] ~= nil and key > highest and key <= highest + NEWER and version <= NEWER
+end
+
 -- Whether a request, from its size on, may begin at `at` of `s`: true, false, or nil where there are too few bytes.
-local function looks_like_request(s, at)
+-- `newer`: of the next releases, too.
+local function looks_like_request(s, at, newer)
   local left = #s - at
   if left < 8 then return nil end
   local size, key, version = int32(s, at), int16(s, at + 4), int16(s, at + 6)
-  local message = requests[key]
-  if not message or size < 8 or size > MAX_FRAME then return false end
-  if not has_version(message, version) and not (key == API_VERSIONS and version >= 0 and version < 100) then return false end
+  if size < 8 or size > MAX_FRAME or not may_be_request(key, version, newer) then return false end
   if key == CONTROLLED_SHUTDOWN and version == 0 then return size == 12 end -- older than the client id
   if left < 14 then return nil end
   local n = int16(s, at + 12)
@@ -60,7 +78,20 @@ local function add_found(looks, tree, field, found)
   if wanted(looks, field) then set_generated(add(tree, field, found)) end
 end
 
+-- The bytes from `position` on, which were not read.
+local function show_undecoded(r, position, looks, tree)
+  local left = math.max(0, r.n - position)
+  if left > 0 and wanted(looks, own.undecoded) then add(tree, own.undecoded, range(r.view, position, left), left) end
+end
+
+local function header_only(r, position, looks, tree, why)
+  r.degree = HEADER_ONLY
+  add_expert(tree, expert.unknown, why)
+  show_undecoded(r, position, looks, tree)
+end
+
 local function problem_in(r, tree, problem)
+  r.degree = PARTIAL
   if problem.cut then
     add_expert(tree, expert.cut, problem.text .. ": the capture ends before")
   else
@@ -83,10 +114,15 @@ local function show_body(r, message, version, position, looks, tree)
     if looks == everything then set_text(node, message.name .. " v" .. version) end
   end
   local after, problem = try(read_message, r, message, version, position, inside, node)
-  if not problem and after ~= r.n then
-    problem = {position = after, text = ("%d bytes behind the message"):format(r.n - after)}
+  r.degree = WHOLE
+  if problem then
+    problem_in(r, node, problem)
+    show_undecoded(r, problem.position, looks, node)
+  elseif after ~= r.n then
+    r.degree = LEFT_OVER
+    add_expert(node, expert.left_over, ("%d bytes left over behind the message"):format(r.n - after))
+    show_undecoded(r, after, looks, node)
   end
-  if problem then problem_in(r, node, problem) end
 end
 
 local function show_head(api_key, version, looks, tree)
@@ -105,15 +141,14 @@ end
 local function show_request(r, api_key, version, looks, tree)
   local message = requests[api_key]
   show_head(api_key, version, looks, tree)
-  if not message then
-    add_expert(tree, expert.unknown, "no request is known with api key " .. api_key)
-    return
-  end
-  local after, problem = try(read_header, "RequestHeader", r, request_header(message, version), 4, looks, tree)
+  -- Of an api that is not known, the header up to the client id, which all versions have.
+  local header = message and request_header(message, version) or 1
+  local after, problem = try(read_header, "RequestHeader", r, header, 4, looks, tree)
   if problem then return problem_in(r, tree, problem) end
-  if not has_version(message, version) then
-    add_expert(tree, expert.unknown, ("%s has no version %d here"):format(message.name, version))
-    return
+  if not message then
+    return header_only(r, after, looks, tree, "no request is known with api key " .. api_key)
+  elseif not has_version(message, version) then
+    return header_only(r, after, looks, tree, ("%s has no version %d here"):format(message.name, version))
   end
   show_body(r, message, version, after, looks, tree)
 end
@@ -130,24 +165,26 @@ end
 -- A response to a request of that key and version; false where the request is not known.
 local function show_response(r, api_key, version, looks, tree)
   if not api_key then
-    local _, problem = try(read_header, "ResponseHeader", r, 0, 4, looks, tree)
+    local after, problem = try(read_header, "ResponseHeader", r, 0, 4, looks, tree)
     add_expert(tree, expert.unmatched)
-    if problem then problem_in(r, tree, problem) end
+    if problem then return problem_in(r, tree, problem) end
+    r.degree = HEADER_ONLY
+    show_undecoded(r, after, looks, tree)
     return
   end
   local message = responses[api_key]
   if not message then
     show_head(api_key, version, looks, tree)
-    add_expert(tree, expert.unknown, "no response is known with api key " .. api_key)
-    return
+    local after, problem = try(read_header, "ResponseHeader", r, 0, 4, looks, tree)
+    if problem then return problem_in(r, tree, problem) end
+    return header_only(r, after, looks, tree, "no response is known with api key " .. api_key)
   end
   local after, problem = try(read_header, "ResponseHeader", r, response_header(message, version), 4, looks, tree)
   if problem then return problem_in(r, tree, problem) end
   version = body_version(r, message, version, after)
   show_head(api_key, version, looks, tree)
   if not has_version(message, version) then
-    add_expert(tree, expert.unknown, ("%s has no version %d here"):format(message.name, version))
-    return
+    return header_only(r, after, looks, tree, ("%s has no version %d here"):format(message.name, version))
   end
   show_body(r, message, version, after, looks, tree)
   for _, name in ipairs(r.errors or {}) do

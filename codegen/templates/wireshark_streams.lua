@@ -109,6 +109,7 @@ local function show_frame(tvb, s, at, there, frame, is_request, titled, tree)
     end
     show_response(r, keys[frame], versions[frame], looks, node)
   end
+  if r.degree then add_found(looks, node, own.degree, r.degree) end
   if not titled and looks ~= everything then return end
   local title = title_of(frame, is_request)
   if r.errors then
@@ -128,7 +129,7 @@ local function begins_frame(stream, s, at, is_request)
   if size < (token and 0 or 4) or size > MAX_FRAME then return false end
   if left < 8 then return token and left >= 4 + size or nil end
   if token then return true end
-  if is_request then return looks_like_request(s, at) end
+  if is_request then return looks_like_request(s, at, true) end
   if stream.pending[int32(s, at + 4)] then return true end
   -- A response without a known request is accepted only if it is complete.
   return size <= left - 4
