@@ -145,6 +145,11 @@ def whole_batches(data: bytes | memoryview) -> int:
     return _whole(data)[0]
 
 
+def behind(data: bytes | memoryview) -> int | None:
+    """The offset behind the last whole batch of a Fetch response; None where there is none."""
+    return _whole(data)[1]
+
+
 def _whole(data: bytes | memoryview) -> tuple[int, int | None]:
     """`whole_batches`, and the offset behind the last whole batch; None where there is none."""
     at, last = 0, None
