@@ -86,6 +86,10 @@ def dump(
     paths: given.Paths = None,
     files: given.Files = None,
     tier_key: given.TierKeys = None,
+    bootstrap_server: given.BootstrapServer = None,
+    command_config: given.CommandConfig = None,
+    topic: given.Topics = None,
+    partition: given.Partitions = None,
     deep_iteration: given.DeepIteration = False,
     print_data_log: given.PrintDataLog = False,
     skip_record_metadata: given.SkipRecordMetadata = False,
@@ -136,6 +140,8 @@ def dump(
       kafkawire dump /var/kafka-logs --stats
     Do the indexes agree with their logs?
       kafkawire dump /var/kafka-logs --verify-index-only
+    The same rows of a live topic, up to where it ends now; nothing is committed:
+      kafkawire dump --bootstrap-server broker-1:9092 --topic orders --print-data-log
     """
     from kafkawire import logdir
 
@@ -173,6 +179,40 @@ def dump(
             control=control,
         ),
     )
+    outcome = ReadOutcome()
+    shown = rows.RecordRow.fields(payload=payloads, metadata=options.metadata, transaction=transaction)
+    rows_of_file: RowsOf = logdir.rows_of
+    if output.takes_lines(format, to):
+        rows_of_file = _lines_of_file
+    elif output.takes_columns(format, to):
+        rows_of_file = _columns_of_file
+
+    def show(directory: LogDirectory, found: Iterator[Made], kinds: Sequence[type[rows.Row]]) -> None:
+        output.print_rows(
+            outcome.counted(directory, found),
+            kinds,
+            format=format,
+            output=to,
+            views=_VIEWS,
+            wide=wide,
+            no_cut=no_cut,
+            unset=set(rows.field_names(rows.RecordRow)) - set(shown),
+        )
+        outcome.end()
+
+    of_files = {"PATH": paths, "--files": files, "--tier-key": tier_key, "--stats": stats, "--max-bytes": max_bytes,
+                "--verify-index-only": verify_index_only, "--index-sanity-check": index_sanity_check}  # fmt: skip
+    of_clusters = {"--command-config": command_config, "--topic": topic, "--partition": partition}
+    given.check_source(bootstrap_server, of_files, of_clusters)
+    if bootstrap_server is not None:
+        from kafkawire.cli.dump_cluster import fetched_rows
+
+        wanted_level = isolation_level, transaction
+        with fetched_rows(
+            bootstrap_server, command_config, (topic, partition), options, rows_of_file, wanted_level
+        ) as found:
+            show(logdir.LogDirectory(()), found, _kinds(options, False, isolation_level or "read_uncommitted"))
+        return
     chosen = given.all_paths(paths, files)
     check_log_output(to, chosen)
     directory = logdir.open(*chosen, tier_keys=tier_key or ())
@@ -182,28 +222,11 @@ def dump(
     outcomes = logdir.OutcomesByFile(directory.partitions, chosen) if by_outcome else None
     listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory)
     wanted = list(logdir.wanted_files(listed, options.selection))
-    outcome = ReadOutcome()
-    shown = rows.RecordRow.fields(payload=payloads, metadata=options.metadata, transaction=transaction)
-    rows_of_file: RowsOf = logdir.rows_of
-    if output.takes_lines(format, to):
-        rows_of_file = _lines_of_file
-    elif output.takes_columns(format, to):
-        rows_of_file = _columns_of_file
     if outcomes is not None:
         rows_of_file = _seen(rows_of_file, outcomes, isolation_level, transaction)
     with progress(total_size(wanted), shown=watched(to)) as advance:
         found = _stats(wanted, options, advance) if stats else _rows(wanted, options, advance, rows_of_file)
-        output.print_rows(
-            outcome.counted(directory, found),
-            _kinds(options, stats, isolation_level),
-            format=format,
-            output=to,
-            views=_VIEWS,
-            wide=wide,
-            no_cut=no_cut,
-            unset=set(rows.field_names(rows.RecordRow)) - set(shown),
-        )
-    outcome.end()
+        show(directory, found, _kinds(options, stats, isolation_level))
 
 
 def _kinds(options: Options, stats: bool, isolation_level: str | None) -> Sequence[type[rows.Row]]:

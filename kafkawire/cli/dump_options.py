@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -34,6 +34,23 @@ Files = Annotated[
     typer.Option(
         "--files", metavar="FILE,FILE", help="More paths, with commas between them, as kafka-dump-log takes them."
     ),
+]
+
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server", metavar="HOST:PORT,...", help="Topics of a live cluster, in place of paths: some brokers."
+    ),
+]
+CommandConfig = Annotated[
+    str | None, typer.Option("--command-config", metavar="FILE", help="Client properties, as for Kafka's own tools.")
+]
+Topics = Annotated[
+    list[str] | None, typer.Option("--topic", metavar="NAME", help="Of a live cluster, only this topic; repeatable.")
+]
+Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", min=0, metavar="N", help="Of a live cluster, only this partition; repeatable."),
 ]
 
 # What is shown --------------------------------------------------------------------------------------------------------
@@ -144,6 +161,18 @@ MaxMessageSize = Annotated[
         help="Most bytes of a batch, in the log or decompressed.",
     ),
 ]
+
+
+def check_source(bootstrap_server: str | None, of_files: dict[str, Any], of_clusters: dict[str, Any]) -> None:
+    """A usage error for options that have no effect on what is read.
+
+    Args:
+        of_files, of_clusters: names and values of the options that are for one source alone.
+    """
+    live = bootstrap_server is not None
+    for name, value in (of_files if live else of_clusters).items():
+        if value is not None and value is not False and value != []:
+            raise typer.BadParameter(f"{name} is for {'files' if live else 'a live cluster (--bootstrap-server)'}")
 
 
 def key_bytes(text: str) -> bytes:

@@ -66,7 +66,11 @@ def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[ro
     window = WINDOW if options.deep else HEADERS_WINDOW
     with file.source() as source:
         for item in batches(
-            source, check_crc=options.check_crc, max_batch_bytes=options.max_batch_bytes, window=window
+            source,
+            start=file.begin,
+            check_crc=options.check_crc,
+            max_batch_bytes=options.max_batch_bytes,
+            window=window,
         ):
             if isinstance(item, Batches):
                 yield from _run(item, file, options, write, following)

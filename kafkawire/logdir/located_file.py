@@ -135,8 +135,14 @@ class LocatedFile(msgspec.Struct, frozen=True):
             max_batch_bytes: limit of a batch, in the file and decompressed.
         """
         with self.source() as source:
-            found = read(source, start=start, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes)
+            begin = max(start, self.begin)
+            found = read(source, start=begin, end=end, check_crc=check_crc, max_batch_bytes=max_batch_bytes)
             yield from ascending(found, self.least_offset)
+
+    @property
+    def begin(self) -> int:
+        """Where the part begins that can be read, in bytes."""
+        return 0
 
     @property
     def least_offset(self) -> int:

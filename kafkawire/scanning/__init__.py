@@ -1,7 +1,7 @@
 """Sources of records as Arrow streams: `kafkawire.scan`.
 
 - `entry`: its arguments; `stream`: what it returns; `polars_source`: the same as a Polars `LazyFrame`
-- `logs`: records of log directories, segments, tiers; `live`: of live topics, by a `background` thread
+- `logs`: records of log directories, segments, tiers; `live`: of live topics
 - `captures`: exchanges
 - `record_options`, `record_filter`, `record_columns`, `record_reading`: which records, and as what
 """

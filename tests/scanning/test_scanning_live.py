@@ -15,6 +15,7 @@ pytest.importorskip("pyarrow")
 
 import kafkawire
 from kafkawire.client import ClientError
+from kafkawire.client.diagnosis import live_log
 from kafkawire.errors import ScanError
 from kafkawire.messages import (
     ApiVersionsRequest,
@@ -25,7 +26,6 @@ from kafkawire.messages import (
 )
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.records import Record
-from kafkawire.scanning import live
 from kafkawire.testing import MockBroker
 from tests.client.recorded import denied, leaders, serving
 from tests.consumed import LEVELS, REPLICAS, Replicas
@@ -52,8 +52,8 @@ def scan(broker: MockBroker, **options: Any) -> Any:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pieces of a few batches."""
-    original = live.pieces
-    monkeypatch.setattr(live, "pieces", lambda *given, **named: original(*given, **named, most=300))
+    original = live_log.pieces
+    monkeypatch.setattr(live_log, "pieces", lambda *given, **named: original(*given, **named, most=300))
 
 
 @contextmanager
@@ -229,6 +229,6 @@ def test_streams_work_in_a_running_loop_and_leave_no_thread(small: None) -> None
         assert asyncio.run(in_a_notebook(broker)) == 30
         batches = iter(scan(broker))
         next(batches)
-        assert any(thread.name == "kafkawire.scan" for thread in threading.enumerate())
+        assert any(thread.name == "kafkawire" for thread in threading.enumerate())
         batches.close()
-    assert not any(thread.name == "kafkawire.scan" for thread in threading.enumerate())
+    assert not any(thread.name == "kafkawire" for thread in threading.enumerate())

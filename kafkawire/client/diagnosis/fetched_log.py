@@ -64,13 +64,17 @@ class _OpenedPiece:
 
 
 class FetchedLog(LogFile, frozen=True, kw_only=True):
-    """The log as a segment. `offset`: of its first batch."""
+    """The log as a segment. `offset`: of its first batch; None where only the piece that is in memory is read."""
 
     piece: FetchedPiece
 
     @property
     def size(self) -> int:
         return self.piece.end
+
+    @property
+    def begin(self) -> int:
+        return self.piece.start
 
     def opened(self) -> _OpenedPiece:
         return _OpenedPiece(self.piece)

@@ -19,6 +19,7 @@ from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import PIECE, fetch_part
 from kafkawire.client.rpc.partition_offsets import list_offsets
 from kafkawire.messages.fetch_response import PartitionData
+from kafkawire.records import Damage
 from kafkawire.records.header import HEADER, MAGIC, MAGIC_AT
 
 _LENGTH = struct.Struct(">i")
@@ -43,6 +44,12 @@ class DeletedOffsets(NamedTuple):
     first: int
     end: int
 
+    @property
+    def damage(self) -> Damage:
+        """As damage of the log."""
+        text = f"offsets {self.first} to {self.end - 1} were deleted while they were read"
+        return Damage(0, "deleted", text)
+
 
 class _Fetched(NamedTuple):
     """What is at an offset, and the offset that follows."""
@@ -55,7 +62,7 @@ async def pieces(
     cluster: Cluster, place: TopicPartition, start: int, end: int, *, committed: bool = False, most: int = PIECE
 ) -> AsyncGenerator[LogPiece | DeletedOffsets, None]:
     """The log from the batch that contains offset `start` up to offset `end`. While a piece is used, the next one is
-    fetched. The first piece may have batches before `start`, the last one further ones behind `end`.
+    fetched. The first batch may begin before `start`, and the last one end behind `end`.
 
     Args:
         start: at or above the log start offset. `end`: at most the high watermark, or the last stable offset.
@@ -85,7 +92,7 @@ async def _next(cluster: Cluster, place: TopicPartition, offset: int, end: int, 
     if isinstance(part, int):
         return _Fetched(DeletedOffsets(offset, min(part, end)), part)
     data = part.records or b""
-    size, following = _whole(data)
+    size, following = _whole(data, end)
     if following is None or following <= offset:
         raise ClientError(f"{place}: nothing could be read at offset {offset}, below {end}")
     aborted = tuple((one.producer_id, one.first_offset) for one in part.aborted_transactions or ())
@@ -150,8 +157,9 @@ def behind(data: bytes | memoryview) -> int | None:
     return _whole(data)[1]
 
 
-def _whole(data: bytes | memoryview) -> tuple[int, int | None]:
-    """`whole_batches`, and the offset behind the last whole batch; None where there is none."""
+def _whole(data: bytes | memoryview, end: int | None = None) -> tuple[int, int | None]:
+    """`whole_batches`, and the offset behind the last whole batch; None where there is none. `end`: without batches
+    that begin at this offset or behind it."""
     at, last = 0, None
     while at + _OVERHEAD <= len(data):
         (length,) = _LENGTH.unpack_from(data, at + _LENGTH_AT)
@@ -160,11 +168,17 @@ def _whole(data: bytes | memoryview) -> tuple[int, int | None]:
             break
         if at + _OVERHEAD + length > len(data):
             break
+        if end is not None and data[at + MAGIC_AT] == MAGIC and _base(data, at) >= end:
+            break
         last = at
         at += _OVERHEAD + length
     if last is None:
         return at, None
-    base = int.from_bytes(data[last : last + 8], "big", signed=True)
+    base = _base(data, last)
     if data[last + MAGIC_AT] < MAGIC or last + HEADER.size > len(data):  # a wrapper has its last message's offset
         return at, base + 1
     return at, base + int(HEADER.unpack_from(data, last)[6]) + 1
+
+
+def _base(data: bytes | memoryview, at: int) -> int:
+    return int.from_bytes(data[at : at + 8], "big", signed=True)

@@ -16,7 +16,7 @@ class Background:
 
     def __enter__(self) -> Background:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kafkawire.scan", daemon=True)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kafkawire", daemon=True)
         self._thread.start()
         return self
 
