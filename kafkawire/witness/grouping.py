@@ -3,6 +3,10 @@
 An idempotent producer sends a batch again under the same producer id, epoch and sequence. Another one sends the same
 bytes again where an answer failed to arrive: that is told from the same records sent twice by what the client knew. It
 does not send again what was acknowledged; and a connection whose answers it still awaits is not left.
+
+A batch that was produced has the columns `key` (of all copies of it), `told`, `error` and `offset` (of the best of its
+answers), `sendings` (how often it was sent), `open` (how many of these have no answer that was read), `may_be_held`
+(an error of `MAY_BE_HELD` is among the answers), `row` (the first sending) and `answer` (the one whose answer counts).
 """
 
 from __future__ import annotations
@@ -13,18 +17,7 @@ import numpy.typing as npt
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.witness.contents import UInt64, mixed
 from kafkawire.witness.fates import ACKED, MAY_BE_HELD, REFUSED, UNANSWERED, UNREAD
-from kafkawire.witness.sent import Sent
-
-#: A batch that was produced. `told`: the best of its answers. `key`: of all copies of it. `sendings`: how often it was
-#: sent; `open`: how many of these have no answer that was read. `may_be_held`: an error of `MAY_BE_HELD` is among them.
-#: `row`: of the first sending; `answer`: of the one whose answer is `told`.
-BATCH = np.dtype(
-    [
-        ("key", "<u8"), ("told", "i1"), ("error", "<i2"), ("offset", "<i8"), ("sendings", "<i4"), ("open", "<i4"),
-        ("may_be_held", "?"), ("row", "<i8"), ("answer", "<i8"),
-    ]
-)  # fmt: skip
-BatchRows = npt.NDArray[np.void]
+from kafkawire.witness.packed_rows import Array, PackedRows
 
 
 def identity(
@@ -35,48 +28,75 @@ def identity(
     return np.where(producer_id >= 0, mixed(producer_id, both), content)
 
 
-def grouped(sent: Sent) -> BatchRows:
+def grouped(sent: PackedRows) -> PackedRows:
     """The batches of a partition, in the order in which they were first sent.
 
     Args:
-        sent: what was sent to it, in the order of the captures.
+        sent: what was sent to it (`SENT`), in the order of the captures.
     """
-    if not len(sent):
-        return np.empty(0, BATCH)
-    idempotent: Bools = sent["producer_id"] >= 0
     content = sent["content"]
     key = identity(sent["producer_id"], sent["epoch"], sent["sequence"], content)
-    with_content = np.where(idempotent, mixed(key, content), content)
-    order = np.argsort(with_content, kind="stable")
-    new = np.empty(len(sent), bool)
-    new[0] = True
-    same = with_content[order][1:] == with_content[order][:-1]
-    new[1:] = ~same
-    plain = np.flatnonzero(same & ~idempotent[order][1:]) + 1
-    if len(plain):
-        new[plain] = ~_sent_again(sent[order[plain - 1]], sent[order[plain]])
+    with_content = np.where(sent["producer_id"] >= 0, mixed(key, content), content)
+    ordered = np.sort(with_content)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    several = among(with_content, repeated)
+    told = sent["told"]
+    row = np.arange(len(sent))
+    made: dict[str, Array] = {
+        "row": row,
+        "answer": row,
+        "sendings": np.ones(len(sent), np.int32),
+        "open": ((told < ACKED) & (told > REFUSED)).astype(np.int32),
+        "may_be_held": np.isin(sent["error"], MAY_BE_HELD) & (told == REFUSED),
+    }
+    if several.any():
+        joined = _joined(sent, np.flatnonzero(several), with_content, made)
+        made = {name: np.concatenate((made[name][~several], joined[name])) for name in made}
+        order = np.argsort(made["row"])
+        made = {name: column[order] for name, column in made.items()}
+    answers = made["answer"]
+    made["key"] = key[made["row"]]
+    made |= {name: sent[name][answers] for name in ("told", "error", "offset")}
+    return PackedRows(made)
+
+
+def among(values: UInt64, wanted: UInt64) -> Bools:
+    """Whether each value is one of those wanted, which are in order."""
+    if not len(wanted):
+        return np.zeros(len(values), bool)
+    place = np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)
+    found: Bools = wanted[place] == values
+    return found
+
+
+def _joined(sent: PackedRows, chosen: Int64, with_content: UInt64, single: dict[str, Array]) -> dict[str, Array]:
+    """Those of the chosen rows that are one batch, as one.
+
+    Args:
+        with_content: of all rows. single: the columns of all rows, each a batch of its own.
+    """
+    order = chosen[np.argsort(with_content[chosen], kind="stable")]
+    new = np.ones(len(order), bool)
+    new[1:] = with_content[order][1:] != with_content[order][:-1]
+    plain = np.flatnonzero(~new & (sent["producer_id"][order] < 0))
+    new[plain] = ~_sent_again(sent.take(order[plain - 1]), sent.take(order[plain]))
     starts = np.flatnonzero(new)
-    made = np.empty(len(starts), BATCH)
-    told, offset = sent["told"][order], sent["offset"][order]
-    rank = (told.astype(np.int64) << 1) | (offset >= 0)
-    best = np.maximum.reduceat(rank, starts)
     group = np.cumsum(new) - 1
-    first_best = np.full(len(starts), len(sent), np.int64)
-    is_best = np.flatnonzero(rank == best[group])
+    # The answer that counts: the best, one that names an offset before one that names none, and of these the first.
+    rank = (sent["told"][order].astype(np.int64) << 1) | (sent["offset"][order] >= 0)
+    is_best = np.flatnonzero(rank == np.maximum.reduceat(rank, starts)[group])
+    first_best = np.full(len(starts), len(order), np.int64)
     np.minimum.at(first_best, group[is_best], is_best)
-    made["answer"], made["row"] = order[first_best], order[starts]
-    made["key"], made["told"] = key[made["row"]], told[first_best]
-    made["error"], made["offset"] = sent["error"][made["answer"]], offset[first_best]
-    made["sendings"] = np.diff(np.append(starts, len(sent)))
-    is_open = (told < ACKED) & (told > REFUSED)
-    may = np.isin(sent["error"][order], MAY_BE_HELD) & (told == REFUSED)
-    made["open"] = np.add.reduceat(is_open.astype(np.int64), starts)
-    made["may_be_held"] = np.maximum.reduceat(may, starts)
-    result: BatchRows = made[np.argsort(made["row"], kind="stable")]
-    return result
+    return {
+        "row": order[starts],
+        "answer": order[first_best],
+        "sendings": np.diff(np.append(starts, len(order))).astype(np.int32),
+        "open": np.add.reduceat(single["open"][order], starts),
+        "may_be_held": np.maximum.reduceat(single["may_be_held"][order], starts),
+    }
 
 
-def _sent_again(earlier: Sent, later: Sent) -> Bools:
+def _sent_again(earlier: PackedRows, later: PackedRows) -> Bools:
     """Whether the later of two batches of the same records, without idempotence, is the earlier one sent again."""
     same_client = earlier["client"] == later["client"]
     refused = earlier["told"] == REFUSED

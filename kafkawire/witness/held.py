@@ -14,6 +14,7 @@ from kafkawire.offsets.lineage import lineage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
 from kafkawire.witness.contents import contents, record_checksums
+from kafkawire.witness.packed_rows import PackedRows
 
 #: A batch of data in a log. `content`: NOT_COMPARABLE where compaction has rewritten it. `state`: of its transaction,
 #: by the codes of `transaction_states`.
@@ -40,7 +41,7 @@ class CopyOfPartition(NamedTuple):
     """
 
     path: str
-    batches: Held
+    batches: PackedRows
     first: Int64
     code: Int8
     end: int
@@ -107,7 +108,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     one = replica.partition
     return CopyOfPartition(
         one.path,
-        batches,
+        PackedRows.of(batches),
         np.concatenate([np.empty(0, np.int64), *first]),
         np.concatenate([np.empty(0, np.int8), *code]),
         end,

@@ -11,9 +11,9 @@ from kafkawire.offsets import statuses
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.witness import fates
 from kafkawire.witness.contents import NOT_COMPARABLE, UInt64
-from kafkawire.witness.grouping import BatchRows, identity
-from kafkawire.witness.held import CopyOfPartition, Held
-from kafkawire.witness.sent import Sent
+from kafkawire.witness.grouping import among, identity
+from kafkawire.witness.held import CopyOfPartition
+from kafkawire.witness.packed_rows import PackedRows
 
 _NOWHERE = -1
 #: What the status of an offset shows of an acknowledged batch that is not there; -1: above the end.
@@ -43,33 +43,33 @@ class Located(NamedTuple):
     unseen: int
 
 
-def locate(sent: Sent, batches: BatchRows, copy: CopyOfPartition, *, newest: bool) -> Located:
+def locate(sent: PackedRows, batches: PackedRows, rows: PackedRows, copy: CopyOfPartition, *, newest: bool) -> Located:
     """Looks for batches in a copy.
 
     Args:
-        sent: what was sent to the partition. batches: the same, grouped.
+        sent: what was sent to the partition. batches: the same, grouped. rows: of each batch the first sending.
         newest: whether no other copy is newer: only such a copy proves that a batch is not in the log.
     """
-    held, left = copy.batches, copy.batches[:0]
+    held, left = copy.batches, None
     if copy.diverges_at is not None:
         cut = int(np.searchsorted(held["last"], copy.diverges_at))
-        held, left = held[:cut], held[cut:]
-    rows = sent[batches["row"]]
+        number = np.arange(len(held))
+        held, left = held.take(number[:cut]), held.take(number[cut:])
     at, second, ambiguous = _found_in(batches, rows, held)
     acked = batches["told"] == fates.ACKED
     seen = np.where(acked & (batches["offset"] < 0), np.int8(fates.OFFSET_NOT_TOLD), np.int8(fates.NOT_FOUND))
     found = at >= 0
-    seen[found] = _as_found(batches[found], rows[found], held, at[found], second[found])
+    seen[found] = _as_found(batches.take(found), rows.take(found), held, at[found], second[found])
     everywhere = at.copy()
     later = _later(sent, batches, rows, seen)
     _not_proven(batches, rows, copy, seen, at, later, newest=newest)
     found = at >= 0
     missing = np.flatnonzero(acked & ~found & (batches["offset"] >= 0))
     seen[missing] = _absent(batches["offset"][missing], rows["offsets"][missing], copy, later[missing], newest=newest)
-    rewritten = _rewritten(batches["offset"][missing], rows[missing], held)
+    rewritten = _rewritten(batches["offset"][missing], rows.take(missing), held)
     seen[missing[rewritten & (seen[missing] == fates.LOST)]] = fates.REWRITTEN
-    if len(left) and len(missing):
-        only_there, _, _ = _found_in(batches[missing], rows[missing], left)
+    if left is not None and len(missing):
+        only_there, _, _ = _found_in(batches.take(missing), rows.take(missing), left)
         dropped = missing[only_there >= 0]
         before = everywhere[dropped] >= 0
         seen[dropped] = np.where(before, fates.ELSEWHERE, fates.LOST)
@@ -84,7 +84,7 @@ def locate(sent: Sent, batches: BatchRows, copy: CopyOfPartition, *, newest: boo
     return Located(seen, at, second, int(len(held) - used.sum()))
 
 
-def _found_in(batches: BatchRows, rows: Sent, held: Held) -> tuple[Int64, Int64, list[int]]:
+def _found_in(batches: PackedRows, rows: PackedRows, held: PackedRows) -> tuple[Int64, Int64, list[int]]:
     """Where batches are, where they are once more, and those of which that cannot be told."""
     at, second = np.full((2, len(batches)), _NOWHERE, np.int64)
     if not len(held):
@@ -96,7 +96,7 @@ def _found_in(batches: BatchRows, rows: Sent, held: Held) -> tuple[Int64, Int64,
     return at, second, ambiguous
 
 
-def _as_found(batches: BatchRows, rows: Sent, held: Held, at: Int64, second: Int64) -> Int8:
+def _as_found(batches: PackedRows, rows: PackedRows, held: PackedRows, at: Int64, second: Int64) -> Int8:
     """What is seen of batches that a copy holds."""
     changed = (
         (held["content"][at] != rows["content"])
@@ -108,7 +108,7 @@ def _as_found(batches: BatchRows, rows: Sent, held: Held, at: Int64, second: Int
     return np.select(conditions, [fates.CHANGED, fates.TWICE, fates.ELSEWHERE], fates.HELD).astype(np.int8)
 
 
-def _under_another_key(rows: Sent, held: Held, seen: Int8, at: Int64) -> None:
+def _under_another_key(rows: PackedRows, held: PackedRows, seen: Int8, at: Int64) -> None:
     """Finds the records of batches that are not at their offsets under another producer id, epoch or sequence, where
     they had been appended before a reset (KIP-360)."""
     lost = np.flatnonzero((seen == fates.LOST) & (rows["producer_id"] >= 0))
@@ -123,7 +123,7 @@ def _under_another_key(rows: Sent, held: Held, seen: Int8, at: Int64) -> None:
 
 
 def _not_proven(
-    batches: BatchRows, rows: Sent, copy: CopyOfPartition, seen: Int8, at: Int64, later: Bools, *, newest: bool
+    batches: PackedRows, rows: PackedRows, copy: CopyOfPartition, seen: Int8, at: Int64, later: Bools, *, newest: bool
 ) -> None:
     """Takes back where batches without a sequence are that were told another offset, unless other data is there: the
     copy's records may have been appended when they were sent at another time, which no capture shows."""
@@ -132,14 +132,14 @@ def _not_proven(
     at[moved[shown != fates.LOST]] = _NOWHERE
 
 
-def _at_told_offset(batches: BatchRows, rows: Sent, held: Held, keys: UInt64) -> Int64:
+def _at_told_offset(batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64) -> Int64:
     """Where batches are that have the offset that was told; -1 for others."""
     place = np.minimum(np.searchsorted(held["base"], batches["offset"]), len(held) - 1)
     there = held["base"][place] == batches["offset"]
     return np.where(there & (keys[place] == batches["key"]), place, _NOWHERE)
 
 
-def _rewritten(offset: Int64, rows: Sent, held: Held) -> Bools:
+def _rewritten(offset: Int64, rows: PackedRows, held: PackedRows) -> Bools:
     """Whether at the offset that was told a batch without a sequence is whose bytes compaction or compression changed:
     nothing shows whether its records are those that were sent."""
     if not len(held):
@@ -155,19 +155,20 @@ def _rewritten(offset: Int64, rows: Sent, held: Held) -> Bools:
     return found
 
 
-def _by_key(batches: BatchRows, rows: Sent, held: Held, keys: UInt64, at: Int64, second: Int64) -> list[int]:
+def _by_key(
+    batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64, at: Int64, second: Int64
+) -> list[int]:
     """Fills in where the other batches are, and second copies of any. Returns those of which that cannot be told."""
     ordered = np.sort(keys)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     repeated = repeated[repeated != NOT_COMPARABLE]
     lookups = at < 0
     if len(repeated):
-        lookups |= np.isin(batches["key"], repeated)
+        lookups |= among(batches["key"], repeated)
     chosen = np.flatnonzero(lookups)
     if not len(chosen):
         return []
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
+    order = np.argsort(keys)
     wanted = batches["key"][chosen]
     first, end = np.searchsorted(ordered, wanted), np.searchsorted(ordered, wanted, side="right")
     _, which, number = np.unique(wanted, return_inverse=True, return_counts=True)
@@ -183,7 +184,7 @@ def _by_key(batches: BatchRows, rows: Sent, held: Held, keys: UInt64, at: Int64,
         shared.setdefault(int(wanted[one]), []).append(one)
     ambiguous: list[int] = []
     for members in shared.values():
-        copies = order[first[members[0]] : end[members[0]]].tolist()
+        copies = sorted(order[first[members[0]] : end[members[0]]].tolist())
         mine = chosen[members].tolist()
         if plain[members[0]]:
             ambiguous += _shared(batches, mine, copies, at, second)
@@ -192,7 +193,9 @@ def _by_key(batches: BatchRows, rows: Sent, held: Held, keys: UInt64, at: Int64,
     return ambiguous
 
 
-def _repeated(rows: Sent, held: Held, members: list[int], copies: list[int], at: Int64, second: Int64) -> None:
+def _repeated(
+    rows: PackedRows, held: PackedRows, members: list[int], copies: list[int], at: Int64, second: Int64
+) -> None:
     """Several copies of one producer id, epoch and sequence. The same records twice are a batch that is held twice."""
     for one in members:
         same = [copy for copy in copies if held["content"][copy] == rows["content"][one]]
@@ -203,7 +206,7 @@ def _repeated(rows: Sent, held: Held, members: list[int], copies: list[int], at:
             second[one] = others[0]
 
 
-def _shared(batches: BatchRows, members: list[int], copies: list[int], at: Int64, second: Int64) -> list[int]:
+def _shared(batches: PackedRows, members: list[int], copies: list[int], at: Int64, second: Int64) -> list[int]:
     """Several copies of the same records, or several batches of them, without idempotence. Copies at the offsets that
     were told are taken; others are of those that were not acknowledged, and second ones of what was sent again. Returns
     the batches of which that cannot be told."""
@@ -223,12 +226,14 @@ def _shared(batches: BatchRows, members: list[int], copies: list[int], at: Int64
     return []
 
 
-def _after_a_reset(batches: BatchRows, rows: Sent, held: Held, at: Int64, second: Int64) -> None:
+def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: Int64, second: Int64) -> None:
     """Second copies of batches that were sent again under another producer id or epoch (KIP-360): the same records, of
     the same client, where the first was not answered. What was aborted is sent again rightly."""
-    chosen = np.flatnonzero((rows["producer_id"] >= 0) & (at >= 0))
-    if len(chosen) < 2:
+    here = (rows["producer_id"] >= 0) & (at >= 0)
+    open_ones = here & (batches["told"] != fates.ACKED)
+    if not open_ones.any():
         return
+    chosen = np.flatnonzero(here & among(rows["content"], np.unique(rows["content"][open_ones])))
     content = rows["content"][chosen]
     order = np.argsort(content, kind="stable")
     again = np.flatnonzero(content[order][1:] == content[order][:-1])
@@ -249,13 +254,15 @@ def _after_a_reset(batches: BatchRows, rows: Sent, held: Held, at: Int64, second
     second[later[twice]] = at[earlier[twice]]
 
 
-def _later(sent: Sent, batches: BatchRows, rows: Sent, seen: Int8) -> Bools:
+def _later(sent: PackedRows, batches: PackedRows, rows: PackedRows, seen: Int8) -> Bools:
     """Whether the copy is newer than the answer to each batch: it holds one that the same capture has behind it."""
     as_told = seen == fates.HELD
+    files, packets = rows["file"][as_told], rows["packet"][as_told]
     newest = np.full(int(sent["file"].max(initial=0)) + 1, -1, np.int64)
-    np.maximum.at(newest, rows["file"][as_told], rows["packet"][as_told])
-    answers = sent[batches["answer"]]
-    found: Bools = newest[answers["file"]] > answers["response_packet"]
+    for file in np.unique(files).tolist():
+        newest[file] = packets[files == file].max()
+    answers = batches["answer"]
+    found: Bools = newest[sent["file"][answers]] > sent["response_packet"][answers]
     return found
 
 

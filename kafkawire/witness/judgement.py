@@ -13,9 +13,10 @@ from kafkawire.records.array_types import Bools, Int8
 from kafkawire.rows import DeliveryAnomaly
 from kafkawire.witness import fates
 from kafkawire.witness.fates import FATES, TOLD
-from kafkawire.witness.grouping import BatchRows, grouped
+from kafkawire.witness.grouping import grouped
 from kafkawire.witness.held import HELD, CopyOfPartition
 from kafkawire.witness.join import locate
+from kafkawire.witness.packed_rows import PackedRows
 from kafkawire.witness.sent import Place, Sent
 
 #: What is kept of a batch from the copy that shows most of it. `copy`: its number; -1: none. `state`: of its
@@ -28,6 +29,10 @@ Key = tuple[int, int, int, int, int]
 Counts = dict[Key, tuple[int, int]]
 
 
+#: What the row of an anomaly has of a batch's first sending.
+_LISTED = ("client", "records", "producer_id", "epoch", "sequence", "acks")
+
+
 class Judgement:
     """The fates of the batches that were sent to one partition.
 
@@ -35,14 +40,15 @@ class Judgement:
         place: topic and partition. sent: in the order of the captures.
 
     Attributes:
-        batches: `BATCH`, in the order in which they were first sent.
+        batches: as of `grouping`, in the order in which they were first sent.
         unseen: number of data batches in the newest copy that are none of those sent; None without a copy.
     """
 
     def __init__(self, place: Place, sent: Sent) -> None:
         self.place = place
-        self._sent = sent
-        self.batches: BatchRows = grouped(sent)
+        self._sent = PackedRows.of(sent)
+        self.batches = grouped(self._sent)
+        self._rows = self._sent.take(self.batches["row"])
         self._shown = np.empty(len(self.batches), _SHOWN)
         self._shown["seen"], self._shown["copy"], self._shown["state"] = fates.NO_COPY, -1, -1
         self._shown["base"] = self._shown["second"] = -1
@@ -52,13 +58,13 @@ class Judgement:
     def add(self, copy: CopyOfPartition) -> None:
         """Take the next copy; the newest one first."""
         newest = not self._paths
-        found = locate(self._sent, self.batches, copy, newest=newest)
+        found = locate(self._sent, self.batches, self._rows, copy, newest=newest)
         if newest:
             self.unseen = found.unseen
         better = np.flatnonzero(_is_better(self._shown["seen"], found.seen))
         at, second = found.at[better], found.second[better]
         shown = np.empty(len(better), _SHOWN)
-        held = copy.batches if len(copy.batches) else np.zeros(1, HELD)
+        held = copy.batches if len(copy.batches) else PackedRows.of(np.zeros(1, HELD))
         shown["seen"], shown["copy"] = found.seen[better], len(self._paths)
         shown["state"] = np.where(at >= 0, held["state"][at], -1)
         shown["base"] = np.where(at >= 0, held["base"][at], -1)
@@ -85,7 +91,7 @@ class Judgement:
             packed = (packed << 8) | (column.astype(np.int64) + 1)
         packed = (packed << 16) | (error.astype(np.int64) + (1 << 15))
         keys, which = np.unique(packed, return_inverse=True)
-        records = np.bincount(which, weights=self._sent["records"][self.batches["row"]], minlength=len(keys))
+        records = np.bincount(which, weights=self._rows["records"], minlength=len(keys))
         batches = np.bincount(which, minlength=len(keys))
         return {
             _key(key): (number, int(count))
@@ -100,8 +106,9 @@ class Judgement:
         """
         fate = self.fates
         for one in np.flatnonzero(_ANOMALOUS[fate]).tolist():
-            batch, shown = self.batches[one], self._shown[one]
-            first, answer = self._sent[batch["row"]], self._sent[batch["answer"]]
+            batch = {name: self.batches[name][one] for name in ("told", "error", "offset", "sendings", "answer")}
+            first = {name: self._rows[name][one] for name in _LISTED}
+            shown, answer = self._shown[one], int(batch["answer"])
             base = int(shown["base"])
             number = int(shown["copy"])
             kind = FATES[fate[one]]
@@ -124,9 +131,9 @@ class Judgement:
                 sendings=int(batch["sendings"]),
                 client=host,
                 client_id=client_id,
-                file=files[int(answer["file"])],
-                packet=int(answer["packet"]),
-                response_packet=_known(answer["response_packet"]),
+                file=files[int(self._sent["file"][answer])],
+                packet=int(self._sent["packet"][answer]),
+                response_packet=_known(self._sent["response_packet"][answer]),
                 log=self._segment(number, base if base >= 0 else int(batch["offset"])),
                 rule=kind.rule,
                 hint=kind.hint,

@@ -116,13 +116,14 @@ def test_fates_are_the_truth_or_unknown(tmp_path: Path, world: int, seed: int) -
         by_number.setdefault(one.batch, []).append(one)
     found: Counter[str] = Counter()
     # A capture has the sendings in order: the row of a sending is its number among those that were seen.
-    for batch, fate in zip(judgement.batches, judgement.fates.tolist(), strict=True):
-        number = seen[batch["row"]].batch
-        mine = [one for one in by_number[number] if one.data[43:57] == seen[batch["row"]].data[43:57]]
+    columns = (judgement.batches["row"].tolist(), judgement.batches["told"].tolist(), judgement.fates.tolist())
+    for row, told, fate in zip(*columns, strict=True):
+        number = seen[row].batch
+        mine = [one for one in by_number[number] if one.data[43:57] == seen[row].data[43:57]]
         true = truth_of(history, number, mine, end, drops)
         name = FATES[fate].name
         found[name] += 1
-        assert name in true, (number, TOLD[batch["told"]], name, true, history.produced[number])
+        assert name in true, (number, TOLD[told], name, true, history.produced[number])
         # What is lost is proven by what was sent later.
         if not (drops or old or compacts or "deleted" in true) and number < len(history.produced) - 8:
             if history.produced[number].producer < 2:  # without a sequence, copies may be of several
