@@ -84,6 +84,64 @@ def test_program_runs(project: Path) -> None:
     run(project, python_of(project), "program.py")
 
 
+def test_fixtures_are_there_without_being_named(project: Path) -> None:
+    tests = project / "tests"
+    tests.mkdir()
+    (tests / "test_it.py").write_text("def test_it(mock_broker): assert ':' in mock_broker.address\n")
+    pytest_run = [python_of(project), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    assert "1 passed" in run(project, *pytest_run)
+    done = subprocess.run([*pytest_run, "-p", "no:kafkawire"], cwd=project, capture_output=True, text=True)
+    assert "fixture 'mock_broker' not found" in done.stdout
+    # Runs that do not use it pay for no part of the package.
+    loaded = "import kafkawire.testing.fixtures, sys; print(*(name for name in sys.modules if 'kafkawire' in name))"
+    names = set(run(project, python_of(project), "-c", loaded).split())
+    assert not names & {"kafkawire.messages", "kafkawire.wire", "kafkawire.testing.mock_broker"}
+
+
+def test_pre_commit_hooks_of_this_repository(project: Path) -> None:
+    """The hooks run as pre-commit runs them: from this repository's file, with the program of the environment."""
+    yaml = pytest.importorskip("yaml")
+    hooks = {hook["id"]: hook for hook in yaml.safe_load((building.ROOT / ".pre-commit-hooks.yaml").read_text())}
+    program = python_of(project).parent
+
+    def hook(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command, *more = hooks[name]["entry"].split()
+        return subprocess.run([program / command, *more, *arguments], cwd=project, capture_output=True, text=True)
+
+    assert hook("kafkawire-schema-check", "--schemas", "schemas", "--output", "pinger").returncode == 0
+    assert hook("kafkawire-schema-fmt", "--check", "schemas/PingRequest.json").returncode == 1
+    assert hook("kafkawire-schema-fmt", "schemas/PingRequest.json", "schemas/PingResponse.json").returncode == 0
+    assert hook("kafkawire-schema-fmt", "--check", "schemas/PingRequest.json").returncode == 0
+    edited = project / "edited"
+    own_schemas.write(edited, own_schemas.PING | {"fields": [own_schemas.TEXT | {"type": "int32"}]}, own_schemas.PONG)
+    done = hook("kafkawire-schema-diff", "schemas", "edited")
+    assert done.returncode == 3, done.stderr
+    assert hook("kafkawire-schema-diff", "schemas", "schemas").returncode == 0
+
+
+def test_step_of_the_action(project: Path) -> None:
+    """`action.yml` runs this script; a git revision is what changes are compared with."""
+    repository = project / "repository"
+    repository.mkdir()
+    own_schemas.write(repository / "schemas")
+    program = python_of(project).parent
+    environment = {"PATH": f"{program}:/usr/bin:/bin", "HOME": str(project), "SCHEMAS": "schemas", "PACKAGE": ""}
+    script = building.ROOT / "tools" / "schema_action.sh"
+
+    def step(**given: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["bash", script], cwd=repository, capture_output=True, text=True, env=environment | given)
+
+    assert step(BASE="", FORMAT="true").returncode == 1
+    run(repository, program / "kafkawire", "schema", "fmt", "schemas")
+    assert step(BASE="", FORMAT="true").returncode == 0
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        run(repository, "git", *command)
+    assert step(BASE="HEAD", FORMAT="true").returncode == 0
+    path = repository / "schemas" / "PingRequest.json"
+    path.write_text(path.read_text().replace('"type": "string"', '"type": "int32"'))
+    assert step(BASE="HEAD", FORMAT="false").returncode == 3
+
+
 def test_classes_answer_those_who_ask_for_annotations(project: Path) -> None:
     printed = run(project, python_of(project), "introspection.py")
     assert int(printed.split()[0]) > 290
