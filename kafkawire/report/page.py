@@ -9,7 +9,7 @@ be read without it.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -40,8 +40,7 @@ from kafkawire.report.offset_tables import replica_offsets
 from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
 from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
-from kafkawire.rows import Audit, Finding, Row
-from kafkawire.transactions.causes import described
+from kafkawire.rows import Audit, Cause, Finding, Row
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.impact_text import sentences
 
@@ -55,28 +54,58 @@ MOST_FIRST = 6
 MOST_CHARTS = 8
 
 
-class Card(msgspec.Struct, frozen=True):
-    """A finding that needs attention, with a section of its own.
+class Member(msgspec.Struct, frozen=True):
+    """A finding in a section.
 
     Attributes:
-        anchor: the HTML id of its section.
         waiting: number of offsets behind it that readers wait for.
         command: the command to run; None if there is none.
         advice: how to run the command, or why there is none.
-        impact: sentences on what it holds back, and what an abort would hide. `cause`: on why it hangs.
+        impact: sentences on what it holds back, and what an abort would hide. `cause`: on why it happened.
+        cause_anchor: the HTML id of its cause's remedy; None where there is none.
     """
 
-    anchor: str
     finding: Finding
-    severity: str
-    label: str
-    reason: Reason
     waiting: int
     command: str | None
     advice: str
     timeline: TransactionTimeline | None
     impact: list[str]
     cause: list[str]
+    cause_anchor: str | None
+
+
+class Card(msgspec.Struct, frozen=True):
+    """Findings of one reason in one partition that need attention, with a section of their own.
+
+    Attributes:
+        anchor: the HTML id of its section.
+        members: the findings, the most severe first.
+        waiting: number of offsets behind them that readers wait for.
+    """
+
+    anchor: str
+    severity: str
+    label: str
+    reason: Reason
+    waiting: int
+    members: list[Member]
+
+    @property
+    def finding(self) -> Finding:
+        return self.members[0].finding
+
+
+class Remedy(msgspec.Struct, frozen=True):
+    """A cause of findings, and what prevents it: once, however many it has.
+
+    Attributes:
+        anchor: the HTML id. `cause`: as of the first of them. `number`: of findings that it may have.
+    """
+
+    anchor: str
+    cause: Cause
+    number: int
 
 
 def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
@@ -89,7 +118,10 @@ def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
     severities = severities_of(audit)
     ordered = sorted(audit.findings, key=by_severity)
     notable = [finding for finding in ordered if severity(finding) != "fine"]
-    cards = [_card(position, finding, audit.as_of) for position, finding in enumerate(notable[:MOST_CARDS], 1)]
+    remedies = _remedies(notable)
+    cards = _cards(notable, audit.as_of, {one.cause.name: one.anchor for one in remedies})
+    of_finding = {id(member.finding): card.anchor for card in cards for member in card.members}
+    anchors = [of_finding[id(finding)] for finding in notable if id(finding) in of_finding]
     drawn = partition_charts(audit.findings)
     return _page(
         "report.html.jinja",
@@ -101,11 +133,12 @@ def render(audit: Audit, offsets: Iterable[Row] = ()) -> str:
         coverage=coverage(audit.read),
         tally=[(word, SEVERITY_NAMES[word], severities[word]) for word in SEVERITIES if severities[word]],
         cards=cards,
-        more_cards=len(notable) - len(cards),
+        more_cards=len(notable) - len(of_finding),
+        remedies=remedies,
         partition_charts=drawn[:MOST_CHARTS],
         row_height=ROW_HEIGHT,
         most_first=MOST_FIRST,
-        findings=sortable_tables.findings(audit, ordered, [card.anchor for card in cards]),
+        findings=sortable_tables.findings(audit, ordered, anchors),
         partitions=sortable_tables.partitions(audit, drawn),
         answers=sortable_tables.answers(audit),
         violations=sortable_tables.violations(audit),
@@ -130,23 +163,50 @@ def _page(template: str, **content: object) -> str:
     return _environment().get_template(template).render(style=style, script=script, **hashes, **content)
 
 
-def _card(position: int, finding: Finding, as_of: int | None) -> Card:
+def _cards(notable: list[Finding], as_of: int | None, remedies: Mapping[str, str]) -> list[Card]:
+    """The sections: findings of one reason in one partition together, as many findings as have a section."""
+    grouped: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in notable[:MOST_CARDS]:
+        key = finding.cluster_id, finding.topic, finding.partition, finding.reason, severity(finding)
+        grouped.setdefault(key, []).append(finding)
+    return [
+        Card(
+            anchor=f"finding-{position}",
+            severity=severity(found[0]),
+            label=label(found[0]),
+            reason=reason_of(found[0]),
+            waiting=max(map(waiting_offsets, found)),
+            members=[_member(finding, as_of, remedies) for finding in found],
+        )
+        for position, found in enumerate(grouped.values(), 1)
+    ]
+
+
+def _member(finding: Finding, as_of: int | None, remedies: Mapping[str, str]) -> Member:
     command, advice = what_to_do(finding)
     if command is not None and not runnable(command):
         command, advice = None, "The command contains text that cannot be shown unchanged; --format json has it."
-    return Card(
-        anchor=f"finding-{position}",
+    cause = finding.cause
+    return Member(
         finding=finding,
-        severity=severity(finding),
-        label=label(finding),
-        reason=reason_of(finding),
         waiting=waiting_offsets(finding),
         command=command,
         advice=advice,
         timeline=timeline(finding, as_of),
         impact=sentences(finding),
-        cause=described(finding.cause),
+        cause=[] if cause is None else [f"Cause: {cause.name} ({cause.certainty}).", *cause.evidence],
+        cause_anchor=None if cause is None else remedies.get(cause.name),
     )
+
+
+def _remedies(notable: Iterable[Finding]) -> list[Remedy]:
+    """The causes that have a remedy or a release, in the order of the findings."""
+    found: dict[str, list[Cause]] = {}
+    for finding in notable:
+        cause = finding.cause
+        if cause is not None and (cause.remedy is not None or cause.affected is not None or cause.fixed is not None):
+            found.setdefault(cause.name, []).append(cause)
+    return [Remedy(f"cause-{position}", causes[0], len(causes)) for position, causes in enumerate(found.values(), 1)]
 
 
 def _hash(text: str) -> str:

@@ -16,6 +16,8 @@ WIDTH, LINES = 80, 8
 _LABEL = 8
 _INDENT = "   "
 _GROUPS = 3
+#: What is left out where a long command leaves no room.
+_SPARED = ("on", "filled", "cleaner")
 
 
 def block(blocker: Blocker, number: int, as_of: int | None) -> list[str]:
@@ -32,10 +34,17 @@ def block(blocker: Blocker, number: int, as_of: int | None) -> list[str]:
         command.append(f"{_INDENT}{'':<{_LABEL}}# and {count(more, 'more command')}: --evidence lists all")
     left = LINES - 1 - len(command)
     begun = f"; began {when(blocker.begun)}" if blocker.since is None and blocker.begun is not None else ""
-    parts = [("waits", _waiting(blocker.waits, as_of)), ("on", blocker.on + begun)]
+    compacted = [one for one in blocker.waits if one.what == COMPACTION]
+    parts = [("waits", _waiting([one for one in blocker.waits if one.what != COMPACTION], as_of))]
+    parts.append(("on", blocker.on + begun))
+    if compacted:
+        parts.append(("cleaner", "; ".join(map(_compaction, compacted))))
     if blocker.fills:
         parts.append(("filled", _fills(blocker.fills)))
     parts.append(("who", f"{blocker.action}{_until(blocker, as_of)}"))
+    for label in _SPARED:  # the title names what it waits for, too
+        if len(parts) > left:
+            parts = [part for part in parts if part[0] != label]
     lines = _fitted(parts, left)
     return [head, *lines, *command]
 
@@ -113,8 +122,6 @@ def _short(wait: Wait) -> str:
     name = f"{wait.topic}-{wait.partition}"
     if wait.what == RECORDS:
         return f"{name} {'at' if wait.now else 'next, at'} {wait.offset}"
-    if wait.what == COMPACTION:
-        return _compaction(wait)
     return f"group {wait.group!r}'s offset in {name}" if wait.what == OFFSET else name
 
 
@@ -129,8 +136,6 @@ def _full(wait: Wait, as_of: int | None) -> str:
         held += "" if wait.bytes is None else f", {about}{size(wait.bytes)}"
         next_ = "" if wait.now else " (next: an earlier transaction is open)"
         return f"{name} at offset {wait.offset}{next_}{since}{held}"
-    if wait.what == COMPACTION:
-        return _compaction(wait)
     if wait.what == OFFSET:
         return f"group {wait.group!r}: its offset in {name} cannot be fetched (UNSTABLE_OFFSET_COMMIT){since}"
     assert wait.what == PARTITION
@@ -138,9 +143,9 @@ def _full(wait: Wait, as_of: int | None) -> str:
 
 
 def _compaction(wait: Wait) -> str:
-    behind = "" if wait.bytes is None else f", {size(wait.bytes)} behind it in closed segments"
-    freed = "" if not wait.freed_bytes else f" (about {size(wait.freed_bytes)} to free)"
-    return f"compaction of {wait.topic}-{wait.partition}, held at offset {wait.offset}{behind}{freed}"
+    behind = "" if wait.bytes is None else f"; {size(wait.bytes)} in closed segments"
+    freed = "" if not wait.freed_bytes else f", about {size(wait.freed_bytes)} to free"
+    return f"held at offset {wait.offset}{behind}{freed}"
 
 
 def _fills(fills: Sequence[FillShare]) -> str:

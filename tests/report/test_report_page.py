@@ -13,7 +13,7 @@ from kafkawire import report
 from kafkawire.report.page import MOST_CARDS
 from kafkawire.report.sortable_tables import MOST_ROWS
 from kafkawire.report.untrusted_text import MOST_CHARACTERS
-from kafkawire.rows import Audit, CheckAnswer, Coverage
+from kafkawire.rows import Audit, Cause, CheckAnswer, Coverage
 from tests import golden
 from tests.report.audits import HOSTILE, NOON, READ, every_kind, far_too_many, finding, hostile
 
@@ -203,3 +203,46 @@ def test_check_without_description_is_shown_by_its_name() -> None:
 def test_reason_without_description_is_shown_by_its_name() -> None:
     html = report.render(Audit(read=READ, findings=(finding(reason="of_next_year"),)))
     assert "<b>Of next year.</b>" in html
+
+
+# Decision first, proof folded -----------------------------------------------------------------------------------------
+
+
+def outline(html: str) -> list[str]:
+    """What a reader meets in the sections of findings, in order; `(` and `)` are the ends of what is folded."""
+    marks = {"<article": "card", "<pre": "command", "<details": "(", "</details>": ")", "What is known": "known"}
+    main = html[html.index("<main>") :]
+    return [marks[found] for found in re.findall("|".join(map(re.escape, marks)), main)]
+
+
+def test_what_to_do_comes_before_the_proof_which_is_folded() -> None:
+    html = report.render(Audit(as_of=NOON, read=READ, findings=(finding(), finding(topic="other"))))
+    assert outline(html) == ["card", "command", "(", "known", ")"] * 2
+
+
+def test_findings_of_one_reason_in_one_partition_are_one_section() -> None:
+    findings = [finding(start_offset=start, action=f"kafkawire txn abort --start-offset {start}") for start in (3, 9)]
+    other = finding(start_offset=20, reason="epoch_bumped")
+    html = report.render(Audit(as_of=NOON, read=READ, findings=(*findings, other)))
+    assert html.count("<article") == 2
+    assert [f"--start-offset {start}<" in html for start in (3, 9)] == [True, True]
+    assert html.count('<a href="#finding-1">') == 3  # on the first screen, and of two rows of the table
+    document = parse(html)
+    assert len(document.attributes["id"]) == len(set(document.attributes["id"]))
+
+
+def test_a_remedy_is_written_once_however_many_findings_have_the_cause() -> None:
+    cause = Cause(name="late_data", certainty="proven", remedy="raise the version", evidence=("Seen.",))
+    findings = tuple(finding(partition=number, cause=cause) for number in range(5))
+    html = report.render(Audit(as_of=NOON, read=READ, findings=findings))
+    assert html.count("raise the version") == 1
+    assert html.count('href="#cause-1"') == 5
+    assert '<h3 id="cause-1">late_data <span>5 findings' in html
+
+
+def test_what_is_not_on_the_first_screen_opens() -> None:
+    findings = tuple(finding(partition=number) for number in range(11))
+    html = report.render(Audit(as_of=NOON, read=READ, findings=findings))
+    head = html[: html.index("<main>")]
+    assert "<summary>and 5 more</summary>" in head
+    assert len(re.findall(r'<li><a href="#finding-\d+">', head)) == 11

@@ -77,3 +77,4 @@ for (const table of document.querySelectorAll("table.data")) {
   searchable(table);
 }
 document.querySelectorAll("pre.command").forEach(copyable);
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(one => { one.open = true; }));
