@@ -61,6 +61,7 @@ class Tracker:
         as_lines: bool,
         as_columns: tuple[int, int] | None,
         selection: Any | None,
+        as_statistics: tuple[float, float] | None,
     ) -> None: ...
     @property
     def open(self) -> int: ...

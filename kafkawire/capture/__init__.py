@@ -20,7 +20,7 @@ from kafkawire.capture.statistics import Statistics
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Loss, Stream
 from kafkawire.capture.timeline import Timeline, steps
-from kafkawire.capture.tracker import ColumnsOfExchanges, LinesOfExchanges
+from kafkawire.capture.tracker import ColumnsOfExchanges, LinesOfExchanges, StatisticsOfExchanges
 
 __all__ = [
     "CapturedExchange",
@@ -37,6 +37,7 @@ __all__ = [
     "Packet",
     "Skipped",
     "Statistics",
+    "StatisticsOfExchanges",
     "Stream",
     "Summary",
     "TcpSegment",

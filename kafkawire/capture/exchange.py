@@ -43,6 +43,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
     long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
     Arrow arrays, in which this function writes bodies. `registry`: the messages. `ports`: TCP ports of brokers.
+    `statistics`: exchanges may be counted only.
     """
 
     body: bool = False
@@ -57,6 +58,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     keep_requests: frozenset[int] = frozenset()
     registry: Registry = REGISTRY
     ports: frozenset[int] = frozenset()
+    statistics: bool = False
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

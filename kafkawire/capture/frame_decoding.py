@@ -15,6 +15,7 @@ from msgspec import UNSET
 from kafkawire.capture import message_json
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
 from kafkawire.capture.named_entities import name_codes
+from kafkawire.capture.producer_overlaps import producer_codes
 from kafkawire.capture.recognition import Recognizer
 from kafkawire.errors import DecodeError
 from kafkawire.frames import Request, Response, decode_request, decode_response
@@ -169,7 +170,9 @@ class FrameDecoder:
         """The api's name, whether it is selected, the writer of its requests, and the message's name if their bodies
         need `with_decoded`; None where rows need `request`."""
         cls = self._registry.rpc(api_key, "request")
-        if cls is None or not self._is_shown_unchanged(cls) or api_key in self.options.keep_requests:
+        if cls is None or not self._is_shown_unchanged(cls):
+            return None
+        if api_key in self.options.keep_requests and not self.options.statistics:
             return None
         # The acks of a Produce request determine whether a response is sent.
         if api_key == _PRODUCE and kafka_name_of(cls) is None:
@@ -178,7 +181,7 @@ class FrameDecoder:
             cls,
             counted=lambda field: api_key == _PRODUCE and field.name == "Acks",
             header_version=lambda version: request_header_version(cls, version),
-            names=name_codes(cls, self._names) if self._names else (),
+            names=self._name_codes(cls),
         )
         name = self._api_name(api_key)
         selected = self._selector is None or self._selector.takes_api(name, api_key)
@@ -194,9 +197,14 @@ class FrameDecoder:
             cls,
             counted=message_json.is_error_code,
             header_version=lambda version: response_header_version(cls, version),
-            names=name_codes(cls, self._names) if self._names else (),
+            names=self._name_codes(cls),
         )
         return None if writer is None else (writer, message_json.name_with_bytes(cls))
+
+    def _name_codes(self, cls: type[Message]) -> list[bytes]:
+        """What the native engine finds in a message, for the selection and for statistics."""
+        others = producer_codes(cls) if self.options.statistics else {}
+        return name_codes(cls, self._names, others) if self._names or others else []
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
         """Whether rows contain no body, or an unchanged one."""

@@ -5,7 +5,7 @@ Producer ids in the headers of record batches count too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
@@ -67,16 +67,17 @@ class NamedEntities(msgspec.Struct):
 
 
 #: What the native engine finds in messages (`native/src/json/names.rs`).
-TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID = range(1, 7)
+TOPIC, TOPIC_ID, TRANSACTIONAL_ID, PRODUCER_ID, PRODUCER, NAMED_TOPIC_ID, PRODUCER_EPOCH = range(1, 8)
 
 
-def name_codes(cls: type[Message], wanted: Iterable[int]) -> list[bytes]:
+def name_codes(cls: type[Message], wanted: Iterable[int], others: Mapping[str, int]) -> list[bytes]:
     """What the fields of a message name that `NamedEntities` finds: of each class of its codec a byte for each field.
     Empty where none does.
 
     Args:
         cls: the message.
         wanted: the codes that count, the others are 0.
+        others: codes of further fields, by their names.
     """
     of_type = {"topicName": TOPIC, "transactionalId": TRANSACTIONAL_ID, "producerId": PRODUCER_ID}
     codes = {*wanted}
@@ -86,7 +87,7 @@ def name_codes(cls: type[Message], wanted: Iterable[int]) -> list[bytes]:
         found = PRODUCER if field.type == "records" else of_type.get(field.entity_type or "", 0)
         if field.name == "TopicId":
             found = NAMED_TOPIC_ID if tells else TOPIC_ID
-        return found if found in codes else 0
+        return found if found in codes else others.get(field.name, 0)
 
     found = [bytes(map(code, struct.spec.fields)) for struct in cls.codec.classes]
     return found if any(map(any, found)) else []

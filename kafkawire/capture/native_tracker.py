@@ -25,11 +25,12 @@ from kafkawire.capture.recognition import OtherDirection, Recognition
 from kafkawire.capture.request_chain import is_text
 from kafkawire.capture.selection import Selector
 from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
+from kafkawire.capture.statistics import SHORTEST_MS, WIDTH
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.capture.tls import Secrets, TlsSession
 from kafkawire.capture.tls.session import TlsEvent
-from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges
+from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges, StatisticsOfExchanges
 from kafkawire.kafka_errors import error_name
 from kafkawire.rows import Exchange
 
@@ -117,6 +118,7 @@ class NativeTracker:
             lines,
             batch,
             None if selector is None else selector.criteria,
+            (WIDTH, SHORTEST_MS) if options.statistics and not options.keep else None,
         )
 
     def packet(self, packet: Packet) -> bool:
@@ -143,6 +145,8 @@ class NativeTracker:
                 yield LinesOfExchanges(*found)
             elif len(found) == 4:
                 self._summary.problem(*found[:2])
+            elif len(found) == 5:
+                yield StatisticsOfExchanges(*found[:3])
             else:
                 from kafkawire.capture.arrow_columns import arrays
 

@@ -8,13 +8,18 @@ They are used at the same time if one is used, then the other, then the first on
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from kafkawire import records
 from kafkawire.capture.exchange import CapturedExchange
-from kafkawire.capture.kafka_fields import kafka_name
+from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of
+from kafkawire.capture.named_entities import PRODUCER, PRODUCER_EPOCH, PRODUCER_ID
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
 
 #: Limits: producers that are remembered, connections of each, overlaps that are listed.
 MOST_PRODUCERS, _MOST_CONNECTIONS, _MOST_LISTED = 10_000, 64, 100
@@ -23,6 +28,10 @@ _PRODUCE, _ADD_PARTITIONS, _ADD_OFFSETS, _END = 0, 24, 25, 26
 APIS = frozenset((_PRODUCE, _ADD_PARTITIONS, _ADD_OFFSETS, _END))
 #: From this version on brokers send AddPartitionsToTxn, too, to verify what producers sent.
 _BROKERS_ADD_PARTITIONS = 4
+
+
+#: A connection, its client and its broker.
+_Ends = tuple[int, str, str]
 
 
 class _Use(msgspec.Struct):
@@ -81,19 +90,30 @@ class ProducerOverlaps:
         row = matched.row
         if matched.request is None or row.connection is None or row.time_ns is None:
             return None
+        producers = _producers(matched.request, row.api_key, matched.version)
+        return self._use(row.api_key, (row.connection, row.client or "", row.broker or ""), row.time_ns, producers)
+
+    def add_uses(self, uses: Iterable[tuple[int, _Ends, int, list[tuple[int, int]]]]) -> None:
+        """Takes requests that the native engine has read: api key, connection, time, and producer ids with epochs. Of
+        several in a row with equal ones, it gives the last."""
+        for api_key, ends, time_ns, producers in uses:
+            self._use(api_key, ends, time_ns, {each for each in producers if each[0] >= 0})
+
+    def _use(self, api_key: int | None, ends: _Ends, time_ns: int, producers: set[tuple[int, int]]) -> str | None:
         sentence = None
+        connection, client, broker = ends
         self._order += 1
-        for producer_id, epoch in _producers(matched.request, row.api_key, matched.version):
+        for producer_id, epoch in producers:
             uses = self._uses.setdefault((producer_id, epoch), {})
             self._uses.move_to_end((producer_id, epoch))
-            produces = row.api_key == _PRODUCE
-            mine = _Use(row.connection, row.client or "", row.broker or "", produces, self._order, row.time_ns)
-            before = uses.pop((row.connection, produces), None)
+            produces = api_key == _PRODUCE
+            mine = _Use(connection, client, broker, produces, self._order, time_ns)
+            before = uses.pop((connection, produces), None)
             for other in uses.values():
                 if before is not None and other.order > before.order and mine.is_other_producer(other):
                     self._note(producer_id, epoch, before, other, mine)
                     sentence = f"producer id {producer_id} epoch {epoch} is used at the same time by {other}"
-            uses[row.connection, produces] = mine
+            uses[connection, produces] = mine
             if len(uses) > _MOST_CONNECTIONS:
                 del uses[next(iter(uses))]
         while len(self._uses) > MOST_PRODUCERS:
@@ -112,6 +132,15 @@ class ProducerOverlaps:
             self.found[key] = found
         found.last_ns = mine.time_ns
         found.turns += 1
+
+
+def producer_codes(cls: type[Message]) -> dict[str, int]:
+    """What fields of a request name, by their names: the producer ids and epochs that it is sent with."""
+    if kafka_name_of(cls) is None or cls.spec.kind != "request" or cls.spec.api_key not in APIS:
+        return {}
+    before = "V3AndBelow" if cls.spec.api_key == _ADD_PARTITIONS else ""
+    of_batches = {"Records": PRODUCER} if cls.spec.api_key == _PRODUCE else {}
+    return of_batches or {f"{before}ProducerId": PRODUCER_ID, f"{before}ProducerEpoch": PRODUCER_EPOCH}
 
 
 def _producers(request: Any, api_key: int | None, version: int) -> set[tuple[int, int]]:

@@ -98,7 +98,7 @@ class Exchanges:
             yield found
 
     def found(self) -> Iterator[FoundExchanges]:
-        """As `matched`; many exchanges may be lines or Arrow arrays, if the options have `lines` or `columns`."""
+        """As `matched`; many exchanges may be lines or Arrow arrays, or only counted, if the options say so."""
         self._secrets.read()
         if (refused := self._secrets.refused) is not None:
             raise KeyLogError(refused)
@@ -240,6 +240,7 @@ def read_with(
     lines: bool = False,
     columns: Callable[[Any], bytes] | None = None,
     keep_requests: Iterable[int] = (),
+    statistics: bool = False,
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
     size: int | None = None,
@@ -253,11 +254,12 @@ def read_with(
         file, body, records, payloads, show_secrets, follow, live, keep, selection, keylog, decode_as, registry: as of
             `read`.
         text: bodies may be JSON text (`msgspec.Raw`), which is faster where rows are encoded as JSON.
-        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine, and with a
-            selection, it yields none.
+        lines: `Exchanges.found` may yield many exchanges as lines of JSON. Without the native engine it
+            yields none.
         columns: as `lines`, but as Arrow arrays (`ColumnsOfExchanges`), which need pyarrow. The function writes bodies
             as JSON, for example `msgspec.json.encode`.
         keep_requests: api keys of requests that it yields, where `keep` is not set.
+        statistics: `Exchanges.found` may yield exchanges that are only counted (`StatisticsOfExchanges`).
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
             connections yield together what one reader yields; they number connections alike.
@@ -278,6 +280,7 @@ def read_with(
         frozenset(keep_requests),
         registry,
         rules.kafka,
+        statistics,
     )
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
     if paths and (missing := missing_ciphers()):

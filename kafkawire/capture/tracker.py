@@ -48,8 +48,17 @@ class ColumnsOfExchanges(msgspec.Struct, frozen=True, eq=False):
     arrays: dict[str, Any]
 
 
+class StatisticsOfExchanges(msgspec.Struct, frozen=True, eq=False):
+    """Exchanges that are only counted. `count`: their number; `groups`: for `Statistics.add_groups`; `uses`: of
+    producer ids, for `ProducerOverlaps.add_uses`."""
+
+    count: int
+    groups: list[Any]
+    uses: list[Any]
+
+
 #: What a tracker gives.
-FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges
+FoundExchanges = CapturedExchange | LinesOfExchanges | ColumnsOfExchanges | StatisticsOfExchanges
 
 
 class PacketTracker(Protocol):

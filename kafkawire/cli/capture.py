@@ -155,6 +155,7 @@ def capture(
     lines, columns = output.takes_lines(printed, to), output.takes_columns(printed, to)
 
     def exchanges() -> Iterator[FoundExchanges]:
+        from kafkawire.capture import StatisticsOfExchanges
         from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
         from kafkawire.capture.reader import read_with
 
@@ -178,6 +179,7 @@ def capture(
                     lines=lines and exchanges_only,
                     columns=json_bytes if columns and exchanges_only else None,
                     keep_requests=APIS if stats else (),
+                    statistics=stats and frames is None,
                     selection=selection,
                     size=None if opened is None else opened.size,
                     keylog=keylog or (),
@@ -186,7 +188,9 @@ def capture(
                 )
                 overlaps = ProducerOverlaps()
                 for matched in _matched(found, file, notes):
-                    if stats and isinstance(matched, CapturedExchange):
+                    if isinstance(matched, StatisticsOfExchanges):
+                        overlaps.add_uses(matched.uses)
+                    elif stats and isinstance(matched, CapturedExchange):
                         overlaps.add(matched)
                     yield matched
                 if stats:
@@ -207,7 +211,7 @@ def capture(
 
             return export(_single(written()), version=__version__, live=live)
         if stats:
-            return _statistics(_single(written()))
+            return _statistics(written())
         if timeline is not None:
             nothing = f"no request of the transactional or producer id {timeline!r}"
             return _noted(steps(_single(written()), timeline), notes, nothing)
@@ -235,14 +239,14 @@ def capture(
 
 def _rows(found: Iterator[FoundExchanges]) -> Iterator[rows.Exchange | rows.Lines | rows.Columns]:
     """The rows of exchanges, one by one, as lines or as columns."""
-    from kafkawire.capture import CapturedExchange, LinesOfExchanges
+    from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, LinesOfExchanges
 
     for each in found:
         if isinstance(each, CapturedExchange):
             yield each.row
         elif isinstance(each, LinesOfExchanges):
             yield rows.Lines(0, memoryview(each.data))
-        else:
+        elif isinstance(each, ColumnsOfExchanges):
             yield rows.Columns(0, each.count, each.arrays)
 
 
@@ -262,12 +266,15 @@ def _noted(found: Iterator[rows.Row], notes: FileNotes, nothing: str) -> Iterato
     yield from found
 
 
-def _statistics(exchanges: Iterator[CapturedExchange]) -> Iterator[rows.ExchangeStatistics]:
-    from kafkawire.capture import Statistics
+def _statistics(found: Iterator[FoundExchanges]) -> Iterator[rows.ExchangeStatistics]:
+    from kafkawire.capture import CapturedExchange, Statistics, StatisticsOfExchanges
 
     statistics = Statistics()
-    for matched in exchanges:
-        statistics.add(matched.row)
+    for each in found:
+        if isinstance(each, StatisticsOfExchanges):
+            statistics.add_groups(each.groups)
+        elif isinstance(each, CapturedExchange):
+            statistics.add(each.row)
     yield from statistics.rows()
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from kafkawire import rows
 from kafkawire._loading import schema_texts
-from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection, LinesOfExchanges
+from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, ExchangeSelection
 from kafkawire.capture.decode_rules import rules_of
 from kafkawire.capture.files import is_compressed
 from kafkawire.capture.matcher import iso_time
@@ -154,7 +154,7 @@ class CaptureReader(ItemReader[CapturePart]):
                     if isinstance(each, CapturedExchange) and each.row.connection is None:
                         if not part.share:
                             yield self._wrong(path, each.row.problem or "")
-                    elif not isinstance(each, LinesOfExchanges):
+                    elif isinstance(each, (CapturedExchange, ColumnsOfExchanges)):
                         yield each
         except (OSError, CaptureError) as error:
             if not part.share:

@@ -16,6 +16,8 @@ from kafkawire import capture, records
 from kafkawire.capture import CapturedExchange, Exchanges, ExchangeSelection, read_packets
 from kafkawire.capture.exchange import ReadOptions
 from kafkawire.capture.named_entities import NamedEntities, name_codes
+from kafkawire.capture.producer_overlaps import producer_codes
+from kafkawire.capture.reader import read_with
 from kafkawire.capture.selection import Selector
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.messages import REGISTRY, FetchRequest, FetchResponse, MetadataRequest, MetadataResponse
@@ -46,7 +48,7 @@ def alike(data: bytes, selection: ExchangeSelection) -> list[Exchange]:
     assert found.summary == expected.summary
     bodies = in_python(data, selection, body=True)
     with_bodies = list(map(json_bytes, bodies))
-    written = capture.read(BytesIO(data), body=True, text=True, lines=True, selection=selection)
+    written = read_with(BytesIO(data), body=True, text=True, lines=True, selection=selection)
     assert lines(written) == with_bodies
     assert written.summary == bodies.summary
     return rows
@@ -175,6 +177,6 @@ def test_no_tagged_field_of_kafka_names_anything() -> None:
     wanted = Selector(ExchangeSelection(topics=("a",), transactional_ids=("a",), producer_ids=(1,))).names
     keys = REGISTRY.requests()
     for cls in filter(None, (REGISTRY.rpc(key, kind) for key in keys for kind in ("request", "response"))):
-        codes = name_codes(cls, wanted)
+        codes = name_codes(cls, wanted, producer_codes(cls))
         for layout in cls.codec.table.layouts if codes else ():
             assert not any(codes[layout.struct][tag.slot] for tag in layout.tags), cls

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkawire import capture, records
-from kafkawire.capture import producer_overlaps
+from kafkawire.capture import CapturedExchange, StatisticsOfExchanges, producer_overlaps
 from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
 from kafkawire.capture.reader import read_with
 from kafkawire.messages import AddPartitionsToTxnRequest, EndTxnRequest
@@ -54,6 +54,13 @@ def overlaps(file: bytes, **options: Any) -> tuple[ProducerOverlaps, list[str]]:
     found = ProducerOverlaps()
     options = options or {"keep_requests": APIS}
     sentences = [found.add(matched) for matched in read_with(BytesIO(file), **options).matched()]
+    counted = ProducerOverlaps()  # as `capture --stats` reads it
+    for each in read_with(BytesIO(file), keep_requests=APIS, statistics=True).found():
+        if isinstance(each, StatisticsOfExchanges):
+            counted.add_uses(each.uses)
+        elif isinstance(each, CapturedExchange):
+            counted.add(each)
+    assert counted.found == found.found
     return found, [sentence for sentence in sentences if sentence]
 
 

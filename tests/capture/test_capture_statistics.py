@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import kafkawire
 from kafkawire import capture
-from kafkawire.capture import Statistics
+from kafkawire.capture import CapturedExchange, ExchangeSelection, Statistics, StatisticsOfExchanges
 from kafkawire.capture.matcher import NO_RESPONSE
+from kafkawire.capture.producer_overlaps import APIS
+from kafkawire.capture.reader import read_with
 from kafkawire.rows import Exchange
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -58,3 +62,24 @@ def test_latencies_are_null_without_responses() -> None:
     statistics.add(Exchange(api="Fetch", version=12))
     (row,) = statistics.rows()
     assert (row.latency_p50_ms, row.latency_p99_ms, row.latency_max_ms) == (None, None, None)
+
+
+@pytest.mark.parametrize("criteria", [{}, {"apis": ("Produce",)}, {"topics": ("orders",)}, {"errors": True}], ids=str)
+def test_exchanges_that_the_engine_counts_are_those_of_rows(whole: list[Exchange], criteria: dict[str, Any]) -> None:
+    selection = ExchangeSelection(**criteria)
+    expected, found = Statistics(), Statistics()
+    rows = capture.read(PCAP, selection=selection)
+    for row in rows:
+        expected.add(row)
+    read = read_with(PCAP, selection=selection, keep_requests=APIS, statistics=True)
+    kinds = set()
+    for each in read.found():
+        kinds.add(type(each))
+        if isinstance(each, StatisticsOfExchanges):
+            found.add_groups(each.groups)
+        else:
+            assert isinstance(each, CapturedExchange)
+            found.add(each.row)
+    assert list(found.rows()) == list(expected.rows()) != []
+    assert read.summary == rows.summary
+    assert (StatisticsOfExchanges in kinds) == (kafkawire.backend == "native")

@@ -252,13 +252,14 @@ def capture(engine: str, path: str, form: str) -> Job:
     from kafkawire import rows
     from kafkawire.capture import CapturedExchange, ColumnsOfExchanges, LinesOfExchanges
     from kafkawire.capture.reader import read_with
+    from kafkawire.capture.tracker import FoundExchanges
     from kafkawire.cli.formatting import json_bytes
     from kafkawire.cli.parquet import write_parquet
     from kafkawire.rows import arrow
 
     count = 0
 
-    def found(**options: Any) -> Iterable[CapturedExchange | LinesOfExchanges | ColumnsOfExchanges]:
+    def found(**options: Any) -> Iterable[FoundExchanges]:
         nonlocal count
         read = read_with(path, body=True, text=True, **options)
         yield from read.found()

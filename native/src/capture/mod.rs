@@ -17,6 +17,7 @@ mod recognition;
 mod segment;
 mod selection;
 mod sequencer;
+mod statistics;
 mod stream;
 mod tls;
 
@@ -37,6 +38,7 @@ use ordered::Ordered;
 use segment::{plain, End, Segment, SYN};
 use selection::Selection;
 use sequencer::Sequencer;
+use statistics::GroupedStatistics;
 use stream::Moment;
 
 /// Times of packets that are kept (`PcapHeaders`).
@@ -80,6 +82,8 @@ pub struct Tracker {
     as_lines: bool,
     /// Those that become columns, if any do.
     columns: Option<ExchangeColumns>,
+    /// What they are only counted in, if they are.
+    statistics: Option<GroupedStatistics>,
     /// Exchanges since the last `ready` that are not selected.
     passed: usize,
     ready: Vec<Py<PyAny>>,
@@ -234,6 +238,17 @@ impl Tracker {
                     continue;
                 }
             }
+            if let Some(statistics) = self.statistics.as_mut().filter(|_| !exchange.is_python()) {
+                if let Some(problem) = &exchange.problem {
+                    let place = exchange.request.as_ref().or(exchange.response.as_ref());
+                    self.context.call(py, "problem", (&**problem, place.map(|place| place.at.0)))?;
+                }
+                statistics.add(&exchange);
+                if statistics.is_full() {
+                    self.flush(py)?;
+                }
+                continue;
+            }
             if self.as_lines && exchange.line(py, &mut self.context, &mut self.lines)? {
                 self.count += 1;
                 continue;
@@ -283,7 +298,7 @@ impl Tracker {
 
     /// The problem of an exchange that is not selected, in the order in which those of others are counted.
     fn count_problem(&mut self, py: Python<'_>, problem: &str, packet: Option<i64>) -> PyResult<()> {
-        if self.columns.is_some() {
+        if self.columns.is_some() || self.statistics.is_some() {
             self.context.call(py, "problem", (problem, packet))?;
         } else {
             let none: Option<i64> = None;
@@ -299,6 +314,9 @@ impl Tracker {
             self.lines.clear();
             self.count = 0;
         }
+        if let Some(statistics) = &mut self.statistics {
+            self.ready.extend(statistics.take(py, &mut self.context, false)?.map(Bound::unbind));
+        }
         Ok(())
     }
 
@@ -313,7 +331,8 @@ impl Tracker {
 #[pymethods]
 impl Tracker {
     /// `handler`: of `kafkawire.capture.native_tracker`. `order`: the arguments of a `Sequencer`. `as_columns`: limits
-    /// of a batch, if exchanges become columns.
+    /// of a batch, if exchanges become columns. `as_statistics`: as `GroupedStatistics` has them, if exchanges are only
+    /// counted.
     #[new]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -325,6 +344,7 @@ impl Tracker {
         as_lines: bool,
         as_columns: Option<(usize, usize)>,
         selection: Option<Selection>,
+        as_statistics: Option<(f64, f64)>,
     ) -> PyResult<Self> {
         Ok(Tracker {
             context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2), selection)?,
@@ -338,6 +358,7 @@ impl Tracker {
             crowded: false,
             as_lines,
             columns: as_columns.map(ExchangeColumns::new),
+            statistics: as_statistics.map(GroupedStatistics::new),
             passed: 0,
             ready: Vec::new(),
             lines: Vec::new(),
@@ -411,13 +432,18 @@ impl Tracker {
         left.sort_unstable_by_key(|connection| connection.number);
         left.into_iter().try_for_each(|connection| self.finish_one(py, connection))?;
         self.advance(py)?;
+        if let Some(statistics) = &mut self.statistics {
+            self.ready.extend(statistics.take(py, &mut self.context, true)?.map(Bound::unbind));
+        }
         self.flush_columns(py)
     }
 
     /// The exchanges that came in order since the last call: `CapturedExchange`, or a number of them with their lines or
     /// columns; of one that is not selected its problem and packet, in a tuple of four.
     fn ready<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.flush(py)?;
+        if self.statistics.is_none() {
+            self.flush(py)?;
+        }
         if self.passed > 0 {
             self.context.call(py, "passed", (std::mem::take(&mut self.passed),))?;
         }

@@ -16,6 +16,8 @@ pub const PRODUCER_ID: Named = 4;
 pub const PRODUCER: Named = 5;
 /// As `TOPIC_ID`, in a response that tells its name: the value before, a `TOPIC`.
 pub const NAMED_TOPIC_ID: Named = 6;
+/// The value before is a `PRODUCER_ID`.
+pub const PRODUCER_EPOCH: Named = 7;
 
 /// Values, in the order of their bytes; of several equal ones in a row one.
 pub type Names = Vec<(Named, Vec<u8>)>;

@@ -14,6 +14,7 @@ import cramjam
 
 from kafkawire import capture
 from kafkawire.capture import (
+    CapturedExchange,
     ColumnsOfExchanges,
     Exchanges,
     ExchangeSelection,
@@ -49,8 +50,10 @@ def _read(exchanges: Exchanges) -> tuple[Any, Any]:
         for found in exchanges.found():
             if isinstance(found, ColumnsOfExchanges):
                 rows += [found.count, found.arrays]
-            else:
-                rows += found.data.splitlines() if isinstance(found, LinesOfExchanges) else [json_bytes(found.row)]
+            elif isinstance(found, LinesOfExchanges):
+                rows += found.data.splitlines()
+            elif isinstance(found, CapturedExchange):
+                rows.append(json_bytes(found.row))
     except CaptureError as error:
         return str(error), None
     return rows, exchanges.summary
