@@ -67,7 +67,7 @@ LISTING = pa.schema(
         ("tiers", pa.binary()),
     ]
 )
-_KIND, _BYTES = map(LISTING.names.index, ("kind", "bytes"))
+_KIND, _BYTES, _NAMES = map(LISTING.names.index, ("kind", "bytes", "names"))
 LISTED = from_arrow_schema(LISTING)
 
 
@@ -260,13 +260,14 @@ class _Seen:
 
 
 def _with_size(listed: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    replicas = tiers = size = 0
+    replicas = tiers = size = files = 0
     for row in listed:
         replicas += row[_KIND] == REPLICA
         tiers += row[_KIND] == TIER
         size += row[_BYTES] or 0
+        files += sum(name.endswith((b".log", b".log.swap")) for name in (row[_NAMES] or b"").split(b"\0"))
         yield row
-    yield _other(SIZE, Folder(0, None, ""), b"", (replicas, tiers, size))
+    yield _other(SIZE, Folder(0, None, ""), b"", (replicas, tiers, size, files))
 
 
 def _other(kind: str, folder: Folder, sort: bytes, value: object, real: bytes | None = None) -> tuple[Any, ...]:
@@ -360,11 +361,12 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 class Size(NamedTuple):
-    """Of a listing: how many replicas and folders of partitions in tiers there are, and bytes of segments in them."""
+    """Of a listing: how many replicas and folders of partitions in tiers there are, bytes and number of their segments."""
 
     replicas: int
     tiers: int
     size: int
+    files: int
 
 
 class FoundReplicas(NamedTuple):
@@ -406,7 +408,7 @@ def found_in(answers: pa.Table) -> FoundReplicas:
     brokers: dict[str, FoundBroker] = {}
     metadata: dict[bytes, tuple[bytes, bytes]] = {}
     unreadable: list[tuple[int, list[bytes], Unreadable]] = []
-    sizes = [Size(0, 0, 0)]
+    sizes = [Size(0, 0, 0, 0)]
     for row in sorted(answers.to_pylist(), key=lambda row: (row["argument"], row["sort"])):
         if row["kind"] == METADATA:
             before_metadata = metadata.get(row["real"])

@@ -26,7 +26,7 @@ from kafkawire.spark.lake_parts import KNOWN, PART, REFUSED, TABLE_SPARK, Wanted
 from kafkawire.spark.lake_tables import LakeTable, Progress, lake_table
 from kafkawire.spark.offset_options import EARLIEST, SUBSCRIPTIONS, Place, bounds, subscription
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, SourceOptions
-from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES
+from kafkawire.spark.task_sizing import TaskLimits, tasks_for
 from kafkawire.spark.tier_listing import with_tiers
 
 if TYPE_CHECKING:
@@ -151,11 +151,12 @@ class _Run(NamedTuple):
         with kept(listing(self.spark, self.paths)) as listed:
             with self._job("list folders"):
                 found = found_in(listed.where(OF_DRIVER).toArrow())
-                count, tiers, size = found.size
+                count, tiers, size, files = found.size
                 replicas = with_tiers(listed, tiers, self.tier_keys)
             cluster = _cluster(found, recorded, self.table.name)
             known = self._known(begin, recorded)
-            tasks = max(FEWEST_TASKS, size // TASK_BYTES)
+            limits = TaskLimits.of(self.spark)
+            tasks = tasks_for(size, files, limits.tasks)
             with kept(decided(replicas.join(known, "partition", "left"), self.wanted, count, tasks)) as plan:
                 with self._job("read headers"):
                     partitions = plan.where(f"kind <> {PART}").collect()
@@ -164,7 +165,7 @@ class _Run(NamedTuple):
                 run = uuid.uuid4().hex if moved else None
                 if run is not None:
                     progress = self._progress(run, recorded, begin | moved, partitions, cluster)
-                    rows = self._rows(plan, moved, sum(row.bytes for row in partitions))
+                    rows = self._rows(plan, moved, sum(row.bytes for row in partitions), limits.tasks)
                     with self._job("append records"):
                         self.table.append(rows, progress)
         held = sorted(Held(row.topic, row.partition, row.end, row.held) for row in partitions if row.held)
@@ -213,12 +214,12 @@ class _Run(NamedTuple):
         ]
         return self.spark.createDataFrame(rows, KNOWN)
 
-    def _rows(self, plan: DataFrame, moved: dict[Place, int], size: int) -> DataFrame:
+    def _rows(self, plan: DataFrame, moved: dict[Place, int], size: int, most: int) -> DataFrame:
         """The records up to the ends that were decided: a table that is computed again may come to later ones."""
         places = [(topic, partition, end) for (topic, partition), end in moved.items()]
         ends = self.spark.createDataFrame(places, "topic string, partition int, until bigint")
         parts = plan.where(f"kind = {PART}").join(ends, ["topic", "partition"])
-        return records(parts.repartition(max(FEWEST_TASKS, size // TASK_BYTES)))
+        return records(parts.repartition(tasks_for(size, 0, most)))
 
     def _job(self, what: str) -> AbstractContextManager[None]:
         return job(self.spark, f"kafkawire lake: {what}")

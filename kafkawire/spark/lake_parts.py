@@ -31,7 +31,7 @@ from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.segment_positions import Position, divergence
 from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.sources import SourceOptions
-from kafkawire.spark.task_sizing import Rows, by_task
+from kafkawire.spark.task_sizing import MOST_PLANNERS, Rows, by_task
 from kafkawire.spark.tier_listing import once, replica_at, segment_sizes
 from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.part_scan import bounds, count_parts
@@ -138,7 +138,7 @@ def decided(replicas: DataFrame, wanted: Wanted, count: int, tasks: int) -> Data
     def merge(listed: Rows) -> Iterator[pa.RecordBatch]:
         yield from as_batches(_decided(listed), _DECIDED, 16)
 
-    few = 1 + count // 256
+    few = min(MOST_PLANNERS, 1 + count // 256)
     planned = by_task(
         replicas.repartition(few, "partition").sortWithinPartitions("partition", "sort"),
         plan,

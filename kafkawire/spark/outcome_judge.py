@@ -24,7 +24,7 @@ from kafkawire.spark.outcome_rows import (
     packed,
     unpacked,
 )
-from kafkawire.spark.task_sizing import FEWEST_TASKS, by_batches
+from kafkawire.spark.task_sizing import FEWEST_TASKS, MOST_REDUCERS, by_batches
 from kafkawire.spark.undecided_rows import without_undecided
 from kafkawire.spark.worker_tables import FOUND_SPARK, finding_rows, for_driver, found_rows
 from kafkawire.transactions.answers import Placed, Tally, every_breach
@@ -143,7 +143,7 @@ def judged(
 
 def tasks_for(count: int) -> int:
     """The number of tasks that judge as many rows."""
-    return max(FEWEST_TASKS, count // _ROWS_A_TASK)
+    return min(MOST_REDUCERS, max(FEWEST_TASKS, count // _ROWS_A_TASK))
 
 
 def judgements(found: DataFrame) -> Iterator[Placed]:

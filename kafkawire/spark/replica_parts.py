@@ -32,7 +32,7 @@ from kafkawire.spark.outcome_rows import (
     rows_of,
     short,
 )
-from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, Rows, by_task
+from kafkawire.spark.task_sizing import MOST_PLANNERS, Rows, TaskLimits, by_task, tasks_for
 from kafkawire.spark.tier_listing import of_partitions, once, replica_at, segment_sizes, with_tiers
 from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows, violation_cells
 from kafkawire.transactions.answers import Answer, Placed, every_breach
@@ -83,25 +83,28 @@ Roots = Mapping[str, tuple[int, AuditedReplica]]
 
 
 class PartSizing(NamedTuple):
-    """Bytes of a part; how many replicas there are, and bytes of segments in them."""
+    """Bytes of a part; how many replicas there are, bytes and number of segments in them; the most tasks."""
 
     part_bytes: int
     replicas: int
     size: int
+    files: int = 0
+    limits: TaskLimits = TaskLimits()
 
     @property
     def tasks(self) -> int:
         """That merge the summaries of replicas."""
-        return max(1, min(self.replicas, self._by_size))
+        return max(1, min(self.replicas, tasks_for(self.size, self.files, self.limits.reducers)))
 
     @property
     def part_tasks(self) -> int:
         """That read parts, or make the rows of ended transactions."""
-        return max(1, min(self.replicas + self.size // self.part_bytes, self._by_size))
+        return max(1, min(self.parts, tasks_for(self.size, self.files, self.limits.tasks)))
 
     @property
-    def _by_size(self) -> int:
-        return max(FEWEST_TASKS, self.size // TASK_BYTES)
+    def parts(self) -> int:
+        """As many parts there are at most."""
+        return max(self.replicas, self.files) + self.size // self.part_bytes
 
 
 class Tiered(NamedTuple):
@@ -136,8 +139,8 @@ class Fleet(NamedTuple):
             tier_keys: paths of private keys for encrypted tiers.
         """
         found = found_in(listed.where(OF_DRIVER).toArrow())
-        count, tiers, size = found.size
-        sizing = PartSizing(part_bytes, count + tiers, size)
+        count, tiers, size, files = found.size
+        sizing = PartSizing(part_bytes, count + tiers, size, files, TaskLimits.of(listed.sparkSession))
         tiered = Tiered(listed, tiers, tier_keys)
         return cls(found, with_tiers(*tiered), sizing, _of_roots(found, settings), tiered)
 
@@ -151,7 +154,7 @@ class Fleet(NamedTuple):
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
             yield from as_batches(_cells(listed, sizing.part_bytes), COLUMNS, _CELLS)
 
-        few = 1 + sizing.replicas // _PLANNED
+        few = min(MOST_PLANNERS, 1 + sizing.replicas // _PLANNED)
         ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
         planned = by_task(ordered, plan, from_arrow_schema(PARTS))
         return by_task(planned.repartition(sizing.part_tasks), read, from_arrow_schema(COLUMNS))

@@ -1,5 +1,11 @@
-"""Spark tasks: their number follows from the bytes, each gets about as many bytes, and reads its rows (`by_task`) or
-batches (`by_batches`)."""
+"""Spark tasks: their number follows from the bytes and the files, each gets about as many, and reads its rows
+(`by_task`) or batches (`by_batches`).
+
+    tasks = min(most, max(4, (bytes + files * OPEN_COST) / TASK_BYTES))
+
+Of a shuffle between `tasks` and `reducers`, Spark's index files have `8 * tasks * reducers` bytes: both have a most,
+which two settings of a session change.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +14,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import chdir, contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from kafkawire._java_numbers import INT32, whole_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 T = TypeVar("T")
@@ -23,17 +31,59 @@ Rows = Iterator[dict[str, Any]]
 #: Bytes that are worth a task of their own.
 TASK_BYTES = 32 << 20
 FEWEST_TASKS = 4
+#: What a file costs, besides its bytes, as bytes: to open it, to look for where it begins.
+OPEN_COST = 1 << 20
+#: The most tasks that read, and that take what others read, by default; and the settings of a session.
+MOST_TASKS, MOST_REDUCERS = 40_000, 8_000
+#: The most tasks that plan what others read.
+MOST_PLANNERS = 1_000
+_SETTINGS = ("spark.kafkawire.maxTasks", "spark.kafkawire.maxReducers")
 
 
-def split_into_tasks(items: Sequence[T], size: Callable[[T], int]) -> list[list[T]]:
+class TaskLimits(NamedTuple):
+    """The most tasks that read, and that take what others read."""
+
+    tasks: int = MOST_TASKS
+    reducers: int = MOST_REDUCERS
+
+    @classmethod
+    def of(cls, spark: SparkSession) -> TaskLimits:
+        """As a session has them.
+
+        Raises:
+            ValueError: a setting that is no positive number.
+        """
+        found = []
+        for name, default in zip(_SETTINGS, cls(), strict=True):
+            text = spark.conf.get(name, str(default)) or ""
+            number = whole_number(text, INT32)
+            if number is None or number < 1:
+                raise ValueError(f"{name} is a positive number, not {text[:50]!r}")
+            found.append(number)
+        return cls(*found)
+
+
+def tasks_for(size: int, files: int, most: int) -> int:
+    """The number of tasks that read.
+
+    Args:
+        size, files: how many bytes, in how many files. `most`: tasks.
+    """
+    return max(1, min(most, max(FEWEST_TASKS, (size + files * OPEN_COST) // TASK_BYTES)))
+
+
+def split_into_tasks(
+    items: Sequence[T], size: Callable[[T], int], *, least: int = FEWEST_TASKS, most: int = MOST_TASKS
+) -> list[list[T]]:
     """Divide items into tasks of similar size. The largest items are spread over all tasks; no task is empty.
 
     Args:
         items: the work.
         size: bytes of an item.
+        least, most: number of tasks, where there are as many items.
     """
-    sizes = [size(item) for item in items]
-    shares = min(len(items), max(FEWEST_TASKS, sum(sizes) // TASK_BYTES))
+    sizes = [size(item) + OPEN_COST for item in items]
+    shares = min(len(items), max(least, tasks_for(sum(sizes), 0, most)))
     order = sorted(range(len(items)), key=lambda i: sizes[i], reverse=True)
     return [[items[i] for i in order[share::shares]] for share in range(shares)]
 

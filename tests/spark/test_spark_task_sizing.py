@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
-from kafkawire.spark.task_sizing import FEWEST_TASKS, TASK_BYTES, Rows, by_task, split_into_tasks
+from kafkawire.spark.replica_parts import PartSizing
+from kafkawire.spark.task_sizing import (
+    FEWEST_TASKS,
+    MOST_PLANNERS,
+    OPEN_COST,
+    TASK_BYTES,
+    Rows,
+    TaskLimits,
+    by_task,
+    split_into_tasks,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +41,37 @@ def test_every_item_is_in_one_task_and_no_task_is_empty(sizes: list[int]) -> Non
 def test_tasks_are_of_similar_size() -> None:
     shares = split_into_tasks([100, 1, 100, 1, 100, 1, 100, 1], int)
     assert [sum(share) for share in shares] == [101] * FEWEST_TASKS
+
+
+def test_files_have_a_weight() -> None:
+    """150,000 segments of a few bytes are more than four tasks."""
+    shares = split_into_tasks(range(150_000), lambda _: 100)
+    assert len(shares) == pytest.approx(150_000 * OPEN_COST / TASK_BYTES, rel=0.01)
+    assert max(map(len, shares)) <= TASK_BYTES // OPEN_COST + 1
+
+
+@pytest.mark.parametrize("factor", [1, 10, 100])
+def test_tasks_and_shuffles_of_any_fleet_are_bounded(factor: int) -> None:
+    """150 TB in 30,000 replicas of five segments, and more: under 200,000 tasks and 10 GB of shuffle indexes."""
+    sizing = PartSizing(64 << 20, 30_000 * factor, 150 * 10**12 * factor, 150_000 * factor)
+    parts, merges, judges = sizing.part_tasks, sizing.tasks, TaskLimits().reducers
+    listed = min(MOST_PLANNERS, 1 + sizing.replicas // 256)
+    assert listed + parts + merges + parts + judges < 200_000
+    assert 8 * (listed * parts + parts * merges + merges * parts + parts * judges) < 10 * 10**9
+
+
+@pytest.mark.spark
+def test_settings_of_a_session_bound_tasks(spark: SparkSession) -> None:
+    assert TaskLimits.of(spark) == TaskLimits()
+    try:
+        spark.conf.set("spark.kafkawire.maxTasks", "100")
+        assert TaskLimits.of(spark) == TaskLimits(tasks=100)
+        assert PartSizing(1 << 20, 1000, 1 << 50, 1000, TaskLimits.of(spark)).part_tasks == 100
+        spark.conf.set("spark.kafkawire.maxTasks", "many")
+        with pytest.raises(ValueError, match=r"spark.kafkawire.maxTasks is a positive number, not 'many'"):
+            TaskLimits.of(spark)
+    finally:
+        spark.conf.unset("spark.kafkawire.maxTasks")
 
 
 @pytest.mark.spark
