@@ -60,15 +60,21 @@ __all__ = [
 
 def register(spark: SparkSession) -> None:
     """Register the data sources of this package in a session, `kafka_segment`, `kafka_pcap` and `kafka_index`, and for
-    its SQL the functions `from_kafka_message` and `to_kafka_message`."""
+    its SQL the functions `from_kafka_message` and `to_kafka_message`.
+
+    Filters of queries reach sources in Python where `spark.sql.python.filterPushdown.enabled` is true: it is set."""
+    from kafkawire.spark import filter_pushdown
     from kafkawire.spark.capture_source import KafkaPcap
     from kafkawire.spark.index_source import KafkaIndex
+    from kafkawire.spark.segment_reader import PrunedSegmentReader
     from kafkawire.spark.segment_source import KafkaSegment
 
     register_functions(spark)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
+    spark.conf.set(filter_pushdown.SETTING, "true")
     for source in (KafkaSegment, KafkaPcap, KafkaIndex):
-        # Sources run in processes that do not know the session's settings: this one travels with the class.
-        spark.dataSource.register(
-            type(source.__name__, (source,), {"case_sensitive": True}) if case_sensitive else source
-        )
+        # Sources run in processes that do not know the session's settings: these travel with the class.
+        settings: dict[str, object] = {"case_sensitive": True} if case_sensitive else {}
+        if source is KafkaSegment:
+            settings["item_reader"] = PrunedSegmentReader
+        spark.dataSource.register(type(source.__name__, (source,), settings) if settings else source)

@@ -361,7 +361,7 @@ def _size(entry: os.DirEntry[str]) -> int:
 
 
 class Size(NamedTuple):
-    """Of a listing: how many replicas and folders of partitions in tiers there are, bytes and number of their segments."""
+    """Of a listing: how many replicas and folders of partitions in tiers there are; bytes and number of segments."""
 
     replicas: int
     tiers: int

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.datasource import Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from kafkawire import logdir
 from kafkawire._java_numbers import INT64
 from kafkawire.errors import RecordError
-from kafkawire.logdir import LogFile, OutcomesByFile, Partition, Selection, View, remote
+from kafkawire.logdir import LogFile, OutcomesByFile, Partition, View, remote
 from kafkawire.logdir.located_file import BATCHES, known_size
 from kafkawire.logdir.log_files import log_file
 from kafkawire.logdir.seek import start_position
@@ -27,18 +29,22 @@ from kafkawire.records.record_table import CONTROL_COLUMNS
 from kafkawire.spark import segment_columns
 from kafkawire.spark.copied_logs import REPLICAS, logs_of
 from kafkawire.spark.errors import SourceError
+from kafkawire.spark.filter_pushdown import Pruned, pruned
 from kafkawire.spark.live_parts import pieces_of
 from kafkawire.spark.log_points import NO_EPOCH
 from kafkawire.spark.offset_options import ALL_OFFSETS, RequestedRange, bounds, subscription
 from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_parts import SegmentPart
-from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions
+from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions, Task
+from kafkawire.spark.task_sizing import FEWEST_TASKS, split_into_tasks
 
 ROWS = ("records", "batches", "headers")
 #: The tables of records, by the option `format`.
 FORMATS = {"kafkawire": segment_columns.RECORDS, "kafka": segment_columns.KAFKA}
 #: The option `isolationLevel`.
 LEVELS = ("read_uncommitted", "read_committed")
+#: Reasons of problems that records were lost for, or may have been.
+LOSSES = frozenset(("out_of_range", "truncated", "new_log"))
 #: A column that is read where it is named.
 TRANSACTION = "transaction"
 LEAST_OFFSET = -INT64 - 1
@@ -57,6 +63,11 @@ class SegmentReader(ItemReader[SegmentPart]):
         self.show_secrets = options.flag("showSecrets")
         self.level: Any = None if options.text("isolationLevel") is None else options.choice("isolationLevel", LEVELS)
         self.shows_states = TRANSACTION in self.projection.source.names
+        self.pruned = Pruned()
+        #: Whether lost records are an error; None: as other damage.
+        lossy = options.text("failOnDataLoss")
+        self.fail_on_loss = None if lossy is None else options.choice("failOnDataLoss", ("true", "false")) == "true"
+        self.fewest_tasks = options.number("minPartitions", 0, least=0)
 
     @staticmethod
     def table(options: SourceOptions) -> pa.Schema:
@@ -64,6 +75,8 @@ class SegmentReader(ItemReader[SegmentPart]):
         if name == "kafka" and rows != "records":
             raise ValueError(f"with format kafka, rows is records, not {rows}")
         table = FORMATS[name] if rows == "records" else segment_columns.BATCHES
+        if options.choice("includeHeaders", ("true", "false")) == "false" and "headers" in table.names:
+            table = table.remove(table.get_field_index("headers"))
         return table.append(pa.field(TRANSACTION, pa.string()))
 
     @staticmethod
@@ -90,7 +103,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         held = {tier.path for one in partitions for tier in one.copies if self.level or not every}
         reported: set[tuple[str, Damage]] = set()
         for partition in partitions:
-            if partition.path not in held:
+            if partition.path not in held and self.pruned.has(partition.topic, partition.partition):
                 yield from self._of_replica(partition, wanted.of(partition), outcomes, reported)
         in_use = {file.path for partition in directory.partitions for file in partition.segments}
         for file in directory.files:
@@ -109,6 +122,12 @@ class SegmentReader(ItemReader[SegmentPart]):
     def subscribed(self, partitions: Iterable[Partition]) -> list[Partition]:
         """The replicas that the options choose."""
         return [one for one in partitions if self.subscription.selects(one.topic, one.partition)]
+
+    def tasks(self, items: Iterable[SegmentPart]) -> Sequence[InputPartition]:
+        return [
+            Task(share)
+            for share in split_into_tasks(list(items), self.size_of, least=max(FEWEST_TASKS, self.fewest_tasks))
+        ]
 
     def size_of(self, item: SegmentPart) -> int:
         return (known_size(item.file) if item.end is None else item.end) - item.start
@@ -139,12 +158,13 @@ class SegmentReader(ItemReader[SegmentPart]):
                 reported.add((path, damage))
                 yield SegmentPart(log_file(path), problem=damage)
         following = {one.path: after.offset for one, after in pairwise(partition.segments)}
-        asked = Selection(offsets=None if offsets == ALL_OFFSETS else (offsets.first, offsets.end))
+        asked = self.pruned.selection(offsets)
+        last = asked.offsets[1] if asked.offsets else None
         for file in logdir.wanted_files(partition.segments, asked):
             begin = start_position(file, asked)
             seen = view if view is None else view.within(file.offset or 0, following.get(file.path))
             for part in self.parts(file, begin, None, offsets, seen):
-                if offsets.end is None or part.start == begin or not _beyond(part, offsets.end):
+                if last is None or part.start == begin or not _beyond(part, last):
                     yield part
 
     def parts(
@@ -170,7 +190,7 @@ class SegmentReader(ItemReader[SegmentPart]):
     def _part(self, part: SegmentPart, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part, the damage in it behind what is around it."""
         if part.problem is not None:
-            yield self._damage(part, part.problem, schema)
+            yield from self._problem(part, part.problem, schema)
             return
         try:
             for now, found in pieces_of(part, check_crc=self.rows != "headers"):
@@ -236,6 +256,17 @@ class SegmentReader(ItemReader[SegmentPart]):
         if rows:
             yield segment_columns.of_rows(rows, schema)
 
+    def _problem(self, part: SegmentPart, damage: Damage, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The row of a problem; an error, or a warning, where the option `failOnDataLoss` says so."""
+        if damage.reason in LOSSES and self.fail_on_loss is not None:
+            text = f"{part.file.path}: {damage.reason}: {damage.detail}"
+            if self.fail_on_loss:
+                raise SourceError(text)
+            if self.options.fail_fast:
+                warnings.warn(text, RuntimeWarning)
+                return
+        yield self._damage(part, damage, schema)
+
     def _damage(
         self, part: SegmentPart, damage: Damage, schema: pa.Schema, cause: BaseException | None = None
     ) -> pa.RecordBatch:
@@ -245,6 +276,15 @@ class SegmentReader(ItemReader[SegmentPart]):
         return segment_columns.of_rows(
             [{**segment_columns.place_of(part.file), "position": damage.position, "error": text}], schema
         )
+
+
+class PrunedSegmentReader(SegmentReader):
+    """A reader that takes the filters of a query, which Spark permits by a setting (`filter_pushdown.SETTING`)."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        if self.rows == "records":
+            self.pruned = pruned(filters, case_sensitive=self.options.case_sensitive)
+        return filters
 
 
 def narrowed(offsets: RequestedRange, view: View) -> RequestedRange:

@@ -24,7 +24,14 @@ hdfs://). Options, case-insensitive:
   an unknown outcome is an `unknown_outcome` in `error`
 - `replicas`: "one", the default, reads of each log the replica that reaches furthest (`copied_logs`); "all" reads all
 - `tierKeys`: files with the private keys (PEM) of an encrypted tier, with commas between; workers read them, too
+- `includeHeaders`: "false" leaves out the column `headers`
+- `failOnDataLoss`: "true": offsets that were removed before they were read, records that a later leader cut off, and a
+  topic that was created again fail the query; "false": with FAILFAST they are a warning, otherwise a row. By default
+  `mode` decides.
+- `minPartitions`: as many tasks at least, if there are as many parts
 - `subscribe`, `startingOffsets` and the other options of `offset_options`: which partitions and offsets are read
+
+Options of Spark's Kafka source that are about brokers (`kafka.bootstrap.servers`) are passed over, with a warning.
 
 As a stream (`spark.readStream`) growing directories are read on; see `segment_streams`.
 
@@ -47,6 +54,14 @@ from kafkawire.spark.segment_reader import SegmentReader
 from kafkawire.spark.segment_streams import SegmentStream
 from kafkawire.spark.sources import TIER_KEYS, StrictSource
 
+#: Options of Spark's Kafka source that are about brokers, and those that begin with `kafka.`.
+IGNORED = (
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+
 
 class KafkaSegment(StrictSource):
     """See the module."""
@@ -61,12 +76,16 @@ class KafkaSegment(StrictSource):
         "showSecrets",
         "isolationLevel",
         "replicas",
+        "includeHeaders",
+        "failOnDataLoss",
+        "minPartitions",
         TIER_KEYS,
         *SUBSCRIPTIONS,
         *STARTS,
         STRATEGY,
     )
     batch_only = ENDS
+    ignored = IGNORED
     stream_only = ("highWatermark", FILES, BYTES, OFFSETS)
 
     @classmethod

@@ -81,6 +81,7 @@ class SegmentStream(LimitedStream):
         self._points = LogPoints()
         self._ends: dict[str, tuple[_Seen, Position]] = {}
         self._outcomes: dict[str, tuple[int | None, Stamp | None, int | None, Outcomes]] = {}
+        self._available: dict[LogId, Position] = {}
         self._target: dict[LogId, Position] | None = None
         self._warned: set[str] = set()
 
@@ -105,8 +106,12 @@ class SegmentStream(LimitedStream):
             for id, log in self._logs.items()
             if self._target is None or id in self._target
         }
+        self._available = available
         asked = limit_of(limit)
         return as_offset(available if asked is None else self._admitted(before, available, *asked))
+
+    def reportLatestOffset(self) -> Offset | None:
+        return as_offset(self._available) if self._available else None
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         if not self._logs:

@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import re
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -50,7 +51,8 @@ class StrictSource(DataSource):
     Attributes:
         item_reader: reads its batches.
         case_sensitive: `spark.sql.caseSensitive` of the session, as it is when the source is registered.
-        shared, batch_only, stream_only: the names of its options.
+        shared, batch_only, stream_only: the names of its options. ignored: of those without an effect here; where there
+            are some, others that begin with `kafka.` are, too.
     """
 
     item_reader: ClassVar[type[ItemReader[Any]]]
@@ -58,6 +60,7 @@ class StrictSource(DataSource):
     shared: ClassVar[tuple[str, ...]]
     batch_only: ClassVar[tuple[str, ...]] = ()
     stream_only: ClassVar[tuple[str, ...]] = ()
+    ignored: ClassVar[tuple[str, ...]] = ()
 
     @without_trace()
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -89,6 +92,12 @@ class StrictSource(DataSource):
             ValueError: an option that is not among `known`.
         """
         names = {name.lower() for name in known} | {"path", "paths"}
+        others = {name.lower() for name in self.ignored}
+        passed = sorted(n for n in self.options if others and (n.lower() in others or n.lower().startswith("kafka.")))
+        if passed and not what:
+            text = f"{self.name()} reads files, and passes over options about brokers: {', '.join(passed)}"
+            warnings.warn(text, RuntimeWarning)
+        names |= {name.lower() for name in passed}
         unknown = sorted(name for name in self.options if name.lower() not in names)
         if unknown:
             options = ", ".join(sorted(known, key=str.lower))
