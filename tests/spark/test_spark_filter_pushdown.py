@@ -79,12 +79,15 @@ def test_files_without_such_rows_are_not_read(logs: Path) -> None:
 
 def test_a_query_does_not_touch_other_files(spark: SparkSession, logs: Path) -> None:
     (logs / "a-0" / f"{0:020}.log").write_bytes(b"\xff" * 100)
-    register(spark)
+    register(spark, push_filters=True)
     table = spark.read.format("kafka_segment").option("mode", "FAILFAST").load(str(logs))
     found = table.where("topic = 'a' AND partition = 0 AND offset >= 6")
     assert sorted(row.offset for row in found.collect()) == list(range(6, 15))
     with pytest.raises(PySparkException, match=r"a-0/00000000000000000000\.log"):
         table.where("topic = 'a'").collect()
+    register(spark)
+    with pytest.raises(PySparkException, match=r"a-0/00000000000000000000\.log"):
+        spark.read.format("kafka_segment").option("mode", "FAILFAST").load(str(logs)).where("topic = 'b'").collect()
 
 
 def test_options_of_sparks_kafka_source(logs: Path) -> None:
