@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from kafkawire.records import Record, build
 from kafkawire.spark import register
 from kafkawire.spark.errors import SourceError
-from kafkawire.spark.filter_pushdown import Pruned, pruned
+from kafkawire.spark.filter_pushdown import SETTING, Pruned, pruned
 from kafkawire.spark.segment_columns import RECORDS
 from kafkawire.spark.segment_reader import PrunedSegmentReader
 from kafkawire.spark.segment_source import KafkaSegment
@@ -50,6 +51,13 @@ def test_what_filters_ask_for(filters: list[Any], wanted: Pruned) -> None:
 
 
 @pytest.fixture
+def restored(spark: SparkSession) -> Iterator[None]:
+    """The setting, which other tests share."""
+    yield
+    spark.conf.unset(SETTING)
+
+
+@pytest.fixture
 def logs(tmp_path: Path) -> Path:
     """Two topics of two partitions, three segments each, a second apart."""
     for topic in ("a", "b"):
@@ -77,6 +85,7 @@ def test_files_without_such_rows_are_not_read(logs: Path) -> None:
     assert files(LessThan(("offset",), 5), In(("topic",), ("a",))) == [f"a-{one}/{0:020}.log" for one in range(2)]
 
 
+@pytest.mark.usefixtures("restored")
 def test_a_query_does_not_touch_other_files(spark: SparkSession, logs: Path) -> None:
     (logs / "a-0" / f"{0:020}.log").write_bytes(b"\xff" * 100)
     register(spark, push_filters=True)
