@@ -31,7 +31,21 @@ from kafkawire.cli.interrupt import TerminationSignal, interruption
 from kafkawire.cli.usage_errors import UsageError, refuse_repeated, unknown_command, usage_text
 from kafkawire.errors import KafkaWireError, SchemaError
 
-COMMANDS = ("decode", "encode", "capture", "dump", "explain", "why", "lag", "audit", "witness", "txn", "schema", "mock")
+COMMANDS = (
+    "decode",
+    "encode",
+    "capture",
+    "dump",
+    "explain",
+    "why",
+    "lag",
+    "audit",
+    "witness",
+    "compare",
+    "txn",
+    "schema",
+    "mock",
+)
 
 
 class LazyGroup(TyperGroup):

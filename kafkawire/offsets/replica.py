@@ -32,12 +32,14 @@ class Replica:
 
     Attributes:
         damage: what could not be read, by the last walk over its offsets.
+        old_batches: number of batches of magic 0 and 1 that the walk found.
     """
 
     def __init__(self, partition: Partition, others: Sequence[Copy] = ()) -> None:
         self.partition = partition
         self.others = others
         self.damage: list[DamageRow] = []
+        self.old_batches = 0
 
     @cached_property
     def outcomes(self) -> Outcomes:
@@ -122,7 +124,7 @@ class Replica:
 
     def _read(self, first: int, end: int | None, look: Look | None) -> Iterator[Runs]:
         """Runs from offset 0 on, by the segments that have offsets from `first` up to `end`."""
-        self.damage = []
+        self.damage, self.old_batches = [], 0
         segments, start = self.partition.segments, self.span.log_start_offset
         base = segments[0].offset or 0 if segments else start
         if start := min(start, base):
@@ -161,7 +163,9 @@ class Replica:
                     self.damage.append(DamageRow.of(item, **file.place))
                     walk.damage(item)
                 else:
-                    if look is not None and isinstance(item, Batches):
+                    if not isinstance(item, Batches):
+                        self.old_batches += 1
+                    elif look is not None:
                         look(item)
                     yield from walk.add(item.measured() if isinstance(item, Batch) else item)
         except OSError as error:

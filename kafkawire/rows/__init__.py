@@ -11,6 +11,7 @@ from kafkawire.rows.blockers import Blocker, FillShare, HistoryEvent, Subject, W
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, TimelineStep
 from kafkawire.rows.causes import Cause
 from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
+from kafkawire.rows.comparisons import ComparedPartition, CopyDifference
 from kafkawire.rows.explanations import (
     CoordinatorStep,
     EqualRecords,
@@ -53,7 +54,9 @@ __all__ = [
     "Checkpoint",
     "Checkup",
     "Columns",
+    "ComparedPartition",
     "CoordinatorStep",
+    "CopyDifference",
     "Coverage",
     "DamageRow",
     "DeliveryAnomaly",

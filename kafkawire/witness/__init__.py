@@ -8,6 +8,8 @@ for row in witness.rows():       # WitnessSummary, FateTotals, Premises, Deliver
     ...
 ```
 
+`CopyComparison` compares two copies of the same data: replicas, a mirror, before and after a restore.
+
 Every batch that was sent has exactly one fate, and their counts sum to what was seen. No clock is compared: batches are
 found by producer id, epoch and sequence, by offset, and by the checksum of their records.
 """
@@ -21,7 +23,8 @@ try:
 except ImportError:
     raise MissingExtraError("kafkawire.witness", "arrow") from None
 
+from kafkawire.witness.copies import MOST_DIFFERENCES, CopyComparison
 from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
 from kafkawire.witness.fates import FATES, Fate
 
-__all__ = ["FATES", "MOST_ANOMALIES", "Fate", "Witness"]
+__all__ = ["FATES", "MOST_ANOMALIES", "MOST_DIFFERENCES", "CopyComparison", "Fate", "Witness"]

@@ -20,6 +20,7 @@ APART = {
     "read-committed": ("stopped", "recovered"),
     "every-offset": ("node-3", "old-leader", "new-leader", "rejoined"),
     "tier-objects": ("plain", "zstd", "encrypted", "encrypted-zstd"),
+    "deliveries": ("lost", "sound-4.4.0", "sound-3.9.1"),
     "isolation-levels": ("2.8.2", "3.9.1", "4.4.0"),
 }
 

@@ -1,0 +1,55 @@
+"""Rows of `kafkawire compare`: what two copies of a partition have in common, and where they differ."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kafkawire.rows.base import Row
+
+
+class ComparedPartition(Row, frozen=True, kw_only=True):
+    """Two copies of a partition. `in_a` and `in_b` are the sums of `of_a` and `of_b`.
+
+    Attributes:
+        topic, partition: in A. topic_b: in B, where it has another name.
+        by: `offsets` (batches at the same offsets) or `order` (committed records in the same order).
+        a, b: paths of the copies; None: there is none.
+        in_a, in_b: number of batches, or of records, in each.
+        same: number of those that are in both.
+        of_a: what those of A are in B -> number: same, expired (below the log start offset), compacted, behind (B ends
+            before), before (A has them before the first that both have), uncommitted (above a high watermark),
+            unreadable, no_copy; lost and changed break a promise. of_b: the reverse: extra, repeated and reordered do.
+    """
+
+    kind: str = "compared"
+    topic: str
+    partition: int
+    topic_b: str | None = None
+    by: str
+    a: str | None = None
+    b: str | None = None
+    in_a: int = 0
+    in_b: int = 0
+    same: int = 0
+    of_a: dict[str, int] = field(default_factory=dict)
+    of_b: dict[str, int] = field(default_factory=dict)
+
+
+class CopyDifference(Row, frozen=True, kw_only=True):
+    """Neighbours in one copy that the other copy does not have alike.
+
+    Attributes:
+        side: the copy that has them: a or b. difference: as in `of_a` and `of_b` of `ComparedPartition`.
+        first_offset, last_offset: of the first and the last of them, in that copy. number: of batches, or of records.
+        file: the segment of the first.
+    """
+
+    kind: str = "difference"
+    side: str
+    difference: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    number: int
+    file: str | None = None
