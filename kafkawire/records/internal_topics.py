@@ -8,6 +8,7 @@ no keys: their values begin with unsigned varints, a frame version, an api key a
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kafkawire._lookup import lookup
@@ -108,6 +109,7 @@ def _decode_framed(value: bytes, family: str) -> Decoded:
     return decode(found, value, version, position)
 
 
+@lru_cache(maxsize=256)  # of the numbers that strangers write some are kept
 def _lookup(number: int | None, kind: str, family: str) -> type[Message] | None:
     if number is None:
         return None

@@ -152,7 +152,7 @@ class Fleet(NamedTuple):
             yield from as_batches(_parts(listed, sizing.part_bytes, roots), PARTS)
 
         def read(listed: Rows) -> Iterator[pa.RecordBatch]:
-            yield from as_batches(_cells(listed, sizing.part_bytes), COLUMNS, _CELLS)
+            yield from as_batches(_cells(listed), COLUMNS, _CELLS)
 
         few = min(MOST_PLANNERS, 1 + sizing.replicas // _PLANNED)
         ordered = self.replicas.repartition(few, "real").sortWithinPartitions("sort")
@@ -238,12 +238,12 @@ def _parts(listed: Rows, part_bytes: int, roots: Roots) -> Iterator[tuple[Any, .
             yield (row["real"], row["sort"], *folder, segment, task.number, pickle.dumps(task))
 
 
-def _cells(listed: Rows, part_bytes: int) -> Iterator[tuple[Any, ...]]:
+def _cells(listed: Rows) -> Iterator[tuple[Any, ...]]:
     for row in listed:
         task: PartTask = pickle.loads(row["part"])  # written by our own workers
         failed = False
         try:
-            data = encode(task.read(part_bytes))
+            data = encode(task.read())
         except Exception as error:  # the task that replays the replica names it
             failed, data = True, reason_of(error).encode()
         for cell, start in enumerate(range(0, len(data), _CELL_BYTES)):

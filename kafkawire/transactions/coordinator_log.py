@@ -8,6 +8,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -26,6 +27,9 @@ from kafkawire.transactions.facts import (
     ProducerIdUse,
     Registration,
 )
+
+#: Keys that are kept decoded: an id has a record for each step of each transaction.
+_KEYS = 1 << 14
 
 #: The state, by the newest record of its id, of the transaction that a batch of an epoch belongs to.
 CURRENT = "current"  # it is the id's present transaction
@@ -108,11 +112,11 @@ def coordinator_records(batch: Batch) -> Iterator[CoordinatorRecord | Unreadable
 
 def registration(place: Place, record: CoordinatorRecord) -> Registration | UnreadableRecord | None:
     """A record of `__transaction_state`, decoded; None for one that is about no transactional id."""
-    decoded_key = decode_key(TRANSACTION_STATE, record.key)
-    if decoded_key is None or decoded_key.name is None:
-        return None  # Kafka passes over keys of types that it does not know
-    if not isinstance(decoded_key.message, TransactionLogKey):
-        return UnreadableRecord(record.offset, decoded_key.problem or decoded_key.name)
+    transactional_id, problem = _id_of(record.key)
+    if problem is not None:
+        return UnreadableRecord(record.offset, problem)
+    if transactional_id is None:
+        return None
     decoded = decode_value(TRANSACTION_STATE, record.key, record.value)
     if decoded is not None and not isinstance(decoded.message, TransactionLogValue):
         return UnreadableRecord(record.offset, decoded.problem or "no TransactionLogValue")
@@ -120,10 +124,21 @@ def registration(place: Place, record: CoordinatorRecord) -> Registration | Unre
         place=place,
         offset=record.offset,
         timestamp=record.timestamp,
-        transactional_id=decoded_key.message.transactional_id,
+        transactional_id=transactional_id,
         value=None if decoded is None else decoded.message,
         leader_epoch=record.leader_epoch,
     )
+
+
+@lru_cache(maxsize=_KEYS)
+def _id_of(key: bytes | None) -> tuple[str | None, str | None]:
+    """The transactional id in a key, or why it cannot be read; neither of a key that is about none."""
+    decoded = decode_key(TRANSACTION_STATE, key)
+    if decoded is None or decoded.name is None:
+        return None, None  # Kafka passes over keys of types that it does not know
+    if not isinstance(decoded.message, TransactionLogKey):
+        return None, decoded.problem or decoded.name
+    return decoded.message.transactional_id, None
 
 
 def producer_ids(value: TransactionLogValue) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.recfunctions import repack_fields
 
 from kafkawire.transactions.facts import Place
 from kafkawire.transactions.producer_append import OUTCOMES
@@ -39,6 +38,9 @@ JUDGED = np.dtype([(name, PACKED[name]) for name in _JUDGED])
 
 Packed = npt.NDArray[np.void]
 
+#: Ended transactions that are judged at once.
+_AT_ONCE = 1 << 18
+
 
 def packed(rows: Sequence[tuple[int, ...]]) -> Packed:
     """Rows with a value a field of `PACKED`."""
@@ -65,7 +67,13 @@ class Ending(msgspec.Struct, frozen=True, order=True, gc=False):
 
 def kept_fields(ended: Packed, *, whole: bool) -> Packed:
     """What `Endings` keep. EMPTY: compaction removed the marker's record."""
-    return ended if whole else repack_fields(ended[_JUDGED][ended["outcome"] != EMPTY_CODE])
+    if whole:
+        return ended
+    known = ended["outcome"] != EMPTY_CODE
+    found = np.ascontiguousarray(ended if known.all() else ended[known])
+    # They are the first ones of each row.
+    rows = found.view(np.uint8).reshape(len(found), PACKED.itemsize)[:, : JUDGED.itemsize]
+    return np.ascontiguousarray(rows).view(JUDGED).reshape(len(found))
 
 
 class Endings:
@@ -100,6 +108,14 @@ class Endings:
             self.chunks.append(known)
 
 
+def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
+    """All rows of chunks of one type, one after the other."""
+    if len(chunks) == 1:
+        return chunks[0]
+    data = [np.ascontiguousarray(chunk).view(np.uint8) for chunk in chunks if len(chunk)]  # copied as they are
+    return np.concatenate(data).view(kind) if data else np.empty(0, kind)
+
+
 class JoinedEndings(NamedTuple):
     """The ended transactions of several replicas: packed, each with the index of its place in `places`."""
 
@@ -108,11 +124,23 @@ class JoinedEndings(NamedTuple):
     places: Sequence[Place]
 
     @classmethod
-    def of(cls, endings: Iterable[Endings]) -> JoinedEndings:
+    def groups(cls, endings: Iterable[Endings]) -> Iterator[JoinedEndings]:
+        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids; one at least."""
         found = [one for one in endings if len(one)]
-        chunks = [chunk for one in found for chunk in one.chunks]
-        numbers = np.repeat(np.arange(len(found)), [len(one) for one in found])
-        return cls(np.concatenate(chunks) if chunks else np.empty(0, JUDGED), numbers, [one.place for one in found])
+        count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
+        # Few bits are compared again and again, not whole ids.
+        of_rows = [[(chunk["producer_id"] % count).astype(np.uint16) for chunk in one.chunks] for one in found]
+        for number in range(count):
+            chunks = [
+                [
+                    chunk if count == 1 else chunk[of_row == number]
+                    for chunk, of_row in zip(one.chunks, groups, strict=True)
+                ]
+                for one, groups in zip(found, of_rows, strict=True)
+            ]
+            numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
+            rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
+            yield cls(rows, numbers, [one.place for one in found])
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> JoinedEndings:
         return JoinedEndings(self.rows[chosen], self.numbers[chosen], self.places)

@@ -30,6 +30,8 @@ from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
 #: One process is started for this many bytes.
 BYTES_A_JOB = 64 << 20
+#: Bytes of a part: of one for each process the columns are in memory, and of one that is replayed.
+_PART_BYTES = 16 << 20
 
 
 def audit(
@@ -94,7 +96,7 @@ class _Plan(NamedTuple):
 
 def _plan(replica: AuditedReplica) -> _Plan:
     try:
-        return _Plan(list(parts_of(replica)))
+        return _Plan(list(parts_of(replica, _PART_BYTES)))
     except Exception as error:
         return _Plan([], reason_of(error))
 

@@ -21,7 +21,7 @@ from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records.array_types import Bools, Int64
 from kafkawire.transactions.appends import Appends
 from kafkawire.transactions.batch_rules.rule import EXPIRED, GAP, BatchRule, Step
-from kafkawire.transactions.endings import PACKED, Packed, packed
+from kafkawire.transactions.endings import PACKED, Packed, packed, stacked
 from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.producer_append import Append
 from kafkawire.transactions.producer_state import BATCHES_TO_RETAIN, Producer, Retained
@@ -50,8 +50,8 @@ class EndedRows(NamedTuple):
         """All of several, one after the other."""
         if len(several) == 1:
             return several[0]
-        none = cls(np.empty(0, PACKED), np.empty(0, np.int64), np.empty(0, np.int64))
-        return cls(*(np.concatenate(columns) for columns in zip(none, *several, strict=True)))
+        stable, intact = (np.concatenate([np.empty(0, np.int64), *(one[at] for one in several)]) for at in (1, 2))
+        return cls(stacked([one.rows for one in several], PACKED), stable, intact)
 
 
 class OrderedReplay(Protocol):

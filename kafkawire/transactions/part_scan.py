@@ -68,18 +68,19 @@ class PartTask(msgspec.Struct, frozen=True):
 
     Attributes:
         number: of the part, from 0 on, of `count` (`count_parts` of the file's size).
-        size: about how many bytes the part has.
+        size: about how many bytes the part has. `part_bytes`: by which the parts were counted.
     """
 
     file: LogFile
     number: int
     count: int
     size: int
+    part_bytes: int = PART_BYTES
 
-    def read(self, part_bytes: int = PART_BYTES) -> PartColumns:
+    def read(self) -> PartColumns:
         """Read the part."""
         try:
-            found = bounds(self.file, self.number, self.count, part_bytes)
+            found = bounds(self.file, self.number, self.count, self.part_bytes)
         except OSError as error:
             if self.number:
                 damage = rows.DamageRow.of(Damage.unreadable(error), **self.file.place)

@@ -143,7 +143,7 @@ def parts_of(
         size = known_size(file) if sizes is None else sizes[segment]
         count = count_parts(size, part_bytes)
         for number in range(count):
-            yield segment, PartTask(file, number, count, size // count)
+            yield segment, PartTask(file, number, count, size // count, part_bytes)
 
 
 class ReplicaMerge:

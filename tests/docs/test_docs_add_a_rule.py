@@ -59,7 +59,7 @@ def main(root, place):
         replica = AuditedReplica(partition)
         merge, count = ReplicaMerge(replica), 0
         for segment, task in parts_of(replica, size):
-            merge.take(segment, task.read(size))
+            merge.take(segment, task.read())
             count += 1
         assert (count > 1) == (size < PART_BYTES), count
         found[f"parts of {size}"] = offsets(one.answer for one in merge.facts().answers)

@@ -313,17 +313,17 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
     path, bad = logs.write(), str(tmp_path / "logs" / "orders-1")
     read = PartTask.read
 
-    def raising(task: PartTask, part_bytes: int = PART_BYTES) -> PartColumns:
+    def raising(task: PartTask) -> PartColumns:
         if bad in task.file.path:
             raise IndexError("out of range")
-        return read(task, part_bytes)
+        return read(task)
 
     def parts(fleet: replica_parts.Fleet) -> DataFrame:
         """In this process, where the fault is."""
         names, size = replica_parts.PARTS.names, fleet.sizing.part_bytes
         listed = (row.asDict() for row in fleet.replicas.collect())
         planned = [dict(zip(names, one, strict=True)) for one in replica_parts._parts(listed, size, fleet.roots)]
-        cells = list(replica_parts._cells(iter(planned), size))
+        cells = list(replica_parts._cells(iter(planned)))
         return spark.createDataFrame(cells, from_arrow_schema(replica_parts.COLUMNS))
 
     monkeypatch.setattr(PartTask, "read", raising)

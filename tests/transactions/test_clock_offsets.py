@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Record
 from kafkawire.rows import Finding
-from kafkawire.transactions import Settings
+from kafkawire.transactions import Settings, clock_offsets
 from kafkawire.transactions.clock_offsets import (
     LASTING_MS,
     OF_COORDINATOR,
@@ -204,3 +205,9 @@ def test_times_of_two_brokers_are_compared_by_the_measured_difference(
 def test_what_was_not_measured_may_differ_by_ten_minutes(tmp_path: Path, options: dict[str, Any]) -> None:
     assert judged(tmp_path / "less", SKEW_MS, **options).verdict == "unknown"
     assert judged(tmp_path / "more", SKEW_MS + 1, **options).verdict == "hanging"
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(-(2**15), 2**15 - 1))
+def test_the_hash_of_one_is_that_of_many(producer_id: int, epoch: int) -> None:
+    (found,) = clock_offsets._hashes(np.array([producer_id]), np.array([epoch])).tolist()
+    assert clock_offsets._hash(producer_id, epoch) == found

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from kafkawire import logdir
+from kafkawire import logdir, transactions
 from kafkawire.records.control import MALFORMED
+from kafkawire.transactions import endings
 from kafkawire.transactions.endings import PACKED
 from kafkawire.transactions.producer_append import CODES, NO_EPOCH, Append
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaMerge, parts_of
 from kafkawire.transactions.segment_scan import Appends, read_part
 from tests.audit_logs import NOON, LogDirectory
-from tests.random_logs import PRODUCERS, damage, fill
+from tests.random_logs import PRODUCERS, damage, fill, random_partitions
 
 Row = tuple[int, ...]
 
@@ -53,7 +54,7 @@ def found(partition: logdir.Partition, part_bytes: int) -> tuple[list[Row], list
     replica = AuditedReplica(partition)
     merge = ReplicaMerge(replica, whole=True)
     for segment, task in parts_of(replica, part_bytes):
-        merge.take(segment, task.read(part_bytes))
+        merge.take(segment, task.read())
     merge.facts()
     still = [
         (one.producer_id, one.start_offset, one.last_offset, one.first_timestamp, one.last_timestamp, one.batches)
@@ -101,3 +102,16 @@ def test_keeps_what_the_rules_need_unless_asked_for_all(tmp_path: Path) -> None:
         (chunk,) = merge.endings.chunks
         sizes.append(chunk.dtype.itemsize)
     assert sizes == [37, PACKED.itemsize]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_judged_in_groups_of_producers_is_judged_as_at_once(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random_partitions(random.Random(seed), tmp_path / "logs", seed)
+    directory = logdir.open(tmp_path / "logs")
+    whole = transactions.audit(directory)
+    assert any(one.check == "one_outcome" and one.held + one.violated + one.not_checkable for one in whole.answers)
+    monkeypatch.setattr(endings, "_AT_ONCE", 3)
+    assert transactions.audit(directory) == whole

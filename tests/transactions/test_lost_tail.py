@@ -195,5 +195,5 @@ def test_a_part_whose_place_cannot_be_found_is_damage(tmp_path: Path) -> None:
     (file,) = partition.segments
     segment(tmp_path).unlink()
     for number in range(2):
-        part = PartTask(file, number, 2, 100).read(part_bytes=100)
+        part = PartTask(file, number, 2, 100, 100).read()
         assert [one.reason for one in part.scan.damage] == ["unreadable"]

@@ -60,7 +60,7 @@ def tasks(logs: LogDirectory) -> list[PartTask]:
 class Killed(PartTask):
     """A part whose reader is ended from outside."""
 
-    def read(self, part_bytes: int = 0) -> PartColumns:
+    def read(self) -> PartColumns:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
@@ -96,12 +96,12 @@ def test_an_unexpected_error_costs_the_replica_that_it_is_raised_in(
 class Broken(PartTask):
     """A part whose reading raises."""
 
-    def read(self, part_bytes: int = 0) -> PartColumns:
+    def read(self) -> PartColumns:
         raise IndexError("out of range")
 
 
-def _with_a_broken_part(replica: AuditedReplica) -> Iterator[tuple[int, PartTask]]:
-    for segment, task in parts_of(replica):
+def _with_a_broken_part(replica: AuditedReplica, part_bytes: int) -> Iterator[tuple[int, PartTask]]:
+    for segment, task in parts_of(replica, part_bytes):
         bad = replica.partition.path.endswith("orders-3") and segment == 1
         yield segment, Broken(task.file, 0, 1, task.size) if bad else task
 

@@ -186,9 +186,9 @@ def test_a_segment_without_an_index_is_walked_over_once_for_all_of_its_parts(
     (partition,) = logdir.open(logs.root).partitions
     (file,) = partition.segments
     count = part_scan.count_parts(file.size, 2000)
-    tasks = [PartTask(file, number, count, 2000) for number in range(count)]
-    batches = sum(task.read(2000).scan.batches for task in tasks)
+    tasks = [PartTask(file, number, count, 2000, 2000) for number in range(count)]
+    batches = sum(task.read().scan.batches for task in tasks)
     assert (batches, walked) == (300, [2000])
     Path(file.path).write_bytes(Path(file.path).read_bytes()[:-78])
-    tasks[0].read(2000)
+    tasks[0].read()
     assert walked == [2000, 2000]

@@ -67,11 +67,11 @@ def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until, until_of = decided_until(cluster)
     tallies = Tallies()
-    ended = JoinedEndings.of(e for e in cluster.facts.endings if e.place in cluster.chosen)
-    for producer_id, endings in _without_undecided(ended, decisions, tallies, [until, *until_of.values()]):
-        owner = owners.get(producer_id)
-        known = until if owner is None else until_of[owner]
-        judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
+    for ended in JoinedEndings.groups(e for e in cluster.facts.endings if e.place in cluster.chosen):
+        for producer_id, endings in _without_undecided(ended, decisions, tallies, [until, *until_of.values()]):
+            owner = owners.get(producer_id)
+            known = until if owner is None else until_of[owner]
+            judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
     for place, tally in tallies.all():
         yield Placed(place, tally.answer())
 

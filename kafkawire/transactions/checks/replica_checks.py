@@ -14,7 +14,7 @@ from kafkawire.transactions.batch_rules import RULES
 from kafkawire.transactions.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.aborted_index import TransactionIndexCheck
 from kafkawire.transactions.checks.derived_files import SnapshotCheck
-from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed
+from kafkawire.transactions.endings import ABORT_CODE, PACKED, Packed, stacked
 from kafkawire.transactions.facts import Segment
 from kafkawire.transactions.log_checks import LogChecks
 from kafkawire.transactions.ordered_replay import EndedRows, OrderedReplay, ordered_replay
@@ -65,7 +65,7 @@ class PartitionChecks:
 
     def take(self, appends: Appends) -> Packed:
         """Take the next batches. Returns the transactions that they end, in the order of their markers."""
-        found, at = [np.empty(0, PACKED)], 0
+        found, at = list[Packed](), 0
         while at < len(appends):
             self._snapshots.reach(int(appends.base_offset[at]), int(appends.intact_from[at]), self.replay)
             stop = self._before_snapshot(appends, at)
@@ -76,7 +76,7 @@ class PartitionChecks:
             self._ended(ended)
             found.append(ended.rows)
             at = stop
-        return np.concatenate(found)
+        return stacked(found, PACKED)
 
     def _before_snapshot(self, appends: Appends, at: int) -> int:
         """The first batch behind another that the next `.snapshot` is compared before."""

@@ -15,13 +15,14 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Debug, Default, Clone, Copy)]
 struct Retained {
     last_offset: i64,
-    offset_delta: i64,
     timestamp: i64,
     last_sequence: i32,
+    offset_delta: i32,
 }
 
 /// `producer_state.Producer`: what batches are judged by comes first, so that it lies in few lines of the cache.
 #[derive(Debug, Clone)]
+#[repr(C, align(64))]
 pub struct Producer {
     pub producer_id: i64,
     pub first_offset: i64,
@@ -162,7 +163,7 @@ impl Producer {
         }
         self.keep(Retained {
             last_offset: batch.last_offset,
-            offset_delta: batch.offset_delta(),
+            offset_delta: batch.offset_delta() as i32,
             timestamp: batch.timestamp,
             last_sequence: batch.last_sequence(),
         });
@@ -251,7 +252,7 @@ impl Producer {
         ]);
         let none = Retained::default();
         for batch in self.kept().chain(std::iter::repeat(&none)).take(RETAINED) {
-            row.extend([i64::from(batch.last_sequence), batch.last_offset, batch.offset_delta, batch.timestamp]);
+            row.extend([i64::from(batch.last_sequence), batch.last_offset, i64::from(batch.offset_delta), batch.timestamp]);
         }
         row.push(i64::from(self.doubts));
         for (epoch, last) in self.doubted {
@@ -279,7 +280,7 @@ impl Producer {
             found.keep(Retained {
                 last_sequence: batch[0].try_into().ok()?,
                 last_offset: batch[1],
-                offset_delta: batch[2],
+                offset_delta: batch[2].try_into().ok()?,
                 timestamp: batch[3],
             });
         }
