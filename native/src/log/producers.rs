@@ -252,7 +252,12 @@ impl Producer {
         ]);
         let none = Retained::default();
         for batch in self.kept().chain(std::iter::repeat(&none)).take(RETAINED) {
-            row.extend([i64::from(batch.last_sequence), batch.last_offset, i64::from(batch.offset_delta), batch.timestamp]);
+            row.extend([
+                i64::from(batch.last_sequence),
+                batch.last_offset,
+                i64::from(batch.offset_delta),
+                batch.timestamp,
+            ]);
         }
         row.push(i64::from(self.doubts));
         for (epoch, last) in self.doubted {
