@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 MODULES = (
     "kafkawire", "kafkawire.capture", "kafkawire.client", "kafkawire.errors", "kafkawire.frames",
     "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.offsets",
-    "kafkawire.records", "kafkawire.report", "kafkawire.rows", "kafkawire.runtime", "kafkawire.spark",
-    "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.visit",
+    "kafkawire.records", "kafkawire.report", "kafkawire.rows", "kafkawire.runtime", "kafkawire.scanning",
+    "kafkawire.spark", "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.visit",
     "kafkawire.witness", "kafkawire.wire.codec_names", "kafkawire.wire.columns",
 )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from kafkawire.scanning.record_columns import ERROR  # noqa: E402
 from tests.audit_logs import NOON, PartitionLog  # noqa: E402
 from tests.consumed import LEVELS, REPLICAS, Replicas  # noqa: E402
 from tests.docs.guide import ROOT  # noqa: E402
+from tools.recordings.archive import unpacked  # noqa: E402
 
 EXAMPLES = ROOT / "examples" / "kafka-logs" / "one-node" / "broker-1"
 EVERYTHING = (
@@ -314,3 +316,20 @@ def test_memory_is_bounded_by_the_batch(tmp_path: Path) -> None:
         tracemalloc.stop()
         assert count == 10_000 * times
     assert peaks[1] < 1.2 * peaks[0]
+
+
+# Tiers and other stores
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("as_uri", [False, True], ids=["paths", "URIs"])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("node", ["node-1", "node-2"])
+def test_a_log_and_its_tier_are_one_source(node: str, level: str, as_uri: bool) -> None:
+    folder = unpacked("tiered-storage")
+    expected = json.loads((folder / "consumed.json").read_text())[level]
+    paths = [folder / node, folder / "tier"]
+    found = read(*(path.as_uri() if as_uri else path for path in paths), topics="orders", isolation_level=level)
+    assert [(row["offset"], *_texts(row)) for row in found] == [
+        (row["offset"], row["key"], row["value"]) for row in expected
+    ]
