@@ -23,7 +23,8 @@ from kafkawire.wire.spec import json_name
 
 #: The runtime, in the order of its parts in the plugin.
 RUNTIME = tuple(
-    f"wireshark_{part}.lua" for part in ("fields", "values", "layouts", "unpack", "records", "frames", "streams")
+    f"wireshark_{part}.lua"
+    for part in ("fields", "values", "layouts", "unpack", "records", "inside", "frames", "streams")
 )
 
 #: What the runtime's own fields begin with.
@@ -65,6 +66,10 @@ class DisplayRules:
         secrets: message -> JSON paths of fields that are not shown.
         configs: message -> JSON paths of configurations, structs with a `name` and a `value`; "" is the message itself.
         secret_words: a configuration with one of them in its name is not shown.
+        inside: message -> JSON paths of fields with bytes -> what is in them.
+        formats: what is in bytes -> how it is read, as tables of the runtime (`wireshark_inside.lua`).
+        protocol_type: the JSON name of fields that state the protocol type of a group.
+        assignors: message -> the JSON name of its field that states the assignor of a group.
     """
 
     numbers: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
@@ -72,6 +77,10 @@ class DisplayRules:
     secrets: Mapping[str, Iterable[str]] = field(default_factory=dict)
     configs: Mapping[str, Iterable[str]] = field(default_factory=dict)
     secret_words: Iterable[str] = ()
+    inside: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    formats: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    protocol_type: str = ""
+    assignors: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Shown(NamedTuple):
@@ -97,11 +106,23 @@ def render_wireshark(messages: Iterable[MessageModel], rules: DisplayRules) -> s
             numbers=sorted((_ENUMS | {key: dict(value) for key, value in rules.numbers.items()}).items()),
             control_messages=sorted(rules.control_messages.items()),
             secret_words=list(rules.secret_words),
+            inside=[(content, _lua(format)) for content, format in sorted(rules.formats.items())],
             messages=rendered,
             runtime=[(templates / part).read_text("utf-8") for part in RUNTIME],
             quote=quote,
         )
     )
+
+
+def _lua(value: object) -> str:
+    """Plain data as Lua: tables of texts, numbers, booleans and tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"[{quote(key)}] = {_lua(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "{" + ", ".join(map(_lua, value)) + "}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else quote(str(value))
 
 
 def quote(text: str) -> str:
@@ -162,6 +183,13 @@ class _Fields:
                     return "secret"
                 if found == "config" and one.name in ("Name", "Value") and _struct_at(message, path) == struct.name:
                     return f"config_{one.name.lower()}"
+        for path, content in self.rules.inside.get(message.name, {}).items():
+            if _leads_to(message, path, struct, one.name):
+                return f"inside {content}"
+        if kind == STRING and message.name in self.rules.inside:
+            stated = {self.rules.protocol_type: "protocol_type", self.rules.assignors.get(message.name): "assignor"}
+            if (what := stated.get(json_name(one.name))) is not None:
+                return what
         for pattern, its_kind, found in _MEANINGS:
             if kind == its_kind and pattern.search(one.name) and (found in self.rules.numbers or found in _ENUMS):
                 return found

@@ -20,6 +20,8 @@ local expert = {
     expert.group.UNDECODED, expert.severity.WARN),
   unknown = ProtoExpert.new("kafkawire.unknown", "Not known to this plugin",
     expert.group.UNDECODED, expert.severity.WARN),
+  not_decoded = ProtoExpert.new("kafkawire.not_decoded", "What is inside of these bytes is not decoded",
+    expert.group.UNDECODED, expert.severity.NOTE),
   left_over = ProtoExpert.new("kafkawire.left_over", "Bytes behind the message, which Kafka passes over",
     expert.group.PROTOCOL, expert.severity.NOTE),
   unmatched = ProtoExpert.new("kafkawire.unmatched", "Its request is not in the capture",

@@ -5,7 +5,7 @@ local MAX_FRAME, MAX_CLIENT_ID = 256 * 1024 * 1024, 1024
 -- Versions above the newest one, and api keys above the highest, that a newer release may have.
 local NEWER, MOST_API_VERSIONS = 10, 100
 -- How far a message is decoded.
-local WHOLE, LEFT_OVER, PARTIAL, HEADER_ONLY = "whole", "bytes left over", "partial", "header only"
+local DEGREES = {whole = "whole", left_over = "bytes left over", partial = "partial", header = "header only"}
 
 local requests, responses = {}, {}
 for _, message in ipairs(messages) do
@@ -85,13 +85,13 @@ local function show_undecoded(r, position, looks, tree)
 end
 
 local function header_only(r, position, looks, tree, why)
-  r.degree = HEADER_ONLY
+  r.degree = DEGREES.header
   add_expert(tree, expert.unknown, why)
   show_undecoded(r, position, looks, tree)
 end
 
 local function problem_in(r, tree, problem)
-  r.degree = PARTIAL
+  r.degree = DEGREES.partial
   if problem.cut then
     add_expert(tree, expert.cut, problem.text .. ": the capture ends before")
   else
@@ -114,12 +114,12 @@ local function show_body(r, message, version, position, looks, tree)
     if looks == everything then set_text(node, message.name .. " v" .. version) end
   end
   local after, problem = try(read_message, r, message, version, position, inside, node)
-  r.degree = WHOLE
+  r.degree = DEGREES.whole
   if problem then
     problem_in(r, node, problem)
     show_undecoded(r, problem.position, looks, node)
   elseif after ~= r.n then
-    r.degree = LEFT_OVER
+    r.degree = DEGREES.left_over
     add_expert(node, expert.left_over, ("%d bytes left over behind the message"):format(r.n - after))
     show_undecoded(r, after, looks, node)
   end
@@ -168,7 +168,7 @@ local function show_response(r, api_key, version, looks, tree)
     local after, problem = try(read_header, "ResponseHeader", r, 0, 4, looks, tree)
     add_expert(tree, expert.unmatched)
     if problem then return problem_in(r, tree, problem) end
-    r.degree = HEADER_ONLY
+    r.degree = DEGREES.header
     show_undecoded(r, after, looks, tree)
     return
   end

@@ -54,7 +54,12 @@ local function layout_of(message, number)
   return layout
 end
 
-local steps_of, step_of, read_records, wants_records -- of below, and of the next part
+local steps_of, step_of, read_records, wants_records, read_inside, wants_content -- of below, and of the next parts
+
+-- What the bytes of a field contain, or nil.
+local function content_of(field)
+  return meant[field] and meant[field]:match("^inside (.+)$")
+end
 
 -- Whether anything of a layout is looked at.
 local function wants_any(message, number, looks)
@@ -64,6 +69,7 @@ local function wants_any(message, number, looks)
     return wanted(looks, shown[op.field]) or wanted(looks, counts[op.field])
       or op.code % 16 == STRUCT and wants_any(message, op.layout, looks)
       or op.code % 16 == RECORDS and wants_records(looks)
+      or content_of(op.field) and wants_content(looks)
   end
   for _, op in ipairs(layout.ops) do
     if wants(op) then return true end
@@ -191,6 +197,8 @@ local function blob(op, looks)
   local what = KINDS[op.code % 16]
   local read_length = length(op.code, false, "the length of " .. what)
   local field, label, secret = wanted(looks, shown[op.field]), labels[op.field], meant[op.field] == "secret"
+  local content = content_of(op.field)
+  if content and not wants_content(looks) then content = nil end
   return function(r, start, tree)
     local n, position = read_length(r, start)
     if n < 0 then
@@ -198,15 +206,17 @@ local function blob(op, looks)
       return position
     end
     if position + n > r.n then need(r, position, n, what) end
+    local item = tree
     if field then
       if n > 0 and secret then
         add(tree, range(r.view, start, position + n - start), ("%s: [redacted], %d bytes"):format(label, n))
       elseif n == 0 then
         add(tree, field, span(r, start, 0))
       else
-        add(tree, field, range(r.view, position, n))
+        item = add(tree, field, range(r.view, position, n))
       end
     end
+    if content and n > 0 then read_inside(r, content, position, position + n, item, looks) end
     return position + n
   end
 end

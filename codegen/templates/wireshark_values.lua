@@ -185,6 +185,12 @@ local meanings = {
     r.topic = sub(r.s, position + 1, position + size)
     r.named = r.topic
   end,
+  protocol_type = function(r, position, size)
+    r.protocol_type = sub(r.s, position + 1, position + size)
+  end,
+  assignor = function(r, position, size)
+    r.assignor = sub(r.s, position + 1, position + size)
+  end,
   topic_id = function(r, position)
     local id = sub(r.s, position + 1, position + 16)
     if r.named then

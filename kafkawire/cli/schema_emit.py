@@ -74,7 +74,7 @@ def emit(
         from kafkawire.codegen.wireshark import render_wireshark
 
         check_output(to, [None if schemas is None else str(schemas)])
-        messages = with_kafkas_own(schemas)
+        messages = wireshark_messages(schemas)
         text = render_wireshark(messages, display_rules())
         with open_output(to) as file:
             file.write(text.encode())
@@ -138,13 +138,23 @@ def with_kafkas_own(schemas: Path | None, *, control_records: bool = True) -> li
     ]
 
 
+def wireshark_messages(schemas: Path | None) -> list[MessageModel]:
+    """The messages of the plugin: those of `with_kafkas_own`, and what is inside of their bytes."""
+    from kafkawire.codegen import generate
+
+    messages = with_kafkas_own(schemas)
+    there = {message.name for message in messages}
+    embedded = generate.load(arguments.shipped_schemas("embedded"))
+    return messages + [message for message in embedded if message.name not in there]
+
+
 def display_rules() -> DisplayRules:
     """What the plugin shows beyond the schemas: names of numbers, and which fields are secret."""
     from kafkawire.capture import message_json
     from kafkawire.codegen.wireshark import DisplayRules
     from kafkawire.kafka_api_keys import NAMES as api_keys
     from kafkawire.kafka_errors import NAMES as errors
-    from kafkawire.records import secrets
+    from kafkawire.records import inside_bytes, secrets
     from kafkawire.records.control import CONTROL_MESSAGES, CONTROL_TYPES
     from kafkawire.transactions.coordinator_rules import STATES
 
@@ -154,4 +164,24 @@ def display_rules() -> DisplayRules:
         secrets={**message_json.SECRETS, **secrets.SECRETS},
         configs={**message_json.CONFIGS, secrets.CONFIG: ("",)},
         secret_words=secrets.SECRET_CONFIG_WORDS,
+        inside=inside_bytes.CONTENTS,
+        formats=_formats_inside(),
+        protocol_type=inside_bytes.TYPE_KEY,
+        assignors=inside_bytes.ASSIGNOR_KEYS,
     )
+
+
+def _formats_inside() -> dict[str, dict[str, object]]:
+    """What is in bytes -> its format, or its formats by protocol type or assignor, as plain data."""
+    from kafkawire.records import inside_bytes
+
+    def plain(format: inside_bytes.Format) -> dict[str, object]:
+        found: dict[str, object] = {"how": format.how, "name": format.name, "version": format.version}
+        more = {"newer": format.newer, "formats": [plain(each) for each in format.formats], "why": format.why}
+        return found | {key: value for key, value in more.items() if value}
+
+    formats = {content: plain(format) for content, format in inside_bytes.FORMATS.items()}
+    for by, table in (("protocol type", inside_bytes.BY_TYPE), ("assignor", inside_bytes.BY_ASSIGNOR)):
+        for content, named in table.items():
+            formats[content] = {"by": by, "of": {name: plain(format) for name, format in named.items()}}
+    return formats

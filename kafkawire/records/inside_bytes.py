@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +68,7 @@ PLAIN_BYTES: dict[str, tuple[str, ...]] = {
 }
 
 #: The key, in the object with the bytes or in one around it, that names a group's protocol type.
-_TYPE_KEY = "protocolType"
+TYPE_KEY = "protocolType"
 #: message -> the key that names the assignor
 ASSIGNOR_KEYS = {
     "ConsumerGroupMemberMetadataValue": "name",
@@ -105,7 +105,32 @@ class Found(msgspec.Struct, frozen=True, gc=False):
         return shown | {key: value for key, value in more.items() if value}
 
 
-Format = Callable[[bytes], Found]
+class Format(msgspec.Struct, frozen=True, gc=False):
+    """How a content is read: data, which emitters of readers in other languages have, too.
+
+    Attributes:
+        how: `int16`, a message behind its version; `int32`, a message whose first field is its version; `version`, a
+            message of `version`; `first`, the first of `formats` that takes all of the bytes; `text`; `address`; or
+            `none`, it is not decoded.
+        name: of the message, or of the content.
+        version: of the message, where the bytes do not state it.
+        newer: a version above the highest is read as the highest, as by Java.
+        formats: those of `first`.
+        why: it is not decoded.
+    """
+
+    how: str
+    name: str = ""
+    version: int = 0
+    newer: bool = False
+    formats: tuple[Format, ...] = ()
+    why: str = ""
+
+    def read(self, data: bytes) -> Found:
+        """What the bytes contain."""
+        return _READERS[self.how](self, data)
+
+
 #: Content, bytes as base64, protocol type and assignor -> JSON.
 Shown = Callable[[str, str, str | None, str | None], Any]
 
@@ -113,36 +138,34 @@ Shown = Callable[[str, str, str | None, str | None], Any]
 # Formats -------------------------------------------------------------------------------------------------------------
 
 
-def _behind_int16(name: str, data: bytes, *, newer: bool = True) -> Found:
-    """A message behind its int16 version. `newer`: a version above the highest is read as the highest, as by Java."""
+def _behind_int16(format: Format, data: bytes) -> Found:
     if len(data) < 2:
-        return Found(name, problem="no version at its beginning")
-    version = int.from_bytes(data[:2], "big", signed=True)
-    return _message(name, data, version, offset=2, newer=newer)
+        return Found(format.name, problem="no version at its beginning")
+    return _message(format, data, int.from_bytes(data[:2], "big", signed=True), offset=2)
 
 
-def _int32_field(name: str, data: bytes) -> Found:
-    """A message whose first field is its version, an int32."""
+def _int32_field(format: Format, data: bytes) -> Found:
     if len(data) < 4:
-        return Found(name, problem="no version at its beginning")
-    return _message(name, data, int.from_bytes(data[:4], "big", signed=True), offset=0)
+        return Found(format.name, problem="no version at its beginning")
+    return _message(format, data, int.from_bytes(data[:4], "big", signed=True), offset=0)
 
 
-def _of_version(name: str, version: int, data: bytes) -> Found:
-    """A message without its version."""
-    return _message(name, data, version, offset=0)
+def _of_version(format: Format, data: bytes) -> Found:
+    return _message(format, data, format.version, offset=0)
 
 
-def _fitting(formats: tuple[Format, ...], data: bytes) -> Found:
+def _first(format: Format, data: bytes) -> Found:
     """What the first format reads that takes all of the bytes; if none does, the first that reads a whole message."""
-    return min((read(data) for read in formats), key=lambda found: (found.problem is not None, found.note is not None))
+    found = [each.read(data) for each in format.formats]
+    return min(found, key=lambda each: (each.problem is not None, each.note is not None))
 
 
-def _message(name: str, data: bytes, version: int, offset: int, *, newer: bool = False) -> Found:
+def _message(format: Format, data: bytes, version: int, offset: int) -> Found:
     """The message at `offset`. Bytes behind it are a note."""
+    name = format.name
     cls = _class(name)
     known = cls.spec.valid_versions
-    read_as = known[-1] if newer and version > known[-1] else version
+    read_as = known[-1] if format.newer and version > known[-1] else version
     notes = [] if read_as == version else [f"version {version} was read as {read_as}, the highest that is known"]
     problem = None
     try:
@@ -166,66 +189,69 @@ def _class(name: str) -> type[Message]:
     return registry.load(registry.entries[name])
 
 
-def _text(data: bytes) -> Found:
+def _text(_: Format, data: bytes) -> Found:
     try:
         return Found(TEXT, data=data.decode())
     except UnicodeDecodeError as error:
         return Found(TEXT, problem=f"no text: at byte {error.start}: not UTF-8")
 
 
-def _address(data: bytes) -> Found:
+def _address(_: Format, data: bytes) -> Found:
     if len(data) not in (4, 16):
         return Found(ADDRESS, problem=f"{len(data)} bytes, where an address has 4 or 16")
     return Found(ADDRESS, data=str(ip_address(data)))
 
 
-def _not_decoded(name: str, why: str, data: bytes) -> Found:
-    return Found(name, problem=why)
-
+_READERS: dict[str, Callable[[Format, bytes], Found]] = {
+    "address": _address,
+    "first": _first,
+    "int16": _behind_int16,
+    "int32": _int32_field,
+    "none": lambda format, _: Found(format.name, problem=format.why),
+    "text": _text,
+    "version": _of_version,
+}
 
 _OTLP = "metrics of OpenTelemetry (OTLP, protobuf), compressed as compressionType states, are not decoded"
 _FRAMED = "the header and the body of a request or response; `kafkawire decode --frame` decodes it"
 _CONSUMER = {
-    SUBSCRIPTION: partial(_behind_int16, "ConsumerProtocolSubscription"),
-    ASSIGNMENT: partial(_behind_int16, "ConsumerProtocolAssignment"),
+    SUBSCRIPTION: Format("int16", "ConsumerProtocolSubscription", newer=True),
+    ASSIGNMENT: Format("int16", "ConsumerProtocolAssignment", newer=True),
 }
 _CONNECT = {
-    SUBSCRIPTION: partial(_behind_int16, "ConnectWorkerState"),
-    ASSIGNMENT: partial(_behind_int16, "ConnectAssignment"),
+    SUBSCRIPTION: Format("int16", "ConnectWorkerState", newer=True),
+    ASSIGNMENT: Format("int16", "ConnectAssignment", newer=True),
 }
 #: content -> how it is read
 FORMATS: dict[str, Format] = {
-    ADDRESS: _address,
+    ADDRESS: Format("address", ADDRESS),
     CONNECT_ASSIGNMENT: _CONNECT[ASSIGNMENT],
     CONSUMER_SUBSCRIPTION: _CONSUMER[SUBSCRIPTION],
-    FRAME: partial(_not_decoded, FRAME, _FRAMED),
-    PRINCIPAL: partial(_behind_int16, "DefaultPrincipalData", newer=False),
-    TELEMETRY: partial(_not_decoded, "MetricsData", _OTLP),
-    TEXT: _text,
+    FRAME: Format("none", FRAME, why=_FRAMED),
+    PRINCIPAL: Format("int16", "DefaultPrincipalData"),
+    TELEMETRY: Format("none", "MetricsData", why=_OTLP),
+    TEXT: Format("text", TEXT),
 }
 #: content -> protocol type -> how it is read
 BY_TYPE: dict[str, dict[str, Format]] = {
     content: {"consumer": _CONSUMER[content], "connect": _CONNECT[content]} for content in (SUBSCRIPTION, ASSIGNMENT)
 }
+_STICKY_NAME = "StickyAssignorUserData"
 #: The assignor sticky. Java writes version 1 and reads 0, too; kafka-python 3 writes a version in front of it.
-_STICKY: tuple[Format, ...] = (
-    partial(_of_version, "StickyAssignorUserData", 1),
-    partial(_of_version, "StickyAssignorUserData", 0),
-    partial(_behind_int16, "StickyAssignorUserData", newer=False),
-)
+_STICKY = (Format("version", _STICKY_NAME, 1), Format("version", _STICKY_NAME, 0), Format("int16", _STICKY_NAME))
 #: content -> assignor -> how it is read. librdkafka's cooperative-sticky writes the user data of sticky, and gives it
 #: back in assignments.
 BY_ASSIGNOR: dict[str, dict[str, Format]] = {
     SUBSCRIPTION_DATA: {
-        "cooperative-sticky": partial(
-            _fitting, (partial(_of_version, "CooperativeStickyAssignorUserData", 0), *_STICKY)
+        "cooperative-sticky": Format(
+            "first", formats=(Format("version", "CooperativeStickyAssignorUserData", 0), *_STICKY)
         ),
-        "sticky": partial(_fitting, _STICKY),
-        "stream": partial(_int32_field, "SubscriptionInfoData"),
+        "sticky": Format("first", formats=_STICKY),
+        "stream": Format("int32", "SubscriptionInfoData"),
     },
     ASSIGNMENT_DATA: {
-        "cooperative-sticky": partial(_fitting, _STICKY),
-        "stream": partial(_int32_field, "AssignmentInfo"),
+        "cooperative-sticky": Format("first", formats=_STICKY),
+        "stream": Format("int32", "AssignmentInfo"),
     },
 }
 
@@ -256,7 +282,7 @@ def add_decoded(
             if not text or text == REDACTED:
                 continue
             chain = (place, *around)
-            kind = _nearest(chain, _TYPE_KEY) or protocol_type
+            kind = _nearest(chain, TYPE_KEY) or protocol_type
             chosen = _nearest(chain, ASSIGNOR_KEYS.get(name)) or assignor
             place[f"{field}Decoded"] = show(content, text, kind, chosen)
 
@@ -288,7 +314,7 @@ def inside(content: str, data: bytes, protocol_type: str | None = None, assignor
         protocol_type, assignor: of the group; None where they are not known.
     """
     if content in FORMATS:
-        return FORMATS[content](data)
+        return FORMATS[content].read(data)
     if content in BY_TYPE:
         return _by_name(BY_TYPE[content], protocol_type, "protocol type", content, data)
     return _by_name(BY_ASSIGNOR[content], assignor, "assignor", content, data)
@@ -296,12 +322,12 @@ def inside(content: str, data: bytes, protocol_type: str | None = None, assignor
 
 def _by_name(formats: Mapping[str, Format], name: str | None, what: str, content: str, data: bytes) -> Found:
     if name and name in formats:
-        return formats[name](data)
+        return formats[name].read(data)
     if name:
         known = ", ".join(sorted(formats))
         return Found(problem=f"the {content} of {what} {name!r} is not known; of {known} it is")
     unstated = f"the message does not state the {what}"
-    found = [read(data) for read in formats.values()]
+    found = [each.read(data) for each in formats.values()]
     whole = {each.name: each for each in found if each.problem is None and each.note is None}
     if len(whole) != 1:
         return Found(problem=f"{unstated}, and the bytes fit {'more than one' if whole else 'no'} layout that is known")

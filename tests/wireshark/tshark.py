@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import kafkawire
-from kafkawire.cli.schema_emit import display_rules, with_kafkas_own
+from kafkawire.cli.schema_emit import display_rules, wireshark_messages
 from kafkawire.codegen.names import snake_case
 from kafkawire.codegen.wireshark import render_wireshark
 from kafkawire.wire.spec import Field
@@ -42,7 +42,7 @@ def version() -> str:
 
 @cache
 def plugin_text(schemas: Path | None = None) -> str:
-    return render_wireshark(with_kafkas_own(schemas), display_rules())
+    return render_wireshark(wireshark_messages(schemas), display_rules())
 
 
 def write_plugin(folder: Path, schemas: Path | None = None) -> Path:
@@ -100,6 +100,11 @@ def bodies(plugin: Path, capture: Path, *arguments: str) -> Iterator[Body]:
                     pairs = there.get("kafkawire.message_tree") or []
                     name, version = there["kafkawire.message"], int(there["kafkawire.version"])
                     yield Body(number, ports, int(there["kafkawire.correlation_id"]), name, version, pairs)
+
+
+def fields_of(pairs: Pairs, fields: tuple[Field, ...], version: int) -> Any:
+    """The fields of a struct in tshark's JSON, in our JSON form; see `comparable`."""
+    return _struct(pairs, fields, version)
 
 
 # Their fields in our form --------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkawire.cli.schema_emit import display_rules, with_kafkas_own
+from kafkawire.cli.schema_emit import display_rules, wireshark_messages
 from kafkawire.codegen.wireshark import render_wireshark
 from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_captures import write_capture
@@ -38,7 +38,7 @@ def dissectors(rounds: int) -> Iterator[Result]:
     tshark = os.environ.get("TSHARK") or shutil.which("tshark")
     with tempfile.TemporaryDirectory() as folder:
         plugin, capture = Path(folder) / "kafkawire.lua", Path(folder) / "capture.pcap"
-        plugin.write_text(render_wireshark(with_kafkas_own(None), display_rules()), "utf-8")
+        plugin.write_text(render_wireshark(wireshark_messages(None), display_rules()), "utf-8")
         packets = write_capture(capture, _TIMES)
         size = capture.stat().st_size
         os.chmod(folder, 0o755)  # tshark may give up rights

@@ -30,6 +30,10 @@ scram_mechanism = {[0] = "UNKNOWN", [1] = "SCRAM-SHA-256", [2] = "SCRAM-SHA-512"
 -- The type in a control record's key, and the message in its value.
 local control_messages = {}
 
+-- What is inside of bytes: how each content is read.
+local inside = {
+}
+
 -- A configuration with one of these in its name is not shown.
 local secret_words = {"password", }
 
