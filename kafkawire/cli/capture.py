@@ -14,6 +14,7 @@ from kafkawire import rows
 from kafkawire.cli import arguments, output, output_file
 from kafkawire.cli import capture_options as given
 from kafkawire.cli.capture_summary import FileNotes
+from kafkawire.cli.exit_codes import FOUND, FOUND_INCOMPLETE, INCOMPLETE
 from kafkawire.cli.formatting import json_bytes
 from kafkawire.cli.interrupt import ending_input
 from kafkawire.cli.progress import Advance, progress, watched
@@ -21,6 +22,7 @@ from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
     from kafkawire.capture import CapturedExchange, Exchanges
+    from kafkawire.capture.old_clients import OldClients
     from kafkawire.capture.tracker import FoundExchanges
 
 _BODIES = ("request", "response")
@@ -46,6 +48,13 @@ _VIEWS: Views = {
         primary=("api", "version", "client_id", "count", "latency_p99_ms", "errors"),
         minor=("request_bytes", "response_bytes", "latency_p50_ms"),
     ),
+    rows.OldClient: TableView(
+        columns=(
+            "client_id", "host", "software_name", "software_version", "api", "version", "speaks", "count", "packet",
+        ),
+        primary=("client_id", "host", "api", "version", "speaks", "count"),
+        minor=("software_name", "software_version", "packet"),
+    ),
     rows.TimelineStep: TableView(
         columns=(
             "time", "connection", "broker", "api", "version", "producer_id", "what", "latency_ms", "errors",
@@ -69,6 +78,7 @@ def capture(
     no_payloads: given.NoPayloads = False,
     show_secrets: given.ShowSecrets = False,
     stats: given.Stats = False,
+    breaks_at: given.BreaksAt = None,
     timeline: given.Timeline = None,
     frames_out: given.FramesOut = None,
     keylog: given.Keylog = None,
@@ -118,15 +128,20 @@ def capture(
     from kafkawire.capture.ring import files_of, is_ring
     from kafkawire.cli.capture_frames import FrameFiles
 
-    if stats and timeline is not None:
-        raise typer.BadParameter("--stats and --timeline exclude each other")
+    if sum((stats, timeline is not None, breaks_at is not None)) > 1:
+        raise typer.BadParameter("--stats, --timeline and --breaks-at exclude each other")
+    old = None if breaks_at is None else _old_clients(breaks_at)
+    if old is not None and (follow or body or records or frames_out is not None):
+        raise typer.BadParameter("--breaks-at excludes --follow, --body, --records and --frames-out")
     if follow and (stats or len(files) > 1):
         raise typer.BadParameter(
             "--follow does not end: it needs a single file or a pattern in quotes, and excludes --stats"
         )
     spans = format is given.CaptureFormat.otlp
-    if spans and (stats or timeline is not None or body or records):
-        raise typer.BadParameter("otlp-json has spans: it excludes --stats, --timeline, --body and --records")
+    if spans and (stats or timeline is not None or old is not None or body or records):
+        raise typer.BadParameter(
+            "otlp-json has spans: it excludes --stats, --timeline, --breaks-at, --body and --records"
+        )
     printed = output.Format.jsonl if spans else None if format is None else output.Format(format.value)
     inputs = [each for file in files for each in (file, *(files_of(file) if is_ring(file) else ()))]
     output_file.check_output(to, [*inputs, *(keylog or ()), schemas])
@@ -151,11 +166,12 @@ def capture(
     )
     frames = None if frames_out is None else FrameFiles(frames_out, inputs, show_secrets=show_secrets)
     notes = FileNotes()
-    exchanges_only = not stats and timeline is None and frames is None and not spans
+    exchanges_only = not stats and timeline is None and old is None and frames is None and not spans
     lines, columns = output.takes_lines(printed, to), output.takes_columns(printed, to)
 
     def exchanges() -> Iterator[FoundExchanges]:
         from kafkawire.capture import StatisticsOfExchanges
+        from kafkawire.capture.old_clients import API_VERSIONS
         from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
         from kafkawire.capture.reader import read_with
 
@@ -178,7 +194,7 @@ def capture(
                     keep=timeline is not None or frames is not None or spans,
                     lines=lines and exchanges_only,
                     columns=json_bytes if columns and exchanges_only else None,
-                    keep_requests=APIS if stats else (),
+                    keep_requests=APIS if stats else () if old is None else (API_VERSIONS,),
                     statistics=stats and frames is None,
                     selection=selection,
                     size=None if opened is None else opened.size,
@@ -212,12 +228,14 @@ def capture(
             return export(_single(written()), version=__version__, live=live)
         if stats:
             return _statistics(written())
+        if old is not None:
+            return _of_old_clients(_single(written()), old, notes)
         if timeline is not None:
             nothing = f"no request of the transactional or producer id {timeline!r}"
             return _noted(steps(_single(written()), timeline), notes, nothing)
         return _rows(written())
 
-    of_requests = rows.Exchange if timeline is None else rows.TimelineStep
+    of_requests = rows.OldClient if old is not None else rows.Exchange if timeline is None else rows.TimelineStep
     live = follow or ("-" in files and not output_file.is_regular(sys.stdin))
     with (
         ending_input(wanted=live) as ended,
@@ -234,7 +252,34 @@ def capture(
             unset=() if body else _BODIES,
             live=live,
         )
-    notes.end(interrupted=ended())
+    found = old is not None and bool(old.rows())
+    try:
+        notes.end(interrupted=ended())
+    except typer.Exit as ending:
+        if found and ending.exit_code == INCOMPLETE:
+            raise typer.Exit(FOUND_INCOMPLETE) from None
+        raise
+    if found:
+        raise typer.Exit(FOUND)
+
+
+def _old_clients(release: str) -> OldClients:
+    """Counts the requests of versions that a release does not speak; a usage error for an unknown release."""
+    from kafkawire import versions
+    from kafkawire.capture.old_clients import OldClients
+
+    try:
+        return OldClients(release, versions.of(release))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--breaks-at") from None
+
+
+def _of_old_clients(found: Iterator[CapturedExchange], old: OldClients, notes: FileNotes) -> Iterator[rows.OldClient]:
+    for exchange in found:
+        old.add(exchange)
+    if old.left_out:
+        notes.note(f"{old.left_out} requests of more clients are not listed")
+    yield from old.rows()
 
 
 def _rows(found: Iterator[FoundExchanges]) -> Iterator[rows.Exchange | rows.Lines | rows.Columns]:

@@ -37,6 +37,14 @@ Stats = Annotated[
     bool,
     typer.Option("--stats", help="Print a row for each api, version and client: counts, bytes, latencies, errors."),
 ]
+BreaksAt = Annotated[
+    str | None,
+    typer.Option(
+        "--breaks-at",
+        metavar="RELEASE",
+        help="Print which clients use versions that this release of Kafka does not speak any more, 4.0; exit code 3.",
+    ),
+]
 Timeline = Annotated[
     str | None,
     typer.Option("--timeline", metavar="ID", help="Print the steps of one transactional id or producer id."),

@@ -43,6 +43,9 @@ def copied_lags(
         except OSError as error:
             yield unread_row(view.group, *place, f"{leading.partition.path}: {error.strerror or error}", committed)
             continue
+        # A log that ends before the high watermark of the checkpoint lacks its end: any of that may be records.
+        high = max(outcomes.high_watermark, leading.partition.high_watermark or 0)
+        cut = outcomes.last_stable_at_most >= outcomes.high_watermark
         standing = Standing(
             group=view.group,
             topic=place[0],
@@ -50,8 +53,8 @@ def copied_lags(
             committed=committed,
             log_start=leading.partition.log_start_offset or 0,
             stable=outcomes.last_stable_offset,
-            high=outcomes.high_watermark,
-            stable_at_most=outcomes.last_stable_at_most,
+            high=high,
+            stable_at_most=high if cut else outcomes.last_stable_at_most,
             unstable=place in held,
         )
         counter = standing.counter()
@@ -101,8 +104,7 @@ def _count(partition: Partition, outcomes: Outcomes, counter: LagCounter) -> Ite
         except OSError as error:
             damaged = True
             yield f"{file.path}: {error.strerror or error}"
-    if reached < counter.high and (damaged or not outcomes.compacted or not files):
-        counter.unread(reached, counter.high, "offsets are missing, or damaged")
+    counter.unread(reached, counter.high, "the log ends before its high watermark")
 
 
 def _holes(base: list[int], last: list[int], counter: LagCounter) -> None:

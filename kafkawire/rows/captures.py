@@ -83,6 +83,31 @@ class ExchangeStatistics(Row, frozen=True, kw_only=True):
     problems: int = 0
 
 
+class OldClient(Row, frozen=True, kw_only=True):
+    """Requests of a client in a version that a release does not speak any more (`kafkawire capture --breaks-at`).
+
+    Attributes:
+        host: the client's address, without its port.
+        software_name, software_version: of its ApiVersions request (KIP-511); None where it sent none with them on that
+            connection.
+        release: of Kafka. `speaks`: the versions of the api that it speaks, `4-17`; None: it does not have the api.
+        count: number of requests. `packet`: of the first one.
+    """
+
+    kind: str = "old_client"
+    client_id: str | None = None
+    host: str | None = None
+    software_name: str | None = None
+    software_version: str | None = None
+    api: str | None = None
+    api_key: int
+    version: int
+    release: str
+    speaks: str | None = None
+    count: int
+    packet: int
+
+
 class TimelineStep(Row, frozen=True, kw_only=True):
     """An action of a transactional producer (`kafkawire capture --timeline`).
 

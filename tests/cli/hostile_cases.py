@@ -80,6 +80,8 @@ CASES = [
     Case("capture", given(WorldFile("trace.pcap"), "--body"), NAMES),
     Case("capture", given(WorldFile("trace.pcap"), "--records"), NAMES),
     Case("capture", given(WorldFile("trace.pcap"), "--stats"), NAMES),
+    Case("capture", given(WorldFile("trace.pcap"), "--breaks-at", "4.0"), (), (0, FOUND, PARTLY, BOTH)),
+    Case("capture", given(WorldFile("trace.pcap"), "--breaks-at", ALL), (), (USAGE,)),
     *(Case("capture", given(WorldFile("trace.pcap"), "--timeline", name)) for name in NAMES[:2]),
     Case("capture", given(WorldFile("trace.pcap"), "--timeline", f"no {ALL}"), NAMES),
     Case("capture", given(WorldFile("trace.pcap"), "--api", ALL), NAMES, (USAGE,)),

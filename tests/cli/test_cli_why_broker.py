@@ -15,6 +15,7 @@ import pytest
 
 from kafkawire.client import Admin
 from kafkawire.transactions.blocker_text import LINES, WIDTH, unwrapped
+from tests.broker_fixture import StartCluster
 from tests.cli.runner import Result, Run
 from tests.client import real_cluster
 from tools.broker import RunningCluster
@@ -204,3 +205,56 @@ def consumed(confluent: Any, cluster: RunningCluster, topic: str, start: int, le
             count, quiet = count + 1, time.monotonic() + 1
     consumer.close()
     return count
+
+
+def test_command_of_a_hanging_transaction_runs_as_it_is_printed(
+    broker: RunningCluster, run: Run, state_home: Path
+) -> None:
+    """With a limit that was given: `txn abort` judges by the same one, and does what was printed."""
+    topic = "why-hanging"
+    with_topic(broker, topic, 1)
+    with RawCluster(broker.bootstrap) as wire:
+        producer = wire.init_producer("why-hanging-id")
+        wire.produce(topic, 0, [b"x"], producer, timestamp=now() - 2 * 3_600_000)
+    limit = ("--max-transaction-timeout", 60)
+    shown = printed(run, broker, "--topic", topic, *limit)
+    assert shown.code == 3
+    (command,) = unwrapped(shown.text.splitlines())
+    assert command.startswith("kafkawire txn abort ")
+    assert "--max-transaction-timeout 60" in command
+    done = run(*shlex.split(command)[1:], "--yes")
+    assert (done.code, json.loads(done.text)["Outcome"]) == (0, "aborted"), done.err
+    assert printed(run, broker, "--topic", topic, *limit).text.splitlines()[0] == "Nothing blocks it."
+
+
+def test_three_brokers_with_a_dead_leader(start_cluster: StartCluster, run: Run) -> None:
+    """A partition whose only replica is on a broker that is dead has no leader; the answer comes within three seconds
+    where all brokers are there."""
+    with start_cluster(3) as cluster:
+        with_topic(cluster, "single", 6)
+        with RawCluster(cluster.bootstrap) as wire:
+            leaders = wire.leaders(["single"])
+            producer = wire.init_producer("why-three", timeout_ms=600_000)
+            wire.add_partitions(producer, {"single": [0]})
+            wire.produce("single", 0, [b"x"], producer, timestamp=now())
+        began = time.monotonic()
+        shown = printed(run, cluster, "--topic", "single")
+        took = time.monotonic() - began
+        assert "kafkawire txn force-terminate" in shown.text
+        assert took < 3, took
+        dead = next(
+            leaders["single", number] for number in range(1, 6) if leaders["single", number] != leaders["single", 0]
+        )
+        lost = sorted(number for (_, number), leader in leaders.items() if leader == dead)
+        cluster.kill_node(dead)
+        living = ",".join(node.address for node in cluster.nodes if node.node_id != dead)
+        deadline = time.monotonic() + 60
+        while True:
+            result = run("why", "--bootstrap-server", living, "--topic", "single", "--format", "json")
+            found = json.loads(result.out)
+            gone = [one for one in found["blockers"] if one["cause"] == "no_leader"]
+            if gone or time.monotonic() > deadline:
+                break
+            time.sleep(1)
+        assert [sorted(wait["partition"] for wait in one["waits"]) for one in gone] == [lost]
+        assert result.code == 5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +58,37 @@ def test_a_consumer_gets_as_many_as_the_lag_says(cluster: str) -> None:
     assert places > 50
     print(cluster, places, exact)
     assert exact > 0.8 * places, (exact, places)
+
+
+@pytest.mark.parametrize("cluster", ["cluster-three", "cluster-standalone-tv0", "cluster-kafka-3.9"])
+def test_bounds_hold_on_damaged_copies(cluster: str, tmp_path: Path) -> None:
+    """Bytes of any file of any partition are changed, or its end is cut: bounds may become wide, never
+    wrong."""
+    copy, chosen = Copy(cluster, "stopped"), random.Random(cluster)
+    shutil.copytree(copy.path, tmp_path / "copies")
+    files = sorted(path for path in (tmp_path / "copies").glob("*/*-[0-9]*/*") if path.suffix in (".log", ".snapshot"))
+    levels = [copy.consumed(level) for level in ("read_committed", "read_uncommitted")]
+    wrong = []
+    for _ in range(60):
+        file = chosen.choice(files)
+        topic, _, number = file.parent.name.rpartition("-")
+        place = topic, int(number)
+        if place not in levels[0] or not file.stat().st_size:
+            continue
+        whole = file.read_bytes()
+        data = bytearray(whole)
+        if chosen.random() < 0.3:
+            data = data[: chosen.randrange(len(data))]
+        else:
+            for _ in range(chosen.choice((1, 1, 40))):
+                data[chosen.randrange(len(data))] ^= 1 << chosen.randrange(8)
+        file.write_bytes(data)
+        offset = chosen.randrange(max(levels[1].get(place, [0]), default=0) + 1)
+        view = GroupView(group="g", committed={place: offset}, partitions=frozenset({place}))
+        (lag,) = copied_lags(LeadingReplicas(logdir.open(tmp_path / "copies")), view, as_of=None)
+        file.write_bytes(whole)
+        start = lag.from_offset or 0
+        got = [sum(one >= start for one in level.get(place, [])) for level in levels]
+        if not (fits(lag.read_committed, got[0]) and fits(lag.read_uncommitted, got[1])):
+            wrong.append((str(file.relative_to(tmp_path)), offset, got, lag))
+    assert wrong == []
