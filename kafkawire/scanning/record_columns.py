@@ -164,6 +164,7 @@ class RecordColumns:
         self.schema = schema
         given = {"topic": {one for one in topics if one is not None}, "file": set(files)}
         self._texts = {name: tuple(sorted(map(arrow_text, found))) for name, found in given.items()} | _TEXTS
+        self._places = {name: {text: place for place, text in enumerate(self._texts[name])} for name in given}
         self._messages = messages
         self._decoded = [name for name in schema.names if name in messages]
         self.needs_states = TRANSACTION in schema.names
@@ -260,7 +261,8 @@ class RecordColumns:
         if name == "partition":
             return Values(np.full(count, value)).array(pa.int32())
         texts = self._texts[name]
-        return Values(np.full(count, texts.index(arrow_text(value)), np.int32), texts=texts).array(pa.string())
+        place = self._places[name][arrow_text(value)]
+        return Values(np.full(count, place, np.int32), texts=texts).array(pa.string())
 
 
 _CONTENT: dict[str, Callable[[Records], pa.Array]] = {

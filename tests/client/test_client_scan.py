@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ pytest.importorskip("pyarrow")
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 import kafkawire  # noqa: E402
-from kafkawire.client import AuthenticationError, ClientError  # noqa: E402
-from tests.client.conftest import Secure, login  # noqa: E402
+from kafkawire.client import Admin, AuthenticationError, ClientError  # noqa: E402
+from tests.client import real_cluster  # noqa: E402
+from tests.client.conftest import PASSWORD, Secure, login  # noqa: E402
+from tools.polling import until  # noqa: E402
 
 pytestmark = pytest.mark.broker
 
@@ -104,3 +107,29 @@ def test_through_tls_and_a_login(written: Secure, tmp_path: Path) -> None:
     properties = tmp_path / "client.properties"
     properties.write_text("".join(f"{name}={value}\n" for name, value in tls.items()))
     assert scanned(bootstrap_servers=[written.tls], config=properties) == expected
+
+
+def test_through_scram_with_the_right_to_read(written: Secure) -> None:
+    """Read on the topic is all that is needed."""
+    user = "scanner"
+    with pytest.raises(ClientError):
+        scanned(bootstrap_servers=written.sasl, config=login("SCRAM-SHA-512", user=user))
+
+    async def permitted() -> None:
+        async with Admin.connect(written.plain) as chief:
+            await real_cluster.create_scram_user(chief, user, PASSWORD)
+            await real_cluster.grant(chief, user, (real_cluster.TOPIC, TOPIC, real_cluster.READ))
+            await real_cluster.settled(chief, user, 1)
+
+    asyncio.run(permitted())
+    properties = login("SCRAM-SHA-512", user=user)
+    until(lambda: _reads(written.sasl, properties), "the user's rights", seconds=30)
+    assert scanned(bootstrap_servers=written.sasl, config=properties) == scanned(bootstrap_servers=written.plain)
+
+
+def _reads(address: str, properties: dict[str, str]) -> bool:
+    try:
+        kafkawire.scan(bootstrap_servers=address, topics=TOPIC, config=properties)
+    except ClientError:
+        return False
+    return True

@@ -158,3 +158,21 @@ def test_every_api_has_a_name_in_the_dictionary() -> None:
     (batch,) = kafkawire.scan(EXAMPLE, columns=["api"])
     known = set(batch["api"].dictionary.to_pylist())
     assert {one.name.removesuffix("Request") for one in REGISTRY.entries.values() if one.kind == "request"} <= known
+
+
+def test_a_key_log_decrypts(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    import ssl
+
+    from tests.capture.test_capture_tls import MESSAGES, packets
+    from tests.capture.tls_traffic import Endpoints
+    from tests.capture.wiretap import pcap
+
+    ends = Endpoints(tmp_path, ssl.TLSVersion.TLSv1_3)
+    path = tmp_path / "trace.pcap"
+    path.write_bytes(pcap(packets(ends.connect(MESSAGES).sent)))
+    assert {row["api"] for row in read(path, keylog=ends.key_log)} == {"ApiVersions", "Metadata", "EndTxn"}
+    with pytest.raises(ScanError, match="no Kafka was recognised"):
+        read(path)
+    with pytest.raises(FileNotFoundError):
+        kafkawire.scan(path, keylog=tmp_path / "nowhere")
