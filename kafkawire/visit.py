@@ -71,6 +71,17 @@ def find(message: Struct, *kinds: str) -> Iterator[Found]:
     return _find(message, frozenset(kinds or _KINDS), "")
 
 
+def may_name(message: type[Struct], *kinds: str) -> bool:
+    """Whether messages of a class may have values of these kinds, by its schema.
+
+    Args:
+        message: the class of a message or a struct.
+        kinds: those to look for; all of them by default.
+    """
+    _check_kinds(kinds)
+    return bool(_sites(message, frozenset(kinds or _KINDS)))
+
+
 def rewrite(message: M, rewrites: Mapping[str, Rewrite]) -> M:
     """The message with values replaced; the same object where none differs.
 

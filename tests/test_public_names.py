@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 #: Modules that docs/stability.md names. The messages of `messages` follow their schemas; their base classes are here.
 MODULES = (
     "kafkawire", "kafkawire.capture", "kafkawire.client", "kafkawire.errors", "kafkawire.frames",
-    "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.offsets",
+    "kafkawire.kafka_api_keys", "kafkawire.kafka_errors", "kafkawire.logdir", "kafkawire.offsets", "kafkawire.proxy",
     "kafkawire.records", "kafkawire.report", "kafkawire.rows", "kafkawire.runtime", "kafkawire.scanning",
     "kafkawire.spark", "kafkawire.testing", "kafkawire.transactions", "kafkawire.versions", "kafkawire.visit",
     "kafkawire.witness", "kafkawire.wire.codec_names", "kafkawire.wire.columns",

@@ -45,6 +45,7 @@ COMMANDS = (
     "txn",
     "schema",
     "mock",
+    "proxy",
 )
 
 

@@ -1,0 +1,153 @@
+"""`kafkawire proxy`: a proxy between clients and a cluster, for tests, debugging and recording."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkawire.cli.arguments import parse_address
+from kafkawire.cli.interrupt import terminating
+
+if TYPE_CHECKING:
+    from kafkawire.wire.message import Message
+
+
+def register(app: typer.Typer) -> None:
+    app.command("proxy", short_help="Pass clients on to a cluster, with faults and a recording.")(proxy)
+
+
+def proxy(
+    bootstrap: Annotated[str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="A broker of the cluster.")],
+    listen: Annotated[
+        str, typer.Option(metavar="[HOST:]PORT", help="Where it listens; HOST is 127.0.0.1 unless it is given.")
+    ] = "9092",
+    command_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Client properties: the TLS of the brokers.")
+    ] = None,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(metavar="PEM", help="Clients connect by TLS, with this certificate and its key.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what passes as pcapng, without TLS (kafkawire capture).")
+    ] = None,
+    api: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Requests that the fault happens to: Produce; by default any.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option(metavar="NAME", help="Of these those that name this topic.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="SHARE", help="Of these a share, above 0 and at most 1; by default all.")
+    ] = None,
+    delay_ms: Annotated[
+        float | None, typer.Option("--delay-ms", metavar="MS", min=0, help="The fault: they wait so long.")
+    ] = None,
+    error: Annotated[
+        str | None,
+        typer.Option(metavar="CODE", help="The fault: they are answered with this error, by name or number."),
+    ] = None,
+    drop: Annotated[
+        str | None, typer.Option(metavar="request|response", help="The fault: these are lost, and the connection ends.")
+    ] = None,
+) -> None:
+    """Pass the requests of clients on to a cluster and the responses back. For tests, debugging and recording.
+
+    Addresses of brokers in responses become those of the proxy, which listens on one port for each broker: PORT, and
+    those that follow. Nothing else is changed without a fault. Ends on Ctrl-C (130) or SIGTERM (143).
+
+    \b
+    A recording of one client without root, TLS of the brokers included:
+      kafkawire proxy --bootstrap-server broker:9093 --command-config ssl.properties --listen 19092 --record all.pcapng
+    One in ten Produce requests is refused:
+      kafkawire proxy --bootstrap-server broker:9092 --api Produce --rate 0.1 --error NOT_LEADER_OR_FOLLOWER
+    """
+    from kafkawire.proxy import Fault, Proxy
+
+    host, port = parse_address(listen)
+    try:
+        fault = None
+        if delay_ms or error is not None or drop is not None:
+            fault = Fault(
+                _request(api),
+                topic,
+                1.0 if rate is None else rate,
+                None,
+                (delay_ms or 0.0) / 1000,
+                _code(error),
+                drop,  # type: ignore[arg-type]  # a ValueError says what it may be
+            )
+        elif api is not None or topic is not None or rate is not None:
+            raise ValueError("--api, --topic and --rate select for a fault: --delay-ms, --error or --drop")
+        running = Proxy(
+            bootstrap,
+            host=host,
+            port=port,
+            record=record,
+            broker_tls=_broker_tls(bootstrap, command_config),
+            client_tls=_client_tls(tls_certificate),
+        )
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem)) from None
+    if fault is not None:
+        running.fault(fault)
+    with terminating(), ExitStack() as stack:
+        try:
+            stack.enter_context(running)
+        except OSError as problem:
+            if problem.filename is not None:
+                raise
+            raise OSError(f"--listen {listen}: {problem.strerror}") from None
+        print(f"listening on {running.address} for {bootstrap}: for tests, debugging and recording", flush=True)
+        threading.Event().wait()  # until a signal
+
+
+def _request(api: str | None) -> type[Message] | None:
+    from kafkawire.messages import REGISTRY
+
+    if api is None:
+        return None
+    try:
+        return REGISTRY.load(REGISTRY.entry(f"{api}Request"))
+    except LookupError as problem:
+        raise typer.BadParameter(f"--api: {problem}") from None
+
+
+def _code(text: str | None) -> int:
+    from kafkawire.kafka_errors import CODES
+
+    if text is None:
+        return 0
+    if text.lstrip("-").isdecimal():
+        return int(text)
+    if text not in CODES:
+        raise ValueError(f"--error: no error code is named {text}")
+    return CODES[text]
+
+
+def _broker_tls(bootstrap: str, command_config: Path | None) -> ssl.SSLContext | None:
+    if command_config is None:
+        return None
+    from kafkawire.client import Config, read_properties
+
+    properties = read_properties(str(command_config))
+    if properties.get("security.protocol", "PLAINTEXT").startswith("SASL"):
+        # Clients log in through the proxy; it needs the TLS alone.
+        protocol = "SSL" if properties["security.protocol"] == "SASL_SSL" else "PLAINTEXT"
+        kept = {name: value for name, value in properties.items() if not name.startswith("sasl.")}
+        properties = kept | {"security.protocol": protocol}
+    tls = Config.of(bootstrap, properties).tls
+    return None if tls is None else tls.context()
+
+
+def _client_tls(certificate: Path | None) -> ssl.SSLContext | None:
+    if certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(certificate)
+    except ssl.SSLError as problem:
+        raise ValueError(f"--tls-certificate {certificate}: {problem.reason or problem}") from None
+    return context

@@ -1,0 +1,218 @@
+"""`Proxy`: a listener for each broker, and a relay for each connection of a client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from kafkawire.errors import KafkaWireError
+from kafkawire.messages import REGISTRY
+from kafkawire.proxy.faults import Fault, Faults
+from kafkawire.proxy.filters import Filters
+from kafkawire.proxy.recording import Recording
+from kafkawire.proxy.relay import DroppedError, Relay
+from kafkawire.visit import Endpoint
+from kafkawire.wire.message import Message
+from kafkawire.wire.registry import Registry
+
+M = TypeVar("M", bound=Message)
+
+_LIMIT = 1 << 18
+_CONNECT_S = 10.0
+_MOST_BROKERS = 1000
+_PROBLEMS = 100
+
+
+class Proxy:
+    """Passes requests and responses between clients and the brokers of a cluster; see the package.
+
+    SASL passes as it is. With TLS, the proxy is the server of clients and the client of brokers.
+
+    Args:
+        bootstrap: HOST:PORT of a broker.
+        host, port: where it listens for the clients of that broker; port 0 takes a free one. For further brokers it
+            listens on the ports that follow, or on free ones.
+        record: a file, to which everything that clients send and get is written as pcapng, without TLS.
+        broker_tls: how to connect to brokers; None: without TLS. `client_tls`: the context of a server for clients.
+        registry: the messages that filters get.
+        seed: of the random numbers of `Fault.rate`.
+
+    Attributes:
+        problems: why connections ended that neither side closed; the last 100.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        record: str | os.PathLike[str] | None = None,
+        broker_tls: ssl.SSLContext | None = None,
+        client_tls: ssl.SSLContext | None = None,
+        registry: Registry = REGISTRY,
+        seed: int | None = None,
+    ) -> None:
+        name, _, number = bootstrap.rpartition(":")
+        if not name or not number.isdecimal():
+            raise ValueError(f"{bootstrap!r} is not of the form HOST:PORT")
+        self._first = Endpoint(name.strip("[]"), int(number))
+        self._host, self._port = host, port
+        self._record = record
+        self._broker_tls, self._client_tls = broker_tls, client_tls
+        self._filters = Filters(registry)
+        self._faults = Faults(seed)
+        self._lock = asyncio.Lock()
+        self._servers: dict[Endpoint, tuple[asyncio.Server, Endpoint]] = {}
+        self._relays: set[asyncio.Task[None]] = set()
+        self._recording: Recording | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self.problems: deque[str] = deque(maxlen=_PROBLEMS)
+
+    @property
+    def address(self) -> str:
+        """host:port for `bootstrap.servers`."""
+        if self._first not in self._servers:
+            raise RuntimeError("the proxy is not running: use `with` or `async with`")
+        host, port = self._servers[self._first][1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    # Arranging --------------------------------------------------------------------------------------------------------
+
+    def on_request(self, kind: type[M], function: Callable[[M], Any]) -> None:
+        """Gives the requests of a class to a function.
+
+        Args:
+            kind: the request's class.
+            function: the request -> the request that is sent on, or the response that the client gets; None: the one
+                that came. It runs in the proxy's thread, and may be `async`.
+        """
+        self._filters.on_request(kind, function)
+
+    def on_response(self, kind: type[M], function: Callable[[M, Any], Any]) -> None:
+        """Gives the responses to requests of a class to a function.
+
+        Args:
+            kind: the request's class.
+            function: the request and its response -> the response that the client gets; None: as it is.
+        """
+        self._filters.on_response(kind, function)
+
+    def fault(self, fault: Fault) -> None:
+        """Adds a fault; of several that are for a request the first happens."""
+        self._faults.add(fault)
+
+    def clear_faults(self) -> None:
+        """Forgets the faults."""
+        self._faults.clear()
+
+    # Running ----------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Proxy:
+        self._loop = asyncio.get_running_loop()
+        if self._record is not None:
+            self._recording = Recording(self._record)
+        try:
+            await self.endpoint(self._first)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
+        for server, _ in self._servers.values():
+            server.close()
+        relays = list(self._relays)
+        for relay in relays:
+            relay.cancel()
+        await asyncio.gather(*relays, return_exceptions=True)
+        self._servers.clear()
+        if self._recording is not None:
+            self._recording.close()
+
+    def __enter__(self) -> Proxy:
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._main(started)), name="proxy", daemon=True)
+        self._thread.start()
+        started.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _main(self, started: Future[None]) -> None:
+        self._stop = asyncio.Event()
+        try:
+            async with self:
+                started.set_result(None)
+                await self._stop.wait()
+        except OSError as error:
+            started.set_exception(error)
+
+    async def endpoint(self, broker: Endpoint) -> Endpoint:
+        """Where clients reach a broker through the proxy, which listens there from then on.
+
+        Raises:
+            OSError: it cannot listen. KafkaWireError: there are more than a thousand brokers.
+        """
+        async with self._lock:
+            if broker not in self._servers:
+                if len(self._servers) >= _MOST_BROKERS:
+                    raise KafkaWireError(f"the cluster's responses name more than {_MOST_BROKERS} addresses")
+                self._servers[broker] = await self._listen(broker)
+            return self._servers[broker][1]
+
+    async def _listen(self, broker: Endpoint) -> tuple[asyncio.Server, Endpoint]:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._accept(broker, reader, writer)
+
+        wanted = self._port + len(self._servers) if self._port else 0
+        try:
+            server = await asyncio.start_server(accept, self._host, wanted, ssl=self._client_tls, limit=_LIMIT)
+        except OSError:
+            if not self._servers:
+                raise
+            server = await asyncio.start_server(accept, self._host, 0, ssl=self._client_tls, limit=_LIMIT)
+        host, port = server.sockets[0].getsockname()[:2]
+        return server, Endpoint(self._host if self._host not in ("", "0.0.0.0", "::") else host, port)
+
+    async def _accept(self, broker: Endpoint, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._relays.add(task)
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                ends = await asyncio.open_connection(*broker, ssl=self._broker_tls, limit=_LIMIT)
+            recorded = None
+            if self._recording is not None:
+                recorded = self._recording.connection(
+                    writer.get_extra_info("peername")[:2], writer.get_extra_info("sockname")[:2]
+                )
+            await Relay((reader, writer), ends, self._filters, self._faults, self.endpoint, recorded).run()
+        except DroppedError:
+            pass
+        except (OSError, KafkaWireError, TimeoutError) as error:
+            self.problems.append(f"{broker.host}:{broker.port}: {error or type(error).__name__}")
+        except asyncio.CancelledError:
+            pass  # the proxy ends
+        finally:
+            self._relays.discard(task)
+            with suppress(OSError):
+                writer.close()
