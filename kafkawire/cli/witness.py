@@ -24,7 +24,7 @@ _VIEWS: Views = {
     rows.WitnessSummary: TableView(
         columns=(
             "captures", "requests", "sendings", "batches", "records", "acknowledged", "held", "anomalies", "unknown",
-            "undecoded", "old", "partitions", "copies", "unseen",
+            "undecoded", "old", "partitions", "copies", "unseen", "fetched", "read_anomalies", "read_unknown",
         ),
         primary=("batches", "acknowledged", "held", "anomalies", "unknown"),
         minor=("captures", "old", "undecoded", "partitions", "copies"),
@@ -32,6 +32,11 @@ _VIEWS: Views = {
     rows.FateTotal: TableView(
         columns=("told", "fate", "transaction", "error", "reason", "batches", "records", "detail"),
         primary=("told", "fate", "transaction", "reason", "batches"),
+        prose=("detail",),
+    ),
+    rows.ReadTotal: TableView(
+        columns=("isolation", "read", "reason", "batches", "records", "detail"),
+        primary=("isolation", "read", "reason", "batches"),
         prose=("detail",),
     ),
     rows.Premise: TableView(
@@ -45,6 +50,15 @@ _VIEWS: Views = {
         ),
         primary=("fate", "topic", "partition", "told_offset", "held_offset", "packet", "rule"),
         minor=("records", "acks", "sendings", "producer_epoch", "client_id", "file"),
+        prose=("rule", "hint"),
+    ),
+    rows.ReadAnomaly: TableView(
+        columns=(
+            "read", "topic", "partition", "first_offset", "last_offset", "producer_id", "producer_epoch", "client_id",
+            "packet", "response_packet", "file", "log", "rule", "hint",
+        ),
+        primary=("read", "topic", "partition", "first_offset", "response_packet", "rule"),
+        minor=("producer_epoch", "client_id", "file", "packet"),
         prose=("rule", "hint"),
     ),
     rows.DamageRow: TableView(
@@ -123,18 +137,28 @@ def witness(
             yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
         for row in joined.rows():
             if isinstance(row, rows.WitnessSummary):
-                found = row.anomalies
+                found = row.anomalies + row.read_anomalies
+                if row.read_unknown:
+                    missing.append(f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known")
                 if row.unknown:
                     missing.append(f"the fate of {row.unknown} of {row.batches} batches is unknown")
-                if not row.requests:
-                    missing.append("the captures hold no Produce request")
+                if not (row.requests or row.fetches):
+                    missing.append("the captures hold no Produce request and no Fetch response")
             elif isinstance(row, rows.Premise) and not row.holds:
                 missing.append(row.what)
             yield row
 
     output.print_rows(
         judged(),
-        [rows.WitnessSummary, rows.FateTotal, rows.Premise, rows.DeliveryAnomaly, rows.DamageRow],
+        [
+            rows.WitnessSummary,
+            rows.FateTotal,
+            rows.ReadTotal,
+            rows.Premise,
+            rows.DeliveryAnomaly,
+            rows.ReadAnomaly,
+            rows.DamageRow,
+        ],
         format=format,
         output=to,
         views=_VIEWS,

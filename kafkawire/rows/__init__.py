@@ -40,7 +40,7 @@ from kafkawire.rows.logs import (
 from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
-from kafkawire.rows.witnesses import DeliveryAnomaly, FateTotal, WitnessSummary
+from kafkawire.rows.witnesses import DeliveryAnomaly, FateTotal, ReadAnomaly, ReadTotal, WitnessSummary
 
 __all__ = [
     "LOG_ROWS",
@@ -90,6 +90,8 @@ __all__ = [
     "Premise",
     "ProducerCensus",
     "PropertyRow",
+    "ReadAnomaly",
+    "ReadTotal",
     "RecordRow",
     "ReplicaSpan",
     "Risk",

@@ -18,7 +18,10 @@ class WitnessSummary(Row, frozen=True, kw_only=True):
         undecoded: number of Produce requests, and of batches in them, that cannot be read. old: number of batches of
             magic 0 and 1, which have no producer id and no checksum of their own: they have no fate.
         partitions: number of partitions that batches were sent to. copies: number of copies of these that were read.
-        unseen: number of data batches in the newest copies that are in no capture.
+        unseen: number of data batches in the newest copies that are in no capture as sent.
+        fetches: number of Fetch responses to consumers. fetched: number of data batches in them, the sum of the batches
+            of all `ReadTotal`s. read_anomalies: number of these for which a promise is broken; read_unknown: number of
+            those that cannot be judged.
     """
 
     kind: str = "witness"
@@ -36,6 +39,10 @@ class WitnessSummary(Row, frozen=True, kw_only=True):
     partitions: int
     copies: int
     unseen: int
+    fetches: int = 0
+    fetched: int = 0
+    read_anomalies: int = 0
+    read_unknown: int = 0
 
 
 class FateTotal(Row, frozen=True, kw_only=True):
@@ -96,6 +103,56 @@ class DeliveryAnomaly(Row, frozen=True, kw_only=True):
     acks: int
     error: str | None = None
     sendings: int
+    client: str | None = None
+    client_id: str | None = None
+    file: str | None = None
+    packet: int | None = None
+    response_packet: int | None = None
+    log: str | None = None
+    rule: str
+    hint: str = ""
+
+
+class ReadTotal(Row, frozen=True, kw_only=True):
+    """The data batches that consumers were given, and that became the same of.
+
+    Attributes:
+        isolation: of the consumers, read_committed or read_uncommitted.
+        read: delivered (the copy has it, too, and a consumer may get it), left_out (aborted, and the response says so),
+            withheld, aborted_read, open_read or unknown.
+        reason: why that is unknown. detail: the same as a sentence.
+        batches, records: their numbers; a batch that was given twice counts twice.
+    """
+
+    kind: str = "read"
+    isolation: str
+    read: str
+    reason: str | None = None
+    detail: str | None = None
+    batches: int
+    records: int
+
+
+class ReadAnomaly(Row, frozen=True, kw_only=True):
+    """A batch that a consumer should not have got, or should have, and the evidence.
+
+    Attributes:
+        read: as in `ReadTotal`.
+        topic, partition, first_offset, last_offset, records, producer_id, producer_epoch, sequence: of the batch.
+        client, client_id: of the consumer.
+        file, packet, response_packet, log, rule, hint: as in `DeliveryAnomaly`.
+    """
+
+    kind: str = "read_anomaly"
+    read: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    records: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
     client: str | None = None
     client_id: str | None = None
     file: str | None = None

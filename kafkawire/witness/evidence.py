@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +15,13 @@ from kafkawire.capture.topic_names import TopicNames
 from kafkawire.kafka_errors import error_name
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.logdir.transaction_states import STATES
-from kafkawire.rows import DamageRow, DeliveryAnomaly, FateTotal, Premise, Row, WitnessSummary
+from kafkawire.rows import DamageRow, DeliveryAnomaly, FateTotal, Premise, ReadAnomaly, Row, WitnessSummary
 from kafkawire.witness import fates
 from kafkawire.witness.fates import FATES, REASONS, TOLD
+from kafkawire.witness.fetched import READINGS, FetchedBatches, ReadCounts, read_anomalies, readings
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
 from kafkawire.witness.judgement import Counts, Judgement, Key, added
+from kafkawire.witness.packed_rows import PackedRows
 from kafkawire.witness.sent import Place, SentBatches
 
 #: Anomalies that are listed unless another number is given; all are counted.
@@ -32,7 +35,7 @@ class Witness:
         directory: the log directories. most: anomalies that are listed, at most.
 
     Attributes:
-        sent: what captures hold, by `add`.
+        sent, fetched: what captures hold, by `add`.
         damage: what of the logs cannot be read, once `rows` was called.
     """
 
@@ -46,6 +49,7 @@ class Witness:
             return self._learned.name_of(topic_id) or ids.get(topic_id)
 
         self.sent = SentBatches(name_of)
+        self.fetched = FetchedBatches(name_of)
         self._clusters: set[str] = set()
         self._topic_ids: dict[str, set[UUID]] = {}
         self._left_out: list[str] = []
@@ -61,6 +65,7 @@ class Witness:
         self._learned.learn(found.response)
         self._identify(found.response)
         self.sent.add(found)
+        self.fetched.add(found)
 
     def _identify(self, response: Any) -> None:
         """Takes the ids of the cluster and of topics from Metadata responses."""
@@ -73,7 +78,7 @@ class Witness:
                 self._topic_ids.setdefault(topic.name, set()).add(topic.topic_id)
 
     def rows(self, progress: Callable[[Place], None] = lambda place: None) -> Iterator[Row]:
-        """A `WitnessSummary`, `FateTotal`s, `Premise`s, `DeliveryAnomaly`s, `DamageRow`s.
+        """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `Premise`s, `DeliveryAnomaly`s, `ReadAnomaly`s, `DamageRow`s.
 
         Args:
             progress: is called with each partition before it is read.
@@ -82,33 +87,46 @@ class Witness:
             OSError: a file cannot be read.
         """
         counts: list[Counts] = []
-        listed: list[DeliveryAnomaly] = []
+        listed: list[DeliveryAnomaly | ReadAnomaly] = []
         partitions = copies = unseen = sendings = 0
         without: list[Place] = []
-        for place, sent in self.sent.by_place():
+        all_sent, all_fetched = dict(self.sent.by_place()), dict(self.fetched.by_place())
+        reads = ReadCounts()
+        for place in dict.fromkeys((*all_sent, *all_fetched)):
             progress(place)
-            judgement = Judgement(place, sent)
+            sent, fetched = all_sent.get(place), all_fetched.get(place)
+            judgement = None if sent is None else Judgement(place, sent)
+            newest: CopyOfPartition | None = None
             read = 0
-            for copy in self._copies(place):
-                judgement.add(copy)
+            for copy in self._copies(place, only_newest=judgement is None):
+                newest = newest or copy
                 read += 1
-            partitions, copies, sendings = partitions + 1, copies + read, sendings + len(sent)
-            unseen += judgement.unseen or 0
-            if not read:
-                without.append(place)
-            counts.append(judgement.counts())
-            for anomaly in judgement.anomalies(self.sent.files, self.sent.clients):
-                if len(listed) >= self._most:
-                    break
-                listed.append(anomaly)
+                if judgement is not None:
+                    judgement.add(copy)
+            copies += read
+            if judgement is not None:
+                partitions, sendings = partitions + 1, sendings + len(judgement)
+                unseen += judgement.unseen or 0
+                if not read:
+                    without.append(place)
+                counts.append(judgement.counts())
+                found = judgement.anomalies(self.sent.files, self.sent.clients)
+                listed += islice(found, max(self._most - len(listed), 0))
+            if fetched is not None:
+                rows = PackedRows.of(fetched)
+                judged = readings(rows, newest)
+                reads.add(rows, judged)
+                broken = read_anomalies(place, rows, judged, newest, self.fetched.files, self.fetched.clients)
+                listed += islice(broken, max(self._most - len(listed), 0))
         total = added(counts)
-        yield self._summary(total, partitions, copies, unseen, sendings)
+        yield self._summary(total, reads, partitions, copies, unseen, sendings)
         yield from _totals(total)
+        yield from reads.rows()
         yield from self._premises(without)
         yield from listed
         yield from dict.fromkeys(self.damage)
 
-    def _copies(self, place: Place) -> Iterator[CopyOfPartition]:
+    def _copies(self, place: Place, *, only_newest: bool = False) -> Iterator[CopyOfPartition]:
         try:
             found = newest_first(offsets.replicas(self._directory, *place))
         except LookupError:
@@ -120,6 +138,8 @@ class Witness:
             elif one.partition.segments:
                 yield copy_of(one, same=same is True)
                 self.damage += (*one.damage, *one.support_damage)
+                if only_newest:
+                    return
 
     def _is_same(self, partition: Partition) -> bool | None:
         """Whether a copy is of the cluster and the topic that the captures show; None: that is not known."""
@@ -130,7 +150,9 @@ class Witness:
             return partition.topic_id in topic_ids
         return True if cluster is not None and self._clusters else None
 
-    def _summary(self, total: Counts, partitions: int, copies: int, unseen: int, sendings: int) -> WitnessSummary:
+    def _summary(
+        self, total: Counts, reads: ReadCounts, partitions: int, copies: int, unseen: int, sendings: int
+    ) -> WitnessSummary:
         def number(chosen: Callable[[Key], bool]) -> int:
             return sum(batches for key, (batches, _) in total.items() if chosen(key))
 
@@ -144,17 +166,21 @@ class Witness:
             held=number(lambda key: key[1] == fates.F_HELD),
             anomalies=number(lambda key: FATES[key[1]].anomaly),
             unknown=number(lambda key: key[1] == fates.F_UNKNOWN),
-            undecoded=self.sent.undecoded,
-            old=self.sent.old,
+            undecoded=self.sent.undecoded + self.fetched.undecoded,
+            old=self.sent.old + self.fetched.old,
             partitions=partitions,
             copies=copies,
             unseen=unseen,
+            fetches=self.fetched.fetches,
+            fetched=reads.batches.total(),
+            read_anomalies=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].rule),
+            read_unknown=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].reason),
         )
 
     def _premises(self, without: list[Place]) -> Iterator[Premise]:
         """What the fates rest on."""
         sent = self.sent
-        unread = sent.undecoded + self._unmatched
+        unread = sent.undecoded + self.fetched.undecoded + self._unmatched
         left_out = self._left_out
         yield Premise(
             name="place",

@@ -55,6 +55,10 @@ class Judgement:
         self._paths: list[tuple[str, tuple[tuple[int, str], ...]]] = []
         self.unseen: int | None = None
 
+    def __len__(self) -> int:
+        """The number of sendings."""
+        return len(self._sent)
+
     def add(self, copy: CopyOfPartition) -> None:
         """Take the next copy; the newest one first."""
         newest = not self._paths

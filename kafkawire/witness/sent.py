@@ -156,24 +156,33 @@ class SentBatches:
     def by_place(self) -> Iterator[tuple[Place, Sent]]:
         """The rows of each partition, in the order of the captures. They are taken out."""
         self._pack()
-        if not self._chunks:
-            return
         chunks, self._chunks = self._chunks, []
-        numbers = np.concatenate([chunk["place"] for chunk in chunks])
-        everything = np.empty(len(numbers), SENT)
-        order = np.argsort(numbers, kind="stable")
-        target = np.empty_like(order)
-        target[order] = np.arange(len(order))
-        done = 0
-        while chunks:  # each chunk is freed once it is copied
-            chunk = chunks.pop(0)
-            everything[target[done : done + len(chunk)]] = chunk
-            done += len(chunk)
-        bounds = np.searchsorted(numbers[order], np.arange(len(self._places) + 1))
-        for number, place in enumerate(self._places):
-            first, end = int(bounds[number]), int(bounds[number + 1])
-            if first < end:
-                yield place, everything[first:end]
+        yield from split_by_place(chunks, self.places, SENT)
+
+
+def split_by_place(chunks: list[Sent], places: list[Place], row: np.dtype[np.void]) -> Iterator[tuple[Place, Sent]]:
+    """The rows of each partition, in their order.
+
+    Args:
+        chunks: rows of all partitions, whose `place` is the number of one of `places`. Emptied, so that no row is kept
+            twice.
+        row: of the rows.
+    """
+    numbers = np.concatenate([np.empty(0, np.int32), *(chunk["place"] for chunk in chunks)])
+    everything = np.empty(len(numbers), row)
+    order = np.argsort(numbers, kind="stable")
+    target = np.empty_like(order)
+    target[order] = np.arange(len(order))
+    done = 0
+    while chunks:
+        chunk = chunks.pop(0)
+        everything[target[done : done + len(chunk)]] = chunk
+        done += len(chunk)
+    bounds = np.searchsorted(numbers[order], np.arange(len(places) + 1))
+    for number, place in enumerate(places):
+        first, end = int(bounds[number]), int(bounds[number + 1])
+        if first < end:
+            yield place, everything[first:end]
 
 
 _PENDING_ROW = np.dtype(

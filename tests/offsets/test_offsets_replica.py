@@ -13,14 +13,16 @@ from tests.offsets.naive import naive_statuses, ranges_of, statuses_of
 from tests.random_logs import random_partitions
 from tools.recordings.archive import ARCHIVES, ROOT, SUFFIX, unpacked
 
-#: All archives but the one of captures, which holds no log.
-RECORDED = sorted({path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}")} - {"client-captures"})
+#: All archives but those that hold no log.
+RECORDED = sorted(
+    {path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}")} - {"client-captures", "client-batches"}
+)
 #: Archives whose folders are not of one cluster at one time.
 APART = {
     "read-committed": ("stopped", "recovered"),
     "every-offset": ("node-3", "old-leader", "new-leader", "rejoined"),
     "tier-objects": ("plain", "zstd", "encrypted", "encrypted-zstd"),
-    "deliveries": ("lost", "sound-4.4.0", "sound-3.9.1"),
+    "deliveries": ("lost", "aborted-read", "sound-4.4.0", "sound-3.9.1"),
     "isolation-levels": ("2.8.2", "3.9.1", "4.4.0"),
 }
 

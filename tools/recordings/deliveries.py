@@ -1,8 +1,10 @@
 """What clients were told and what brokers hold: runs without a fault, and one whose leader lost acknowledged batches.
 
 `lost/` has the capture of all brokers' ports, and the log directories of both replicas after an unclean election:
-batches with acks=1 were acknowledged by a leader that failed before its follower had them. `sound-VERSION/` has the
-capture and the log directory of one broker, without a fault, for clients of several libraries.
+batches with acks=1 were acknowledged by a leader that failed before its follower had them. `aborted-read/` has those of
+one broker whose transaction index was emptied while it was stopped, so that it names no aborted transaction to
+consumers. `sound-VERSION/` has the capture and the log directory of one broker, without a fault, for clients of several
+libraries.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tools.broker import cluster
@@ -43,6 +45,7 @@ _TOPICS = {"plain": 1, "idempotent": 2, "transactions": 2, "stamped": 1}
 def record(folder: Path, cache: Path | None = None) -> None:
     """Makes `lost/`, `sound-*/` and `truth.json` in `folder`."""
     truth: dict[str, Any] = {"lost": _lost(folder / "lost", cache)}
+    truth["aborted-read"] = _aborted_read(folder / "aborted-read", cache)
     for version in SOUND:
         truth[f"sound-{version}"] = _sound(folder / f"sound-{version}", version, cache)
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
@@ -74,6 +77,36 @@ def _lost(folder: Path, cache: Path | None) -> dict[str, Any]:
     return {"topic": TOPIC, "partition": 0, "lost_offsets": offsets}
 
 
+def _aborted_read(folder: Path, cache: Path | None) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    with cluster(1, config=_CONFIG, cache=cache) as running:
+        clients.create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
+        with recorded(folder / CAPTURE, running.node(1).port):
+            service = clients.Service(running.bootstrap, "ledger-service")
+            for number in range(6):
+                writes = {(TOPIC, 0): range(10 * number, 10 * number + 3)}
+                service.transaction(writes, timestamp=_now(), committed=number not in (2, 4))
+            before = _consumed(running.bootstrap, [(TOPIC, 0)], "before", "read_committed")
+            running.stop_node(1)
+            for path in (running.log_dirs[1] / f"{TOPIC}-0").glob("*.txnindex"):
+                path.write_bytes(b"")
+            running.start_node(1)
+            after = _consumed(running.bootstrap, [(TOPIC, 0)], "after", "read_committed")
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "node-1", [f"{TOPIC}-0"])
+    return {"topic": TOPIC, "partition": 0, "before": before, "after": after}
+
+
+def _consumed(bootstrap: str, partitions: list[tuple[str, int]], group: str, isolation: str) -> list[int]:
+    """The offsets of the records that a consumer delivers, of all partitions from their beginning."""
+    reader = clients.consumer(bootstrap, group, isolation)
+    try:
+        reader.assign([TopicPartition(topic, number, 0) for topic, number in partitions])
+        return [int(message.offset() or 0) for message in clients.consume(reader, partitions)]
+    finally:
+        reader.close()
+
+
 def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
     folder.mkdir(parents=True)
     with cluster(1, config=_CONFIG, version=version, cache=cache) as running:
@@ -93,6 +126,10 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
             clients.java_transactions(
                 running.bootstrap, "transactions", "java-service", records=60, per_second=200, duration_ms=60
             )
+            everything = [(name, number) for name, count in _TOPICS.items() for number in range(count)]
+            for isolation in ("read_committed", "read_uncommitted"):
+                _consumed(running.bootstrap, everything, f"reader-{isolation}", isolation)
+            clients.java_consumer(running.bootstrap, "transactions", "java-reader", records=60)
         running.stop_node(1)
         _copy(
             running.log_dirs[1],

@@ -1,0 +1,321 @@
+"""What consumers were given: Fetch exchanges -> packed rows, one a batch; and what became of each. Pure.
+
+A read_committed consumer gets aborted data too, with a list of the transactions that were aborted, and leaves it out
+itself (KIP-98; Java's `CompletedFetch`). Whether a batch is delivered is decided here as there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import crc32c
+import numpy as np
+
+from kafkawire import records
+from kafkawire.capture import CapturedExchange
+from kafkawire.capture.kafka_fields import kafka_name
+from kafkawire.errors import RecordError
+from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN
+from kafkawire.records import Batch
+from kafkawire.records.array_types import Int8
+from kafkawire.records.control import ABORT
+from kafkawire.records.header import HEADER, MAGIC
+from kafkawire.rows import ReadAnomaly, ReadTotal
+from kafkawire.witness.contents import NOT_COMPARABLE, contents
+from kafkawire.witness.grouping import identity
+from kafkawire.witness.held import CopyOfPartition
+from kafkawire.witness.packed_rows import PackedRows
+from kafkawire.witness.sent import Place, Sent, split_by_place
+
+FETCH = 1
+_READ_COMMITTED = 1
+_PENDING = 4096
+
+#: A batch of data in a Fetch response. `committed`: of a read_committed consumer. `delivered`: not left out as aborted.
+#: `stable`: the last stable offset that the response names.
+FETCHED = np.dtype(
+    [
+        ("place", "<i4"), ("base", "<i8"), ("producer_id", "<i8"), ("epoch", "<i2"), ("sequence", "<i4"),
+        ("last", "<i8"), ("records", "<i4"), ("content", "<u8"), ("transactional", "?"), ("committed", "?"),
+        ("delivered", "?"), ("stable", "<i8"), ("client", "<i4"), ("file", "<i4"), ("packet", "<i8"),
+        ("response_packet", "<i8"),
+    ]
+)  # fmt: skip
+
+#: What became of a batch that was given. From WITHHELD on a promise is broken; before AS_HELD are reasons for unknown.
+(
+    NO_COPY, NOT_IN_COPY, OUTCOME_UNKNOWN, COPY_OLDER, AS_HELD, LEFT_OUT, WITHHELD, ABORTED_READ, OPEN_READ,
+) = range(9)  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """What became of a batch: its name in rows, why it is not known, the promise that is broken, what leaves traces."""
+
+    name: str
+    reason: str | None = None
+    detail: str | None = None
+    rule: str = ""
+    hint: str = ""
+
+
+_INDEX = "a transaction index that lacks the transaction, or has it at other offsets (`kafkawire audit` checks indexes)"
+READINGS = (
+    Reading("unknown", "no_copy", "no log that was given is of the partition"),
+    Reading("unknown", "not_in_copy", "the newest copy does not hold the batch at its offset (any more)"),
+    Reading("unknown", "outcome_unknown", "the copy does not show how the transaction ended"),
+    Reading("unknown", "copy_older", "the transaction is open in the copy, which ends before the last stable offset"),
+    Reading("delivered"),
+    Reading("left_out"),
+    Reading("withheld", rule="a read_committed consumer gets all committed records", hint=_INDEX),
+    Reading("aborted_read", rule="a read_committed consumer gets no aborted record", hint=_INDEX),
+    Reading(
+        "open_read",
+        rule="a read_committed consumer gets no record of an open transaction",
+        hint="a last stable offset that was computed wrongly",
+    ),
+)
+
+
+class FetchedBatches:
+    """Takes exchanges in order.
+
+    Args:
+        name_of: the name of a topic by its id; None where it is not known.
+
+    Attributes:
+        fetches: number of Fetch responses to consumers. undecoded: number of them that cannot be read whole.
+        old: number of batches of magic 0 and 1. files, clients: of each number, as of `SentBatches`.
+    """
+
+    def __init__(self, name_of: Callable[[UUID], str | None]) -> None:
+        self._name_of = name_of
+        self._pending: list[tuple[Any, ...]] = []
+        self._chunks: list[Sent] = []
+        self._places: dict[Place, int] = {}
+        self._files: dict[str, int] = {}
+        self._clients: dict[tuple[str, str], int] = {}
+        self.fetches = self.undecoded = self.old = 0
+
+    @property
+    def files(self) -> list[str]:
+        return list(self._files)
+
+    @property
+    def clients(self) -> list[tuple[str, str]]:
+        return list(self._clients)
+
+    def add(self, found: CapturedExchange) -> None:
+        """Take the next exchange; those of other apis, of followers, and without a response are passed over."""
+        row = found.row
+        if row.api_key != FETCH or row.response_packet is None:
+            return
+        request: Any = found.request
+        response: Any = found.response
+        if request is not None and max(request.replica_id, request.replica_state.replica_id) >= 0:
+            return
+        self.fetches += 1
+        whole = request is not None and response is not None and row.problem is None
+        if not whole or kafka_name(request) != "FetchRequest" or kafka_name(response) != "FetchResponse":
+            self.undecoded += 1
+            return
+        host = (row.client or "").rpartition(":")[0]
+        origin = (
+            self._clients.setdefault((host, row.client_id or ""), len(self._clients)),
+            self._files.setdefault(row.file or "-", len(self._files)),
+            row.packet or -1,
+            row.response_packet,
+        )
+        committed = request.isolation_level == _READ_COMMITTED
+        for topic in response.responses:
+            name = topic.topic or self._name_of(topic.topic_id) or str(topic.topic_id)
+            for part in topic.partitions:
+                if part.records and not part.error_code:
+                    place = self._places.setdefault((name, part.partition_index), len(self._places))
+                    self._batches(part, place, committed, origin)
+        if len(self._pending) >= _PENDING:
+            self._pack()
+
+    def _batches(self, part: Any, place: int, committed: bool, origin: tuple[int, int, int, int]) -> None:
+        aborted = sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ())
+        found = (item for item in records.read(part.records, check_crc=False) if isinstance(item, Batch))
+        for batch, delivered in delivered_batches(found, aborted, committed=committed):
+            if batch.magic != MAGIC:
+                self.old += 1
+                continue
+            self._pending.append(
+                (
+                    place, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
+                    batch.last_offset, batch.record_count, crc32c.crc32c(batch.data[HEADER.size :]), batch.size,
+                    batch.base_timestamp, batch.record_count == batch.last_offset_delta + 1, batch.transactional,
+                    committed, delivered, part.last_stable_offset, *origin,
+                )
+            )  # fmt: skip
+
+    def _pack(self) -> None:
+        if not self._pending:
+            return
+        pending = np.array(self._pending, _PENDING_ROW)
+        packed = np.empty(len(pending), FETCHED)
+        for name in FETCHED.names or ():
+            if name != "content":
+                packed[name] = pending[name]
+        packed["content"] = contents(
+            pending["checksum"], pending["size"], pending["records"], pending["base_timestamp"], pending["whole"]
+        )
+        self._chunks.append(packed)
+        self._pending.clear()
+
+    def by_place(self) -> Iterator[tuple[Place, Sent]]:
+        """The rows of each partition, in the order of the captures. They are taken out."""
+        self._pack()
+        chunks, self._chunks = self._chunks, []
+        yield from split_by_place(chunks, list(self._places), FETCHED)
+
+
+_PENDING_ROW = np.dtype(
+    [
+        *((name, FETCHED[name]) for name in ("place", "base", "producer_id", "epoch", "sequence", "last", "records")),
+        ("checksum", "<u4"), ("size", "<i8"), ("base_timestamp", "<i8"), ("whole", "?"),
+        *((name, FETCHED[name]) for name in ("transactional", "committed", "delivered", "stable")),
+        *((name, FETCHED[name]) for name in ("client", "file", "packet", "response_packet")),
+    ]
+)  # fmt: skip
+
+
+def delivered_batches(
+    batches: Iterator[Batch], aborted: list[tuple[int, int]], *, committed: bool
+) -> Iterator[tuple[Batch, bool]]:
+    """The batches of data in a response, and whether a consumer delivers each.
+
+    Args:
+        batches: in order. aborted: first offset and producer id of the transactions that the response names, in order.
+        committed: whether the consumer reads committed data only.
+    """
+    waiting = list(reversed(aborted))
+    left_out: set[int] = set()
+    for batch in batches:
+        while committed and waiting and waiting[-1][0] <= batch.last_offset:
+            left_out.add(waiting.pop()[1])
+        if batch.is_control:
+            if _is_abort(batch):
+                left_out.discard(batch.producer_id)
+            continue
+        yield batch, not (committed and batch.transactional and batch.producer_id in left_out)
+
+
+def _is_abort(batch: Batch) -> bool:
+    try:
+        control = batch.control
+    except RecordError:
+        return False
+    return control is not None and control.type == ABORT
+
+
+def readings(fetched: PackedRows, copy: CopyOfPartition | None) -> Int8:
+    """What became of each batch, by the newest copy of its partition; None: there is none."""
+    found = np.full(len(fetched), NO_COPY, np.int8)
+    if copy is None:
+        return found
+    held = copy.batches
+    found[:] = NOT_IN_COPY
+    if not len(held):
+        return found
+    place = np.minimum(np.searchsorted(held["base"], fetched["base"]), len(held) - 1)
+    keys = [identity(rows["producer_id"], rows["epoch"], rows["sequence"], rows["content"]) for rows in (held, fetched)]
+    content, theirs = fetched["content"], held["content"][place]
+    comparable = (content != NOT_COMPARABLE) & (theirs != NOT_COMPARABLE)
+    same = (held["base"][place] == fetched["base"]) & (keys[0][place] == keys[1]) & (~comparable | (content == theirs))
+    if copy.diverges_at is not None:
+        same &= held["last"][place] < copy.diverges_at
+    state, delivered = held["state"][place], fetched["delivered"]
+    settled = np.isin(state, (NONE, COMMITTED))
+    older = copy.end < fetched["stable"]
+    outcome = np.select(
+        [
+            ~fetched["committed"],
+            settled & delivered,
+            settled,
+            (state == ABORTED) & delivered,
+            state == ABORTED,
+            (state == OPEN) & delivered & ~older,
+            state == OPEN,
+        ],
+        [AS_HELD, AS_HELD, WITHHELD, ABORTED_READ, LEFT_OUT, OPEN_READ, COPY_OLDER],
+        OUTCOME_UNKNOWN,
+    )
+    return np.where(same, outcome, found).astype(np.int8)
+
+
+class ReadCounts:
+    """Counts of batches, and of records, by whether consumers read committed data only and by what became of them."""
+
+    def __init__(self) -> None:
+        self.batches: Counter[tuple[bool, int]] = Counter()
+        self.records: Counter[tuple[bool, int]] = Counter()
+
+    def add(self, fetched: PackedRows, judged: Int8) -> None:
+        """Take those of a partition."""
+        for committed in (True, False):
+            for kind in np.unique(judged).tolist():
+                chosen = (judged == kind) & (fetched["committed"] == committed)
+                self.batches[committed, kind] += int(chosen.sum())
+                self.records[committed, kind] += int(fetched["records"][chosen].sum())
+
+    def rows(self) -> Iterator[ReadTotal]:
+        """A row for each count that is not zero."""
+        for (committed, kind), number in sorted(self.batches.items(), key=lambda item: (not item[0][0], item[0][1])):
+            if number:
+                yield ReadTotal(
+                    isolation="read_committed" if committed else "read_uncommitted",
+                    read=READINGS[kind].name,
+                    reason=READINGS[kind].reason,
+                    detail=READINGS[kind].detail,
+                    batches=number,
+                    records=self.records[committed, kind],
+                )
+
+
+_LISTED = (
+    "base", "last", "records", "producer_id", "epoch", "sequence", "client", "file", "packet", "response_packet",
+)  # fmt: skip
+
+
+def read_anomalies(
+    place: Place,
+    fetched: PackedRows,
+    judged: Int8,
+    copy: CopyOfPartition | None,
+    files: list[str],
+    clients: list[tuple[str, str]],
+) -> Iterator[ReadAnomaly]:
+    """The batches for which a promise is broken.
+
+    Args:
+        judged: of `readings`. files, clients: of `FetchedBatches`.
+    """
+    for one in np.flatnonzero(judged >= WITHHELD).tolist():
+        kind = READINGS[int(judged[one])]
+        row = {name: int(fetched[name][one]) for name in _LISTED}
+        host, client_id = clients[row["client"]]
+        yield ReadAnomaly(
+            read=kind.name,
+            topic=place[0],
+            partition=place[1],
+            first_offset=row["base"],
+            last_offset=row["last"],
+            records=row["records"],
+            producer_id=row["producer_id"],
+            producer_epoch=row["epoch"],
+            sequence=row["sequence"],
+            client=host,
+            client_id=client_id,
+            file=files[row["file"]],
+            packet=row["packet"],
+            response_packet=row["response_packet"],
+            log=None if copy is None else copy.segment(row["base"]),
+            rule=kind.rule,
+            hint=kind.hint,
+        )
