@@ -19,6 +19,8 @@ from kafkawire.records import Batch, Damage, columns
 NO_EPOCH = -1
 _FAR = int(np.iinfo(np.int64).max)
 _HEADER_WINDOW = 1 << 16
+#: What is looked at in one go between a hint, or an index's entry, and the place that is wanted.
+_WINDOW = 1 << 18
 #: The hints of a segment.
 _MOST_HINTS = 4
 
@@ -61,7 +63,7 @@ class LogPoints:
         Raises:
             OSError: the file cannot be read.
         """
-        with file.source() as source:
+        with file.source(_WINDOW) as source:
             hint = self._hint(file, source, before, until)
             point = hint or Point(0, file.offset or 0)
             begin = point.position
@@ -119,7 +121,7 @@ class LogPoints:
 def _walked(source: FileSource, point: Point, begin: int, before: int | None, until: int | None) -> Point:
     """The place behind the batches from `begin` on that end below the bounds; `point`: where there are none."""
     stop = None if until is None else until + 1
-    for item in columns.batches(source, start=begin, end=stop, check_crc=False):
+    for item in columns.batches(source, start=begin, end=stop, check_crc=False, window=_WINDOW):
         if isinstance(item, Damage):
             continue
         base, last, at, crc = _arrays(item, "base_offset", "last_offset", "position", "crc")

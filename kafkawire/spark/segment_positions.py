@@ -28,11 +28,13 @@ class Position(NamedTuple):
         offset: the first that has not been read.
         epoch: the leader epoch of the batch before; `NO_EPOCH`: not known.
         crc: its checksum, where it has no epoch.
+        stable: no transaction that had begun before it was open, up to where the log was known (`stream_transactions`).
     """
 
     offset: int
     epoch: int = NO_EPOCH
     crc: int | None = None
+    stable: bool = False
 
     @classmethod
     def at(cls, replica: Partition, offset: int, points: LogPoints) -> Position:
@@ -82,8 +84,8 @@ def positions(offset: Mapping[str, Any], logs: Iterable[CopiedLog], points: LogP
     """The positions in a checkpoint, by log. A position of a log that is better known now is that one's.
 
     Args:
-        offset: `{"logs": {cluster: {topic: {topic id: {partition: [offset, epoch, crc]}}}}}`, with the same below each
-            directory in `"copies"`; or of kafkawire 0.2.0.
+        offset: `{"logs": {cluster: {topic: {topic id: {partition: [offset, epoch, crc, stable]}}}}}`, with the same
+            below each directory in `"copies"`; or of kafkawire 0.2.0.
         logs: that there are. `points`: finds the offsets of former positions.
 
     Raises:
@@ -118,8 +120,12 @@ def _of_clusters(clusters: Mapping[str, Any], directory: str) -> Iterator[tuple[
                 for partition, numbers in partitions.items():
                     yield (
                         LogId(cluster, topic, topic_id, int(partition), directory),
-                        Position(*(int(one) for one in numbers)),
+                        _read(*numbers),
                     )
+
+
+def _read(offset: int, epoch: int, crc: int | None = None, stable: int = 0) -> Position:
+    return Position(int(offset), int(epoch), None if crc is None else int(crc), stable == 1)
 
 
 def as_offset(found: Mapping[LogId, Position]) -> dict[str, Any]:
@@ -128,7 +134,9 @@ def as_offset(found: Mapping[LogId, Position]) -> dict[str, Any]:
     for id, position in found.items():
         below = offset.setdefault(_COPIES, {}).setdefault(id.directory, {}) if id.directory else offset[_LOGS]
         topics = below.setdefault(id.cluster, {}).setdefault(id.topic, {})
-        topics.setdefault(id.topic_id, {})[str(id.partition)] = [one for one in position if one is not None]
+        numbers: list[int | None] = [position.offset, position.epoch]
+        numbers += [position.crc, 1] if position.stable else [] if position.crc is None else [position.crc]
+        topics.setdefault(id.topic_id, {})[str(id.partition)] = numbers
     return offset
 
 

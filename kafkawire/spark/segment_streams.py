@@ -17,7 +17,7 @@ off is read: up to the high watermark, which brokers write down every 5 s.
 A topic that was deleted and created again has another id: its log is read from its beginning, and a row says so.
 
 With `isolationLevel` a stream reads up to the last stable offset, or the high watermark where a checkpoint names one;
-later batches of the stream have the rest.
+later batches of the stream have the rest. What is open is known from what was appended since the last trigger.
 
 A limit (`maxFilesPerTrigger`, `maxBytesPerTrigger`, `maxOffsetsPerTrigger`) is divided among logs in proportion to
 what they have to be read; a batch of records is never divided.
@@ -58,6 +58,7 @@ from kafkawire.spark.segment_positions import (
 )
 from kafkawire.spark.segment_reader import SegmentReader, narrowed
 from kafkawire.spark.sources import SourceOptions
+from kafkawire.spark.stream_transactions import StreamTransactions, of_uncommitted
 
 T = TypeVar("T")
 Offset = dict[str, Any]
@@ -79,6 +80,7 @@ class SegmentStream(LimitedStream):
         self._listing = ReplicaListing(lambda: options.paths)
         self._logs: dict[LogId, CopiedLog] = {}
         self._points = LogPoints()
+        self._transactions = StreamTransactions(self._points)
         self._ends: dict[str, tuple[_Seen, Position]] = {}
         self._outcomes: dict[str, tuple[int | None, Stamp | None, int | None, Outcomes]] = {}
         self._available: dict[LogId, Position] = {}
@@ -157,10 +159,9 @@ class SegmentStream(LimitedStream):
     def _end(self, log: CopiedLog, start: Position | None) -> Position:
         """How far a log can be read: further than it was, unless leader epochs show that it was truncated."""
         replica = log.replica
-        since = None if start is None else start.offset
-        found = self._written(replica, since) if self._target is None else self._target[log.id]
+        found = self._written(replica, start) if self._target is None else self._target[log.id]
         if start is None or found[:2] == start[:2]:
-            return found
+            return found if start is None else start
         parted = divergence(replica, start, self._points)
         if parted is not None:
             return max(found, Position(parted, start.epoch), key=lambda one: one.offset)
@@ -181,9 +182,9 @@ class SegmentStream(LimitedStream):
     def _log_end(self, replica: Partition) -> int:
         return self._points.find(replica.segments[-1]).offset
 
-    def _written(self, replica: Partition, since: int | None = None) -> Position:
+    def _written(self, replica: Partition, start: Position | None = None) -> Position:
         """The position after the last whole batch, or after the one that ends below the limit."""
-        limit = self._bound(replica, since)
+        limit, stable = self._bound(replica, start)
         last = next((one for one in reversed(replica.segments) if limit is None or (one.offset or 0) <= limit), None)
         if last is None:
             return Position(self._log_start(replica))
@@ -193,7 +194,7 @@ class SegmentStream(LimitedStream):
             return known[1]
         try:
             offset = self._points.find(last, before=limit).offset
-            found = Position.at(replica, offset, self._points)
+            found = Position.at(replica, offset, self._points)._replace(stable=stable)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -203,26 +204,35 @@ class SegmentStream(LimitedStream):
         self._ends[replica.path] = seen, found
         return found
 
-    def _bound(self, replica: Partition, since: int | None) -> int | None:
-        """The offset from which on nothing is read yet. `since`: the offset that was reached."""
+    def _bound(self, replica: Partition, start: Position | None) -> tuple[int | None, bool]:
+        """The offset from which on nothing is read yet, and whether what is before it is stable. `start`: the position
+        that was reached."""
         limits = [replica.high_watermark or 0] if self._up_to_high_watermark else []
+        stable = False
         if self.reader.level is not None:
-            limits += [one for one in self._view(replica, since).offsets[1:] if one is not None]
-        return min(limits, default=None)
+            view = self._view(replica, start)
+            limits += [one for one in view.offsets[1:] if one is not None]
+            stable = view.committed and view.outcomes.undecided is None
+        return min(limits, default=None), stable
 
-    def _view(self, replica: Partition, since: int | None) -> View:
+    def _view(self, replica: Partition, start: Position | None) -> View:
         """How the transactions of a replica are seen now. Its snapshots are not in the stream's own listing."""
-        base = (
-            None
-            if since is None
-            else max((one.offset or 0 for one in replica.segments if (one.offset or 0) <= since), default=None)
-        )
-        seen = base, replica.segments[-1].stamp if replica.segments else None, replica.high_watermark
+        committed = self.reader.level == "read_committed"
+        if self.reader.level == "read_uncommitted" and not self.reader.shows_states:
+            return self.reader.view(of_uncommitted(replica))
+        if committed and start is not None and start.stable:
+            extended = self._transactions.outcomes(replica, start.offset)
+            if extended is not None:
+                return self.reader.view(extended)
+        # What is open at a position that is not stable is in any segment before.
+        since = None if start is None or committed else start.offset
+        bases = [one.offset or 0 for one in replica.segments if since is not None and (one.offset or 0) <= since]
+        seen = max(bases, default=None), replica.segments[-1].stamp, replica.high_watermark
         known = self._outcomes.get(replica.path)
         if known is None or known[:3] != seen or seen[1] is None:
             listed = (one for one in logdir.open(replica.files[0].folder).partitions if one.path == replica.path)
-            found = logdir.outcomes_of(next(listed, replica), since=base)
-            if found.undecided is not None and self.reader.level == "read_committed":
+            found = logdir.outcomes_of(next(listed, replica), since=seen[0])
+            if found.undecided is not None and committed:
                 path, damage = found.undecided
                 self._warn(f"{path}: {damage.detail}: the stream waits for a snapshot behind them", replica.path)
             known = self._outcomes[replica.path] = *seen, found
@@ -254,7 +264,7 @@ class SegmentStream(LimitedStream):
             replica = self._logs[id].replica
             if offset is not None and (taken <= left or left == limit):
                 if offset < available[id].offset:
-                    chosen[id] = Position.at(replica, offset, self._points)
+                    chosen[id] = Position.at(replica, offset, self._points)._replace(stable=available[id].stable)
                 left -= taken
             elif id in before:
                 chosen[id] = before[id]
@@ -282,7 +292,7 @@ class SegmentStream(LimitedStream):
         for problem in self._problems(replica, start, end, [one for one in before if id.is_new(one)]):
             yield SegmentPart(replica.segments[0], problem=problem)
         seen = self.reader.level is not None or self.reader.shows_states
-        view = self._view(replica, None if start is None else start.offset) if seen else None
+        view = self._view(replica, start) if seen else None
         for stretch in self._stretches(replica, start, end):
             offsets = RequestedRange(stretch.first, stretch.after)
             if view is not None:
