@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
@@ -74,6 +74,7 @@ def blockers_of(
     reach: Reach,
     group: GroupView | None = None,
     fills: Mapping[Place, Fills] | None = None,
+    places: Collection[Place] | None = None,
 ) -> tuple[Blocker, ...]:
     """What blocks a subject, the most urgent first.
 
@@ -82,6 +83,7 @@ def blockers_of(
         reach: for the commands.
         group: where the subject is one.
         fills: what fills partitions of `__consumer_offsets`.
+        places: what is damaged, or could not be read, blocks in these partitions only; None: in all.
     """
     grouped: dict[tuple[str, str | int, str], list[tuple[Finding, tuple[Wait, ...]]]] = {}
     for one in sorted(audit.findings, key=lambda one: (one.topic, one.partition, one.start_offset or 0)):
@@ -95,8 +97,8 @@ def blockers_of(
         )
         for members in grouped.values()
     ]
-    found += _of_unread(audit.unread, reach)
-    found += _of_damage(audit.damage)
+    found += _of_unread([one for one in audit.unread if places is None or (one.topic, one.partition) in places], reach)
+    found += _of_damage([one for one in audit.damage if places is None or (one.topic, one.partition) in places])
     found += _of_tiers(audit.violations)
     if group is not None and group.unexplained:
         found.append(_unexplained(group, reach))

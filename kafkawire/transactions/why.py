@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ def answer(
     group: GroupView | None = None,
     lags: Sequence[Lag] = (),
     fills: Mapping[Place, Fills] | None = None,
+    places: Collection[Place] | None = None,
 ) -> Why:
     """What blocks a subject.
 
@@ -28,9 +29,12 @@ def answer(
         audit: of the subject's partitions, or of more.
         reach: for the commands. `group`, `lags`: of a group.
         fills: what fills partitions of `__consumer_offsets`.
+        places: the partitions of an id's transaction, as its coordinator describes it; None: they are not known.
     """
     about = concerning(audit, subject, group)
-    blockers = blockers_of(about, reach, group, fills)
+    if places is None and subject.topic is None and subject.group is None:
+        places = {(one.topic, one.partition) for one in about.findings}
+    blockers = blockers_of(about, reach, group, fills, places)
     missing = [*completeness.not_read(about), *completeness.not_judged(about)]
     if group is not None:
         missing += group.gaps

@@ -196,3 +196,17 @@ def test_group_is_behind_by_what_it_can_read() -> None:
     problem = answer(audit(), Subject(group="g"), REACH, group=view, lags=[lag(0, 3, 3, problems=("torn",))])
     assert problem.outcome.missing == ("orders-0: torn",)
     assert Wait(what="records", topic="t", partition=0).now
+
+
+def test_of_an_id_only_its_own_partitions_block() -> None:
+    """What is damaged or not read elsewhere keeps the answer from being complete, and blocks nothing."""
+    subject = Subject(transactional_id="pay")
+    gaps = replace(READ, complete=False, gaps=("two partitions were not read",))
+    lost = tuple(Unread(topic=topic, partition=1, reason="it has no leader") for topic in ("orders", "else"))
+    torn = DamageRow(file="/d/else-0/1.log", topic="else", partition=0, position=1, reason="crc")
+    facts = replace(audit(live(), live(transactional_id="other"), unread=lost, damage=(torn,)), read=gaps)
+    found = answer(facts, subject, REACH)
+    assert [(one.cause, one.transactional_id) for one in found.blockers] == [("live", "pay")]
+    assert not found.outcome.complete
+    known = answer(facts, subject, REACH, places={("orders", 0), ("orders", 1)})
+    assert [(one.cause, one.waits[0].topic) for one in known.blockers] == [("no_leader", "orders"), ("live", "orders")]

@@ -55,7 +55,7 @@ async def read_why(
         chosen = replace(search, topics=(subject.topic,), partitions=subject.partitions or None)
         audit = await find_hanging(cluster, chosen, progress)
         return answer(audit, subject, reach, fills=await _fills(cluster, audit, search))
-    scope = None
+    scope, places = None, None
     if subject.transactional_id is not None:
         name = subject.transactional_id
         described = (await describe_transactions(cluster, [name], cluster.deadline(search.timeout_s)))[name]
@@ -63,9 +63,10 @@ async def read_why(
             f"Transactional id {name!r} is {described.state} at its coordinator, broker {described.coordinator}: "
             f"producer {described.producer_id}, epoch {described.producer_epoch}."
         )
+        places = {(place.topic, place.partition) for place in described.partitions}
     # In all partitions: those that hang are in none that a coordinator knows.
     audit = await find_hanging(cluster, replace(search, impact_of_all=False), progress)
-    return answer(replace(audit, read=replace(audit.read, scope=scope)), subject, reach)
+    return answer(replace(audit, read=replace(audit.read, scope=scope)), subject, reach, places=places)
 
 
 async def _fills(cluster: Cluster, audit: rows.Audit, search: Search) -> dict[Place, Fills]:
