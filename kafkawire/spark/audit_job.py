@@ -10,6 +10,7 @@ machine.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from itertools import groupby
@@ -28,8 +29,9 @@ from kafkawire.spark.fleet_listing import FoundReplicas, listing
 from kafkawire.spark.jobs import Progress, job, kept, narrow_rows
 from kafkawire.spark.outcome_judge import judged, judged_with, judgements
 from kafkawire.spark.outcome_rows import DAMAGE, DIGESTS, FINDING, cells_of, replica_digests
-from kafkawire.spark.replica_parts import DriverFacts, Fleet, numbers
+from kafkawire.spark.replica_parts import DriverFacts, Fleet, TaskEngine, numbers
 from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.shipping import PURE_PYTHON
 from kafkawire.spark.task_sizing import by_task
 from kafkawire.spark.transaction_table import table_of
 from kafkawire.spark.worker_tables import FOUND_SPARK, WorkerTables, for_driver, found_rows
@@ -124,6 +126,8 @@ class _AuditJob(NamedTuple):
         found, whole = fleet.found, self.save is not None
         with self._job("read replicas"):
             found_by_workers = list(for_driver(read))
+        if TaskEngine("python") in found_by_workers and os.environ.get("KAFKAWIRE_BACKEND") != "python":
+            warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
         cells = cells_of(read).repartition(fleet.sizing.part_tasks)
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]

@@ -44,6 +44,7 @@ from kafkawire.transactions.part_columns import decode, encode
 from kafkawire.transactions.part_scan import PartTask
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge, parts_of
 from kafkawire.transactions.settings import Settings
+from kafkawire.wire.backend import backend
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -211,6 +212,12 @@ def _of_roots(found: FoundReplicas, settings: Settings) -> Roots:
     }
 
 
+class TaskEngine(NamedTuple):
+    """The engine that a task ran with: `native` or `python`."""
+
+    name: str
+
+
 class DriverFacts(NamedTuple):
     """The facts of a replica for the driver.
 
@@ -274,6 +281,7 @@ def _replayed(listed: Rows, roots: Roots, *, whole: bool, strict: bool) -> Itera
         sums[cluster] += (one for one in facts.answers if not one.answer.violated)
     for answers in sums.values():
         yield to_driver(list(short(answers)))
+    yield to_driver(TaskEngine(backend))
 
 
 def _of_replica(

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_PURE_PYTHON = (
+#: As a warning.
+PURE_PYTHON = (
     "Spark's workers run kafkawire in pure Python, which is many times slower: install it there with its native "
     "engine, or send a packed environment with spark.archives"
 )
@@ -42,7 +43,7 @@ def ship(session: SparkSession) -> None:
         session.addArtifacts(package_archive(), pyfile=True)
     except PySparkException as error:
         raise SparkError(f"the workers were not sent this package: {first_line(error)}") from error
-    warnings.warn(_PURE_PYTHON, RuntimeWarning, stacklevel=2)
+    warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
 
 
 def ship_where_missing(session: SparkSession) -> None:
@@ -74,7 +75,7 @@ def ship_where_missing(session: SparkSession) -> None:
     if not answer.same:
         ship(session)
     elif not answer.native:
-        warnings.warn(_PURE_PYTHON, RuntimeWarning, stacklevel=2)
+        warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
 
 
 @cache

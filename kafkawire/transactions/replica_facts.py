@@ -323,22 +323,26 @@ def _beyond(
     Args:
         last_marker: timestamp and last offset of the last marker. broker_time: the newest time that a broker wrote.
     """
-    copies = [copy for copy in handed_out if copy.newest is not None]
-    if not copies:
+    # No time below is lower, and later ones leave higher ids free: few producers have to be looked at.
+    lowest = _lowest_free(handed_out, broker_time if last_marker is None else min(broker_time, last_marker[0]))
+    if lowest is None:
         return
+    ids, last_appends, timestamps = producers.last_appends()
+    chosen = np.flatnonzero(ids >= lowest)
     for producer_id, last_append, timestamp in zip(
-        *(column.tolist() for column in producers.last_appends()), strict=True
+        ids[chosen].tolist(), last_appends[chosen].tolist(), timestamps[chosen].tolist(), strict=True
     ):
         by = last_marker[0] if last_marker is not None and last_append <= last_marker[1] else None
         time = max(timestamp, broker_time)
-        time = time if by is None else min(time, by)
-        free = [
-            number
-            for copy in copies
-            if copy.newest is not None and (number := copy.first_free(min(time, copy.newest))) is not None
-        ]
-        if free and producer_id >= min(free):
+        free = _lowest_free(handed_out, time if by is None else min(time, by))
+        if free is not None and producer_id >= free:
             yield UnassignedProducerId(producer_id, last_append, timestamp, by)
+
+
+def _lowest_free(handed_out: Iterable[AssignedProducerIds], time: int) -> int | None:
+    """The lowest producer id that was not handed out at a time by some copy, up to the copy's own time."""
+    found = (copy.first_free(min(time, copy.newest)) for copy in handed_out if copy.newest is not None)
+    return min((number for number in found if number is not None), default=None)
 
 
 def open_transactions(place: Place, replay: Replay | OrderedReplay) -> Iterator[Open]:

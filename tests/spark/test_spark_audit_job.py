@@ -224,6 +224,30 @@ def test_faults_of_one_field_are_named_as_on_one_machine(spark: SparkSession, tm
     assert any(local.values())
 
 
+def test_workers_without_the_engine_are_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from kafkawire import spark as kafkawire_spark
+    from kafkawire.spark.replica_parts import Fleet, TaskEngine, to_driver
+
+    logs = LogDirectory(tmp_path / "logs", ids=0)
+    logs.partition("orders").data(1)
+    facts = Fleet.facts
+
+    def with_another_task(fleet: Fleet, *, whole: bool, strict: bool = False) -> DataFrame:
+        """One that ran without the engine."""
+        rows = pa.Table.from_batches([to_driver(TaskEngine("python"))])
+        return facts(fleet, whole=whole, strict=strict).union(spark.createDataFrame(rows))
+
+    monkeypatch.delenv("KAFKAWIRE_BACKEND", raising=False)
+    monkeypatch.setattr(Fleet, "facts", with_another_task)
+    with pytest.warns(RuntimeWarning, match="Spark's workers run kafkawire in pure Python"):
+        kafkawire_spark.audit([logs.write()], spark=spark)
+
+
 def test_accepts_logs_without_transactions(spark: SparkSession, tmp_path: Path) -> None:
     logs = LogDirectory(tmp_path / "logs", ids=0)
     logs.partition("orders").plain()
