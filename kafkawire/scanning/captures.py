@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from glob import glob
 from typing import Any
 
 import msgspec
@@ -19,6 +21,7 @@ from kafkawire.capture.ring import is_ring
 from kafkawire.errors import CaptureError, DecodeError
 from kafkawire.frames import decode_response
 from kafkawire.frames.headers import API_VERSIONS, request_header_version, response_header_version
+from kafkawire.logdir.file_names import is_uri
 from kafkawire.messages import REGISTRY, RequestHeader, ResponseHeader
 from kafkawire.records import Damage
 from kafkawire.records.record_table import text_array
@@ -62,16 +65,30 @@ def is_capture(path: str) -> bool:
     """Whether a path is that of a capture: of a file by its first bytes, of several by a pattern, or a folder with one.
 
     Raises:
-        OSError: it must not be read.
+        OSError: it must not be read, or a pattern matches nothing.
     """
+    if is_uri(path):
+        return False
     if os.path.isdir(path):
         with os.scandir(path) as entries:
             return any(os.access(entry, os.R_OK) and entry.is_file() and is_capture(entry.path) for entry in entries)
     if not os.path.isfile(path):
-        return is_ring(path)
+        return is_ring(path) and any(map(is_capture, matches(path)))
     with open(path, "rb") as file:
         first = file.read(4)
     return first in _MAGICS or is_compressed(first)
+
+
+def matches(pattern: str) -> list[str]:
+    """What a pattern names, in order.
+
+    Raises:
+        FileNotFoundError: nothing.
+    """
+    found = sorted(glob(pattern))
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), pattern)
+    return found
 
 
 class CaptureScan(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafkawire.capture import ExchangeSelection
-from kafkawire.scanning.captures import CaptureScan, is_capture
+from kafkawire.capture.ring import is_ring
+from kafkawire.logdir.file_names import is_uri
+from kafkawire.scanning.captures import CaptureScan, is_capture, matches
 from kafkawire.scanning.logs import LogScan
 from kafkawire.scanning.record_filter import Place, RecordFilter, Time, several
 from kafkawire.scanning.record_options import Decoded, RecordOptions, isolation, messages_of
@@ -46,8 +48,9 @@ def scan(
     What is named is checked at once, and nothing is read before rows are asked for.
 
     Args:
-        source: paths, or URIs of a store that pyarrow knows: a broker's log directory, a partition's directory,
-            segments, a tier (KIP-405). Or captures (pcap, pcapng): files, patterns, and directories that hold them.
+        source: paths, patterns, or URIs of a store that pyarrow knows: a broker's log directory, a partition's
+            directory, segments, a tier (KIP-405). Or captures (pcap, pcapng): files, patterns, and directories that
+            hold them.
         bootstrap_servers: "host:port" of some brokers, in place of a source: the topics of a live cluster, up to where
             they end when reading begins. Nothing is committed, and no consumer group is joined.
         config: client properties of Java clients (security.protocol, sasl.jaas.config, ...), or a file of them.
@@ -116,11 +119,17 @@ def scan(
         filter=wanted, isolation_level=level, messages=messages_of(decode), show_secrets=show_secrets
     )
     if bootstrap_servers is None:
-        found = LogScan.of(paths, options, columns, keys)
+        named = [one for path in paths for one in _expanded(path)]
+        found = LogScan.of(named, options, columns, keys)
     else:
         _refuse("live topics", tier_keys=keys, show_secrets=show_secrets)
         found = _live(",".join(_listed(bootstrap_servers)), config, options, columns)
     return Scan(found, batch_size=batch_size, errors=errors)
+
+
+def _expanded(path: str) -> list[str]:
+    """The paths that a pattern names."""
+    return matches(path) if not is_uri(path) and not os.path.exists(path) and is_ring(path) else [path]
 
 
 def _are_captures(paths: list[str]) -> bool:

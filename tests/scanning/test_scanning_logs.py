@@ -114,6 +114,16 @@ def test_a_partition_and_a_segment_are_sources_too() -> None:
     assert whole
 
 
+def test_a_pattern_names_several_paths() -> None:
+    both = read(EXAMPLES / "orders-*")
+    assert {(row["topic"], row["partition"]) for row in both} == {("orders", 0), ("orders", 1)}
+    assert both == read(EXAMPLES, topics="orders")
+    with pytest.raises(FileNotFoundError):
+        kafkawire.scan(EXAMPLES / "nothing-*")
+    with pytest.raises(FileNotFoundError):
+        kafkawire.scan("nothing*.pcapng")
+
+
 def test_several_copies_of_a_partition_are_refused_unless_rows_say_which() -> None:
     brokers = ROOT / "examples" / "kafka-logs" / "three-nodes"
     with pytest.raises(ValueError, match=r"has several copies here, such as .* give the directory of one broker"):
