@@ -212,7 +212,10 @@ _READERS: dict[str, Callable[[Format, bytes], Found]] = {
     "version": _of_version,
 }
 
-_OTLP = "metrics of OpenTelemetry (OTLP, protobuf), compressed as compressionType states, are not decoded"
+_OTLP = (
+    "metrics of OpenTelemetry, in protobuf, of which Kafka has no schema; decompressed as compressionType "
+    "states they are a MetricsData of opentelemetry-proto"
+)
 _FRAMED = "the header and the body of a request or response; `kafkawire decode --frame` decodes it"
 _CONSUMER = {
     SUBSCRIPTION: Format("int16", "ConsumerProtocolSubscription", newer=True),

@@ -335,7 +335,8 @@ def test_what_is_not_decoded_has_a_reason() -> None:
         "name": "MetricsData",
         "version": None,
         "data": None,
-        "problem": "metrics of OpenTelemetry (OTLP, protobuf), compressed as compressionType states, are not decoded",
+        "problem": "metrics of OpenTelemetry, in protobuf, of which Kafka has no schema; decompressed as "
+        "compressionType states they are a MetricsData of opentelemetry-proto",
     }
 
 
