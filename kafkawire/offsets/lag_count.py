@@ -199,6 +199,19 @@ class LagCounter:
         if first < self.stable_at_most and (self._doubtful_first is None or first < self._doubtful_first):
             self._doubtful_first = first
 
+    def finished(self, number: int | None) -> None:
+        """A share group has finished with some of the offsets that were counted: so many records may be fewer.
+
+        Args:
+            number: of offsets; None: it is not known of how many.
+        """
+        if number == 0:
+            return
+        self.uncertain["members of the share group have finished with some of the records, out of order"] = None
+        for amount in (self._committed, self._uncommitted, self._held):
+            amount.least = 0 if number is None else max(0, amount.least - number)
+            amount.least_bytes = 0
+
     # What follows from it --------------------------------------------------------------------------------------------
 
     @property

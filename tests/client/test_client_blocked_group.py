@@ -16,9 +16,12 @@ from kafkawire.client.diagnosis.group_standing import read_group_lags
 from kafkawire.client.diagnosis.why_reading import read_why
 from kafkawire.messages import (
     DescribeProducersRequest,
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
     ShareGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequest,
     consumer_group_describe_response,
+    describe_share_group_offsets_response,
     share_group_describe_response,
 )
 from kafkawire.messages.streams_group_heartbeat_request import Subtopology, Topology
@@ -441,17 +444,36 @@ def test_real_group_whose_offsets_are_in_a_transaction_of_a_dead_producer(blocke
     assert (TopicPartition(OFFSETS, mine[0].partition), producer.producer_id) in found.behind
 
 
-def test_share_group_has_no_lag_and_is_no_error_of_why() -> None:
-    async def scenario() -> tuple[Any, str]:
+@pytest.mark.parametrize(("lag", "bounds"), [(2, (2, 2)), (1, (1, 2)), (-1, (0, 2))])
+def test_lag_of_a_share_group_is_what_it_has_not_finished_with(lag: int, bounds: tuple[int, int]) -> None:
+    """The log of the script has two records from offset 40 on, where it stands."""
+
+    async def scenario() -> tuple[Any, Any]:
         broker = GroupBroker()
         broker.described = {"share": _MEMBERS["share"]}
+        broker.versions[90] = (0, 1)
+        broker.on[DescribeShareGroupOffsetsRequest] = lambda _: share_standing(lag)
         async with broker.running(), admin(broker.address) as client:
             found = await read_why(client.cluster, Subject(group=GROUP), SEARCH)
-            with pytest.raises(ClientError) as refused:
-                await read_group_lags(client.cluster, GROUP, SEARCH)
-            return found, str(refused.value)
+            return found, await read_group_lags(client.cluster, GROUP, SEARCH)
 
-    found, refused = run(scenario())
+    found, lags = run(scenario())
     assert [(one.cause, one.waits[0].topic) for one in found.blockers] == [("hanging", "orders")]
     assert found.lags == ()
-    assert "is a share group" in refused
+    (first, *_) = lags
+    assert (first.committed_offset, first.partition) == (START, 0)
+    assert (first.read_uncommitted.least, first.read_uncommitted.most) == bounds
+    assert bool(first.bounds) == (bounds[0] < bounds[1])
+
+
+def share_standing(lag: int) -> DescribeShareGroupOffsetsResponse:
+    one = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponsePartition(
+        partition_index=0, start_offset=START, lag=lag
+    )
+    topic = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseTopic(
+        topic_name="orders", partitions=(one,)
+    )
+    group = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseGroup(
+        group_id=GROUP, topics=(topic,)
+    )
+    return DescribeShareGroupOffsetsResponse(groups=(group,))

@@ -11,9 +11,9 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.diagnosis.lag_reading import read_lags
 from kafkawire.client.diagnosis.search import Search
-from kafkawire.client.errors import ClientError
+from kafkawire.client.rpc.share_offsets import share_offsets
 from kafkawire.rows import Lag
-from kafkawire.transactions.blockers import holders
+from kafkawire.transactions.blockers import Place, holders
 
 
 async def read_group_lags(
@@ -31,13 +31,25 @@ async def read_group_lags(
     found = await find_blocking(cluster, group, search)
     view = found.view
     assert view is not None
+    unfinished: dict[Place, int | None] | None = None
     if found.share:
-        raise ClientError(
-            f"group {group} is a share group: its members acknowledge records one by one, no lag is counted"
+        shared = await share_offsets(cluster, group, cluster.deadline(search.timeout_s))
+        unfinished = {(place.topic, place.partition): one.lag for place, one in shared.found.items()}
+        view = replace(
+            view,
+            committed={(place.topic, place.partition): one.start for place, one in shared.found.items()},
+            partitions=frozenset((*view.partitions, *unfinished)),
+            gaps=(*view.gaps, *map(str, shared.refused.values())),
         )
     held = holders(found.audit.findings)
     lags = await read_lags(
-        cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held, topics=topics
+        cluster,
+        view,
+        fetch_bytes=search.fetch_bytes,
+        timeout_s=search.timeout_s,
+        held_by=held,
+        topics=topics,
+        unfinished=unfinished,
     )
     if view.gaps and lags:
         lags = (replace(lags[0], problems=(*lags[0].problems, *view.gaps)), *lags[1:])

@@ -36,6 +36,7 @@ async def read_lags(
     timeout_s: float | None = None,
     held_by: Mapping[Place, Sequence[str]] | None = None,
     topics: Sequence[str] | None = None,
+    unfinished: Mapping[Place, int | None] | None = None,
 ) -> tuple[Lag, ...]:
     """A row for each partition of a group, in order.
 
@@ -45,6 +46,7 @@ async def read_lags(
         timeout_s: seconds for all of it; None as configured.
         held_by: what holds the last stable offset of a partition.
         topics: only these.
+        unfinished: of a share group: offsets from its own on that it has not finished with; None: not known.
     """
     deadline = cluster.deadline(timeout_s)
     places = [TopicPartition(*place) for place in sorted(view.partitions) if topics is None or place[0] in topics]
@@ -77,6 +79,9 @@ async def read_lags(
         except KafkaWireError as problem:
             problems.append(str(problem))
             counter.unread(counter.read_to, counter.high, f"it was read up to offset {counter.read_to}")
+        if unfinished is not None:
+            left = unfinished.get(place)
+            counter.finished(None if left is None else max(0, counter.high - counter.start - left))
         of_topic = settings.values.get(place.topic)
         found.append(
             standing.row(
