@@ -7,9 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
@@ -27,6 +31,7 @@ from kafkawire.messages import (
 from kafkawire.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kafkawire.records import Record
 from kafkawire.testing import MockBroker
+from tests.audit_logs import PartitionLog
 from tests.client.recorded import denied, leaders, serving
 from tests.consumed import LEVELS, REPLICAS, Replicas
 from tests.docs.guide import ROOT
@@ -101,6 +106,41 @@ def test_rows_are_those_of_the_disks(name: str, small: None) -> None:
     assert found == sorted(there, key=_place)
     assert over_the_wire.problems == ()
     assert {"committed", "aborted", "open"} <= {row["transaction"] for row in found}
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["data", "plain", "COMMIT", "ABORT"]), st.integers(1, 3), st.integers(1, 3)), max_size=30
+)
+
+
+@pytest.mark.slow
+@given(steps=STEPS, most=st.integers(1, 700), level=st.sampled_from([None, *LEVELS]))
+def test_outcomes_are_those_of_the_disks_whatever_the_transactions(
+    steps: list[tuple[str, int, int]], most: int, level: str | None
+) -> None:
+    """Transactions of three producers that begin, end and stay open in any order, in pieces of any size."""
+    with TemporaryDirectory() as folder:
+        log = PartitionLog(Path(folder) / "orders-0")
+        log.plain()
+        began: set[int] = set()
+        for what, producer, count in steps:
+            if what == "data":
+                log.data(producer, records=count)
+                began.add(producer)
+            elif what == "plain":
+                log.plain(records=count)
+            elif producer in began:
+                log.marker(what, producer)
+                began.discard(producer)
+        log.write()
+        expected = kafkawire.scan(folder, isolation_level=level).reader().read_all().to_pylist()
+        original = live_log.pieces
+        live_log.pieces = lambda *given, **named: original(*given, **named, most=most)  # type: ignore[assignment]
+        try:
+            with serving(Path(folder)) as broker:
+                assert read(broker, isolation_level=level) == expected
+        finally:
+            live_log.pieces = original
 
 
 def _place(row: dict[str, Any]) -> tuple[str, int, int]:
