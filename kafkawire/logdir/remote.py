@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from glob import has_magic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,6 +23,9 @@ from kafkawire.errors import MissingExtraError
 from kafkawire.logdir.file_names import PartitionName, is_uri
 from kafkawire.logdir.file_source import Opened
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
+
+if TYPE_CHECKING:
+    from typing import Self
 
 #: A host with a port, or without.
 _HOST = re.compile(r"[^:]*(:\d*)?", re.ASCII)
@@ -33,14 +36,22 @@ class RemoteFile(LogFile, frozen=True):
 
     Attributes:
         store: the URI that was opened. `prefix`: the part of `path` before the store's own path.
+        listed: its size when it was listed, so that planning asks the store once for many files; None: not known.
     """
 
     store: str = ""
     prefix: str = ""
+    listed: int | None = None
 
     @property
     def _stored_size(self) -> int:
-        return int(self._info.size)
+        return int(self._info.size) if self.listed is None else self.listed
+
+    def elsewhere(self, path: str) -> Self:
+        return msgspec.structs.replace(super().elsewhere(path), listed=None)
+
+    def beside(self, kind: str) -> Self:
+        return msgspec.structs.replace(super().beside(kind), listed=None)
 
     @property
     def modified(self) -> float:
@@ -86,15 +97,18 @@ def remote_files(uri: str, tier_keys: tuple[str, ...] = ()) -> Iterator[RemoteFi
         MissingExtraError: pyarrow is not installed.
     """
     is_folder, path = found_at(uri)
+    found: dict[str, tuple[list[str], list[int]]] = {}
     if is_folder:
-        found = {folder: names for folder, (names, _) in listed(uri, path).items()}
+        found = listed(uri, path)
     else:
         directory, name = posixpath.split(path)
-        found = {directory: [name]}
-    for directory, names in found.items():
+        found = {directory: ([name], [])}
+    for directory, (names, sizes) in found.items():
         partition = partition_of(directory, names)
+        known = dict(zip(names, sizes, strict=False))
         for name in segment_names(names):
-            yield remote_file(uri, posixpath.join(directory, name), partition, tier_keys)
+            file = remote_file(uri, posixpath.join(directory, name), partition, tier_keys)
+            yield msgspec.structs.replace(file, listed=known.get(name))
 
 
 def remote_file(uri: str, path: str, partition: PartitionName | None, tier_keys: tuple[str, ...] = ()) -> RemoteFile:

@@ -7,6 +7,7 @@ created again has another id, and is another log.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
@@ -64,7 +65,9 @@ class CopiedLog(NamedTuple):
         return self.replicas[0]
 
 
-def logs_of(replicas: Iterable[Partition], *, every: bool = False, named: Collection[str] = ()) -> list[CopiedLog]:
+def logs_of(
+    replicas: Iterable[Partition], *, every: bool = False, named: Collection[str] = (), identified: bool = True
+) -> list[CopiedLog]:
     """The logs of which these are replicas, and the replica of each that is read: of those in use, the one with the
     newest leader epoch, as its leader and the followers in sync with that have it; of several, the one with the highest
     high watermark, then with most offsets.
@@ -72,20 +75,27 @@ def logs_of(replicas: Iterable[Partition], *, every: bool = False, named: Collec
     Args:
         every: each replica is read, as a log of its own.
         named: paths of files: replicas with one of them are read in any case, as logs of their own.
+        identified: ids of topics are read of all; otherwise of those names only of which there are several replicas.
     """
     found = list(replicas)
+    names = Counter((one.topic, one.partition) for one in found)
+
+    def id_of(one: Partition) -> str:
+        needed = identified or (not every and names[one.topic, one.partition] > 1)
+        return "" if not needed or one.topic_id is None else str(one.topic_id)
+
     clusters = {one.broker.cluster_id for one in found} - {None}
     only = next(iter(clusters)) if len(clusters) == 1 else None
     ids: dict[tuple[str, str, int], set[str]] = {}
     for one in found:
         place = one.broker.cluster_id or only or "", one.topic, one.partition
-        ids.setdefault(place, set()).update([] if one.topic_id is None else [str(one.topic_id)])
+        ids.setdefault(place, set()).update(filter(None, (id_of(one),)))
     logs: dict[LogId, list[Partition]] = {}
     for one in found:
         cluster = one.broker.cluster_id or only or ""
         known = ids[cluster, one.topic, one.partition]
         of_cluster = next(iter(known)) if cluster and len(known) == 1 else ""
-        topic_id = of_cluster if one.topic_id is None else str(one.topic_id)
+        topic_id = id_of(one) or of_cluster
         alone = (
             every
             or one.state == TIERED

@@ -15,6 +15,8 @@ class SegmentPart(NamedTuple):
 
     Attributes:
         end: None for the last part.
+        number, of: which of how many parts of the segment, whose positions the task finds; of 1: they are known.
+        listed: bytes of the segment when it was cut into several parts.
         problem: a part with one is only that row.
         view: which of the batches are read.
         live: whether the file may have changed since the plan: then `anchor` is the batch at `start`, where one is.
@@ -31,3 +33,6 @@ class SegmentPart(NamedTuple):
     live: bool = False
     anchor: Header | None = None
     epoch: int = NO_EPOCH
+    number: int = 0
+    of: int = 1
+    listed: int = 0

@@ -37,6 +37,8 @@ from kafkawire.spark.segment_columns import Row
 from kafkawire.spark.segment_parts import SegmentPart
 from kafkawire.spark.sources import PART_BYTES, TIER_KEYS, ItemReader, SourceOptions, Task
 from kafkawire.spark.task_sizing import FEWEST_TASKS, split_into_tasks
+from kafkawire.transactions.part_scan import bounds as bounds_of
+from kafkawire.transactions.part_scan import count_parts
 
 ROWS = ("records", "batches", "headers")
 #: The tables of records, by the option `format`.
@@ -93,7 +95,8 @@ class SegmentReader(ItemReader[SegmentPart]):
         every = self.options.choice("replicas", REPLICAS) == "all"
         replicas = self.subscribed(one for one in directory.partitions if one.segments)
         partitions = sorted(
-            (log.replica for log in logs_of(replicas, every=every, named=named)), key=directory.partitions.index
+            (log.replica for log in logs_of(replicas, every=every, named=named, identified=False)),
+            key=directory.partitions.index,
         )
         there = {(partition.topic, partition.partition) for partition in partitions}
         self.subscription.check(there)
@@ -130,7 +133,7 @@ class SegmentReader(ItemReader[SegmentPart]):
         ]
 
     def size_of(self, item: SegmentPart) -> int:
-        return (known_size(item.file) if item.end is None else item.end) - item.start
+        return ((known_size(item.file) if item.end is None else item.end) - item.start) // item.of
 
     def batches(self, items: Iterable[SegmentPart], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for part in items:
@@ -163,9 +166,19 @@ class SegmentReader(ItemReader[SegmentPart]):
         for file in logdir.wanted_files(partition.segments, asked):
             begin = start_position(file, asked)
             seen = view if view is None else view.within(file.offset or 0, following.get(file.path))
+            if not begin and last is None:
+                yield from self._unread_parts(file, offsets, seen)
+                continue
             for part in self.parts(file, begin, None, offsets, seen):
                 if last is None or part.start == begin or not _beyond(part, last):
                     yield part
+
+    def _unread_parts(self, file: LogFile, offsets: RequestedRange, view: View | None) -> Iterator[SegmentPart]:
+        """The parts of a segment, as many as its size makes. Tasks find where they begin: the driver reads nothing."""
+        size = known_size(file)
+        count = count_parts(size, self.part_bytes)
+        for number in range(count):
+            yield SegmentPart(file, offsets=offsets, view=view, number=number, of=count, listed=size)
 
     def parts(
         self, file: LogFile, start: int, end: int | None, offsets: RequestedRange, view: View | None = None
@@ -193,6 +206,13 @@ class SegmentReader(ItemReader[SegmentPart]):
             yield from self._problem(part, part.problem, schema)
             return
         try:
+            if part.of > 1:
+                if part.number + 1 == part.of and (size := part.file.size) < part.listed:
+                    yield self._damage(part, Damage.of_shortened(size, size, part.listed), schema)
+                between = bounds_of(part.file, part.number, part.of, self.part_bytes)
+                if between is None:
+                    return
+                part = part._replace(start=between[0], end=between[1], of=1)
             for now, found in pieces_of(part, check_crc=self.rows != "headers"):
                 if isinstance(found, Damage):
                     if not found.harmless:
@@ -202,8 +222,8 @@ class SegmentReader(ItemReader[SegmentPart]):
                 else:
                     yield from self._batches(now, found, segment_columns.place_of(now.file), schema)
         except OSError as error:
-            damage = Damage.unreadable(error)
-            yield self._damage(part, damage, schema, error)
+            if part.of == 1 or not part.number:  # once
+                yield self._damage(part, Damage.unreadable(error), schema, error)
 
     def _batches(self, part: SegmentPart, found: Batches, place: Row, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         chosen = _within(part.offsets, found.base_offset, found.last_offset)

@@ -13,6 +13,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kafkawire import logdir, transactions
+from kafkawire.logdir.remote import RemoteFile
 from kafkawire.spark import register
 from kafkawire.spark.capture_reader import EXCHANGES
 from kafkawire.spark.capture_streams import CaptureStream
@@ -70,6 +71,24 @@ def test_globs_match_keys(bucket: Any) -> None:
     assert found == [f"{place}/broker-1/orders-0{mark}{query}"]
     with pytest.raises(FileNotFoundError, match="nothing matches"):
         _ = SourceOptions({"path": f"{place}/broker-[2-9]{mark}{query}"}).paths
+
+
+def test_planning_lists_a_store_and_asks_for_no_file(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are those of the listing: what the driver opens are checkpoints, not segments nor their indexes."""
+    opened: list[str] = []
+    asked: list[str] = []
+    raw, info = RemoteFile.raw, RemoteFile._info
+    monkeypatch.setattr(RemoteFile, "raw", lambda self, path: opened.append(path) or raw(self, path))
+    monkeypatch.setattr(RemoteFile, "_info", property(lambda self: asked.append(self.path) or info.fget(self)))
+    reader = SegmentReader(
+        from_arrow_schema(BATCHES), SourceOptions({"rows": "batches", "maxPartBytes": "5000", "path": bucket("logs")})
+    )
+    tasks = reader.partitions()
+    parts = [part for task in tasks for part in task.items]
+    assert len(parts) > len({part.file.path for part in parts})
+    assert asked == []
+    assert {path.rpartition("/")[2] for path in opened} <= {"meta.properties"}
+    assert sum(len(batch) for task in tasks for batch in reader.read(task)) > 100
 
 
 def test_no_password_is_in_a_row(bucket: Any) -> None:
