@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
@@ -114,9 +114,10 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@given(steps=STEPS, most=st.integers(1, 700), level=st.sampled_from([None, *LEVELS]))
+@given(steps=STEPS, most=st.sampled_from([1, 300, 1 << 20]), level=st.sampled_from([None, *LEVELS]), ends=st.booleans())
+@example(steps=[("data", 1, 1), ("ABORT", 1, 1), ("data", 1, 1), ("COMMIT", 1, 1)], most=1 << 20, level=None, ends=True)
 def test_outcomes_are_those_of_the_disks_whatever_the_transactions(
-    steps: list[tuple[str, int, int]], most: int, level: str | None
+    steps: list[tuple[str, int, int]], most: int, level: str | None, ends: bool
 ) -> None:
     """Transactions of three producers that begin, end and stay open in any order, in pieces of any size."""
     with TemporaryDirectory() as folder:
@@ -132,6 +133,8 @@ def test_outcomes_are_those_of_the_disks_whatever_the_transactions(
             elif producer in began:
                 log.marker(what, producer)
                 began.discard(producer)
+        for producer in sorted(began) if ends else ():
+            log.marker("COMMIT", producer)
         log.write()
         expected = kafkawire.scan(folder, isolation_level=level).reader().read_all().to_pylist()
         original = live_log.pieces
