@@ -6,7 +6,7 @@ written by hand: lengths, strings and tagged fields; record batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from kafkawire.codegen.kaitai_text import condition, doc, file_id, member_ids, q
 from kafkawire.codegen.model import FieldModel, MessageModel, StructModel
 from kafkawire.codegen.python_source import version_text
 from kafkawire.codegen.render import environment
+from kafkawire.codegen.wireshark import leads_to
 from kafkawire.printable import printable
 from kafkawire.wire.layout import (
     BOOL,
@@ -56,11 +57,14 @@ class _Type:
     about: str
 
 
-def render_kaitai(messages: Iterable[MessageModel]) -> dict[str, str]:
+def render_kaitai(
+    messages: Iterable[MessageModel], inside: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, str]:
     """The files for those messages: name -> text.
 
     Args:
         messages: of a namespace, with the headers of requests and responses among them.
+        inside: message -> JSON paths of fields with bytes -> a sentence about what is in them.
     """
     ordered = sorted(messages, key=lambda message: message.name)
     templates = Path(__file__).parent / "templates"
@@ -71,7 +75,10 @@ def render_kaitai(messages: Iterable[MessageModel]) -> dict[str, str]:
         sent = [message for message in ordered if (message.family, message.kind) == ("rpc", kind)]
         if sent := [message for message in sent if message.api_key is not None]:
             files[f"kafka_{kind}.ksy"] = _frames(kind, sent)
-    return files | {f"{file_id(message)}.ksy": _KaitaiMessage(message).render() for message in ordered}
+    return files | {
+        f"{file_id(message)}.ksy": _KaitaiMessage(message, (inside or {}).get(message.name, {})).render()
+        for message in ordered
+    }
 
 
 # Frames --------------------------------------------------------------------------------------------------------------
@@ -115,8 +122,9 @@ def _header_version(message: MessageModel) -> str:
 class _KaitaiMessage:
     """A message on its way to a file."""
 
-    def __init__(self, message: MessageModel) -> None:
+    def __init__(self, message: MessageModel, inside: Mapping[str, str]) -> None:
         self.message = message
+        self.inside = inside
         self.structs = (*message.structs, message.root)
         self.types: dict[str, str] = {}
         taken = {file_id(message)}
@@ -222,7 +230,9 @@ class _KaitaiMessage:
         else:
             length = "" if kind in _FIXED else f"({compact}, {'false' if field.type.array else nullable})"
             one = _Entry(id, _FIXED.get(kind) or _SIZED[kind] + length, condition)
-        one = replace(one, about=f"0 is false. {field.about}".rstrip() if kind == BOOL else field.about)
+        found = [text for path, text in self.inside.items() if leads_to(self.message, path, struct, field.name)]
+        about = " ".join((field.about, *found)).strip()
+        one = replace(one, about=f"0 is false. {about}".rstrip() if kind == BOOL else about)
         if field.type.array:
             count = unique(f"{id}_count", taken)
             yield _Entry(count, f"kafka_types::length({compact}, {nullable})", condition)

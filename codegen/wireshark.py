@@ -179,12 +179,12 @@ class _Fields:
         kind = one.type.kind
         for paths, found in ((self.rules.secrets, "secret"), (self.rules.configs, "config")):
             for path in paths.get(message.name, ()):
-                if found == "secret" and _leads_to(message, path, struct, one.name):
+                if found == "secret" and leads_to(message, path, struct, one.name):
                     return "secret"
                 if found == "config" and one.name in ("Name", "Value") and _struct_at(message, path) == struct.name:
                     return f"config_{one.name.lower()}"
         for path, content in self.rules.inside.get(message.name, {}).items():
-            if _leads_to(message, path, struct, one.name):
+            if leads_to(message, path, struct, one.name):
                 return f"inside {content}"
         if kind == STRING and message.name in self.rules.inside:
             stated = {self.rules.protocol_type: "protocol_type", self.rules.assignors.get(message.name): "assignor"}
@@ -211,7 +211,7 @@ def _struct_at(message: MessageModel, path: str) -> str:
     return struct.name
 
 
-def _leads_to(message: MessageModel, path: str, struct: StructModel, name: str) -> bool:
+def leads_to(message: MessageModel, path: str, struct: StructModel, name: str) -> bool:
     *parents, last = path.split(".")
     return last == json_name(name) and _struct_at(message, ".".join(parents)) == struct.name
 

@@ -94,7 +94,9 @@ def _emit_files(target: EmitTarget, schemas: Path | None, folder: str) -> None:
 
     if target is EmitTarget.kaitai:
         messages = with_kafkas_own(schemas, control_records=False)
-        files = render_kaitai(messages)
+        if schemas is None:
+            messages += generate.load(arguments.shipped_schemas("embedded"))
+        files = render_kaitai(messages, _sentences_inside())
     else:
         messages = generate.load(schemas or arguments.shipped_schemas("kafka"))
         if target is EmitTarget.docs:
@@ -169,6 +171,34 @@ def display_rules() -> DisplayRules:
         protocol_type=inside_bytes.TYPE_KEY,
         assignors=inside_bytes.ASSIGNOR_KEYS,
     )
+
+
+def _sentences_inside() -> dict[str, dict[str, str]]:
+    """Message -> JSON paths of fields with bytes -> a sentence about what is in them."""
+    from kafkawire.records import inside_bytes
+
+    ways = {
+        "int16": "{} behind its int16 version", "int32": "{}, whose first field is its version",
+        "version": "{} of version {}", "text": "a text", "address": "an IP address", "none": "{}",
+    }  # fmt: skip
+
+    def text(format: inside_bytes.Format) -> str:
+        if format.how == "first":
+            return " or ".join(map(text, format.formats))
+        return ways[format.how].format(format.name, format.version)
+
+    def sentence(content: str) -> str:
+        if content in inside_bytes.FORMATS:
+            return f"Inside: {text(inside_bytes.FORMATS[content])}."
+        by, table = ("protocol type", inside_bytes.BY_TYPE) if content in inside_bytes.BY_TYPE else (
+            "assignor", inside_bytes.BY_ASSIGNOR
+        )  # fmt: skip
+        return "Inside: " + "; ".join(f"with {by} {name} {text(each)}" for name, each in table[content].items()) + "."
+
+    return {
+        name: {path: sentence(content) for path, content in fields.items()}
+        for name, fields in inside_bytes.CONTENTS.items()
+    }
 
 
 def _formats_inside() -> dict[str, dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import pickle
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.own_schemas import write
+from tools.recordings.archive import unpacked
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -110,6 +112,19 @@ def test_decode_as_reads_udp_ports_as_encapsulations(tmp_path: Path) -> None:
 
 def test_rows_are_those_of_capture() -> None:
     assert read(PCAP) == expected()
+
+
+def test_what_is_inside_of_bytes_is_beside_them() -> None:
+    """In bodies as text, by the table that `capture` and `dump` have."""
+    path = unpacked("client-captures") / "java-2.4.1.pcap"
+    found = read(path)
+    assert found == expected(path)
+    bodies = [
+        json.loads(text) for row in found if row["api"] == "JoinGroup" for text in (row["request"], row["response"])
+    ]
+    members = [protocol["metadataDecoded"] for body in bodies for protocol in body.get("protocols", ())]
+    assert members
+    assert {member["name"] for member in members} == {"ConsumerProtocolSubscription"}
 
 
 @pytest.mark.parametrize("part_bytes", [20_000, 33_333, 59_407, 120_001])
