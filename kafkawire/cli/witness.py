@@ -24,7 +24,8 @@ _VIEWS: Views = {
     rows.WitnessSummary: TableView(
         columns=(
             "captures", "requests", "sendings", "batches", "records", "acknowledged", "held", "anomalies", "unknown",
-            "undecoded", "old", "partitions", "copies", "unseen", "fetched", "read_anomalies", "read_unknown",
+            "undecoded", "old", "partitions", "copies", "unseen", "fetched", "read_anomalies", "read_unknown", "ended",
+            "transaction_anomalies",
         ),
         primary=("batches", "acknowledged", "held", "anomalies", "unknown"),
         minor=("captures", "old", "undecoded", "partitions", "copies"),
@@ -38,6 +39,9 @@ _VIEWS: Views = {
         columns=("isolation", "read", "reason", "batches", "records", "detail"),
         primary=("isolation", "read", "reason", "batches"),
         prose=("detail",),
+    ),
+    rows.TransactionTotal: TableView(
+        columns=("told", "transaction", "batches"), primary=("told", "transaction", "batches")
     ),
     rows.Premise: TableView(
         columns=("name", "holds", "what", "source", "needs"), primary=("name", "holds", "what"), prose=("what", "needs")
@@ -59,6 +63,15 @@ _VIEWS: Views = {
         ),
         primary=("read", "topic", "partition", "first_offset", "response_packet", "rule"),
         minor=("producer_epoch", "client_id", "file", "packet"),
+        prose=("rule", "hint"),
+    ),
+    rows.TransactionAnomaly: TableView(
+        columns=(
+            "name", "topic", "partition", "offset", "producer_id", "producer_epoch", "told", "transaction", "packet",
+            "response_packet", "file", "rule", "hint",
+        ),
+        primary=("name", "topic", "partition", "offset", "told", "transaction", "packet"),
+        minor=("producer_epoch", "file", "response_packet"),
         prose=("rule", "hint"),
     ),
     rows.DamageRow: TableView(
@@ -137,7 +150,7 @@ def witness(
             yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
         for row in joined.rows():
             if isinstance(row, rows.WitnessSummary):
-                found = row.anomalies + row.read_anomalies
+                found = row.anomalies + row.read_anomalies + row.transaction_anomalies
                 if row.read_unknown:
                     missing.append(f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known")
                 if row.unknown:
@@ -154,6 +167,8 @@ def witness(
             rows.WitnessSummary,
             rows.FateTotal,
             rows.ReadTotal,
+            rows.TransactionTotal,
+            rows.TransactionAnomaly,
             rows.Premise,
             rows.DeliveryAnomaly,
             rows.ReadAnomaly,

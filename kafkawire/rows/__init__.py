@@ -40,7 +40,15 @@ from kafkawire.rows.logs import (
 from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
-from kafkawire.rows.witnesses import DeliveryAnomaly, FateTotal, ReadAnomaly, ReadTotal, WitnessSummary
+from kafkawire.rows.witnesses import (
+    DeliveryAnomaly,
+    FateTotal,
+    ReadAnomaly,
+    ReadTotal,
+    TransactionAnomaly,
+    TransactionTotal,
+    WitnessSummary,
+)
 
 __all__ = [
     "LOG_ROWS",
@@ -105,9 +113,11 @@ __all__ = [
     "Subject",
     "TimeIndex",
     "TimelineStep",
+    "TransactionAnomaly",
     "TransactionData",
     "TransactionRecord",
     "TransactionStory",
+    "TransactionTotal",
     "TxnIndex",
     "Unread",
     "Violation",

@@ -22,6 +22,9 @@ class WitnessSummary(Row, frozen=True, kw_only=True):
         fetches: number of Fetch responses to consumers. fetched: number of data batches in them, the sum of the batches
             of all `ReadTotal`s. read_anomalies: number of these for which a promise is broken; read_unknown: number of
             those that cannot be judged.
+        ended: number of EndTxn requests that were answered without error. ended_shared: of these, with a version before
+            5, where transactions share epochs: they are not compared with logs. transaction_anomalies: number of
+            batches whose transaction ended otherwise than the producer was told.
     """
 
     kind: str = "witness"
@@ -43,6 +46,9 @@ class WitnessSummary(Row, frozen=True, kw_only=True):
     fetched: int = 0
     read_anomalies: int = 0
     read_unknown: int = 0
+    ended: int = 0
+    ended_shared: int = 0
+    transaction_anomalies: int = 0
 
 
 class FateTotal(Row, frozen=True, kw_only=True):
@@ -159,5 +165,47 @@ class ReadAnomaly(Row, frozen=True, kw_only=True):
     packet: int | None = None
     response_packet: int | None = None
     log: str | None = None
+    rule: str
+    hint: str = ""
+
+
+class TransactionTotal(Row, frozen=True, kw_only=True):
+    """Transactional batches of which the producer was told how their transaction ended.
+
+    Attributes:
+        told: COMMIT or ABORT. transaction: what became of it in the copies: committed, aborted, open or unknown.
+        batches: their number.
+    """
+
+    kind: str = "ended"
+    told: str
+    transaction: str
+    batches: int
+
+
+class TransactionAnomaly(Row, frozen=True, kw_only=True):
+    """A batch whose transaction ended otherwise in its partition than the producer was told.
+
+    Attributes:
+        name: aborted_though_committed or committed_though_aborted.
+        topic, partition, offset: where a copy holds it. records, producer_id, producer_epoch, sequence: of the batch.
+        told, transaction: as in `TransactionTotal`.
+        file, packet, response_packet: of the EndTxn. rule, hint: as in `DeliveryAnomaly`.
+    """
+
+    kind: str = "transaction_anomaly"
+    name: str
+    topic: str
+    partition: int
+    offset: int
+    records: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    told: str
+    transaction: str
+    file: str | None = None
+    packet: int | None = None
+    response_packet: int | None = None
     rule: str
     hint: str = ""

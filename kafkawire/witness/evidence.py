@@ -15,8 +15,18 @@ from kafkawire.capture.topic_names import TopicNames
 from kafkawire.kafka_errors import error_name
 from kafkawire.logdir import LogDirectory, Partition
 from kafkawire.logdir.transaction_states import STATES
-from kafkawire.rows import DamageRow, DeliveryAnomaly, FateTotal, Premise, ReadAnomaly, Row, WitnessSummary
+from kafkawire.rows import (
+    DamageRow,
+    DeliveryAnomaly,
+    FateTotal,
+    Premise,
+    ReadAnomaly,
+    Row,
+    TransactionAnomaly,
+    WitnessSummary,
+)
 from kafkawire.witness import fates
+from kafkawire.witness.ended import EndedTransactions, TransactionCounts
 from kafkawire.witness.fates import FATES, REASONS, TOLD
 from kafkawire.witness.fetched import READINGS, FetchedBatches, ReadCounts, read_anomalies, readings
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
@@ -35,7 +45,7 @@ class Witness:
         directory: the log directories. most: anomalies that are listed, at most.
 
     Attributes:
-        sent, fetched: what captures hold, by `add`.
+        sent, fetched, ended: what captures hold, by `add`.
         damage: what of the logs cannot be read, once `rows` was called.
     """
 
@@ -50,6 +60,7 @@ class Witness:
 
         self.sent = SentBatches(name_of)
         self.fetched = FetchedBatches(name_of)
+        self.ended = EndedTransactions()
         self._clusters: set[str] = set()
         self._topic_ids: dict[str, set[UUID]] = {}
         self._left_out: list[str] = []
@@ -66,6 +77,7 @@ class Witness:
         self._identify(found.response)
         self.sent.add(found)
         self.fetched.add(found)
+        self.ended.add(found)
 
     def _identify(self, response: Any) -> None:
         """Takes the ids of the cluster and of topics from Metadata responses."""
@@ -78,7 +90,8 @@ class Witness:
                 self._topic_ids.setdefault(topic.name, set()).add(topic.topic_id)
 
     def rows(self, progress: Callable[[Place], None] = lambda place: None) -> Iterator[Row]:
-        """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `Premise`s, `DeliveryAnomaly`s, `ReadAnomaly`s, `DamageRow`s.
+        """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `TransactionTotal`s, `Premise`s, then `DeliveryAnomaly`s,
+        `TransactionAnomaly`s, `ReadAnomaly`s and `DamageRow`s.
 
         Args:
             progress: is called with each partition before it is read.
@@ -87,7 +100,8 @@ class Witness:
             OSError: a file cannot be read.
         """
         counts: list[Counts] = []
-        listed: list[DeliveryAnomaly | ReadAnomaly] = []
+        listed: list[DeliveryAnomaly | ReadAnomaly | TransactionAnomaly] = []
+        ended = TransactionCounts(self.ended.answers(), self.ended.files)
         partitions = copies = unseen = sendings = 0
         without: list[Place] = []
         all_sent, all_fetched = dict(self.sent.by_place()), dict(self.fetched.by_place())
@@ -112,6 +126,8 @@ class Witness:
                 counts.append(judgement.counts())
                 found = judgement.anomalies(self.sent.files, self.sent.clients)
                 listed += islice(found, max(self._most - len(listed), 0))
+                torn = ended.add(place, judgement.first_sendings, judgement.states, judgement.held_at)
+                listed += islice(torn, max(self._most - len(listed), 0))
             if fetched is not None:
                 rows = PackedRows.of(fetched)
                 judged = readings(rows, newest)
@@ -119,9 +135,10 @@ class Witness:
                 broken = read_anomalies(place, rows, judged, newest, self.fetched.files, self.fetched.clients)
                 listed += islice(broken, max(self._most - len(listed), 0))
         total = added(counts)
-        yield self._summary(total, reads, partitions, copies, unseen, sendings)
+        yield self._summary(total, reads, ended, partitions, copies, unseen, sendings)
         yield from _totals(total)
         yield from reads.rows()
+        yield from ended.rows()
         yield from self._premises(without)
         yield from listed
         yield from dict.fromkeys(self.damage)
@@ -151,7 +168,14 @@ class Witness:
         return True if cluster is not None and self._clusters else None
 
     def _summary(
-        self, total: Counts, reads: ReadCounts, partitions: int, copies: int, unseen: int, sendings: int
+        self,
+        total: Counts,
+        reads: ReadCounts,
+        ended: TransactionCounts,
+        partitions: int,
+        copies: int,
+        unseen: int,
+        sendings: int,
     ) -> WitnessSummary:
         def number(chosen: Callable[[Key], bool]) -> int:
             return sum(batches for key, (batches, _) in total.items() if chosen(key))
@@ -174,6 +198,9 @@ class Witness:
             fetches=self.fetched.fetches,
             fetched=reads.batches.total(),
             read_anomalies=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].rule),
+            ended=self.ended.told,
+            ended_shared=self.ended.shared,
+            transaction_anomalies=ended.anomalies,
             read_unknown=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].reason),
         )
 

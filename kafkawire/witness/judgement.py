@@ -9,7 +9,7 @@ import numpy as np
 
 from kafkawire.kafka_errors import error_name
 from kafkawire.logdir.transaction_states import STATES
-from kafkawire.records.array_types import Bools, Int8
+from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.rows import DeliveryAnomaly
 from kafkawire.witness import fates
 from kafkawire.witness.fates import FATES, TOLD
@@ -82,12 +82,30 @@ class Judgement:
         found: Int8 = _FATE_OF[self.batches["told"], self._shown["seen"]]
         return found
 
+    @property
+    def states(self) -> Int8:
+        """The state of each batch's transaction; -1 of what is not held."""
+        held = np.isin(
+            self.fates, (fates.F_HELD, fates.F_UNACKED, fates.F_TWICE, fates.F_ELSEWHERE, fates.F_REFUSED_HELD)
+        )
+        return np.where(held, self._shown["state"], -1).astype(np.int8)
+
+    @property
+    def first_sendings(self) -> PackedRows:
+        """Of each batch the first sending: `SENT`."""
+        return self._rows
+
+    @property
+    def held_at(self) -> Int64:
+        """The offset at which each batch is held; -1: nowhere."""
+        found: Int64 = self._shown["base"]
+        return found
+
     def counts(self) -> Counts:
         """Batches and records. -1: the state of what is not held, the reason of a fate that is known; the error of what
         was not refused is 0."""
         fate = self.fates
-        held = np.isin(fate, (fates.F_HELD, fates.F_UNACKED, fates.F_TWICE, fates.F_ELSEWHERE, fates.F_REFUSED_HELD))
-        state = np.where(held, self._shown["state"], -1)
+        state = self.states
         reason = np.where(fate == fates.F_UNKNOWN, self._shown["seen"], -1)
         error = np.where(self.batches["told"] == fates.REFUSED, self.batches["error"], 0)
         packed = np.zeros(len(fate), np.int64)
