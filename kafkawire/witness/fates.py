@@ -12,9 +12,9 @@ TOLD = ("refused", "no_acks", "unanswered", "unread", "acknowledged")
 #: What copies show of a batch. From LOST on an answer is proven; before it are the reasons why there is none.
 (
     NO_COPY, NOT_FOUND, OFFSET_NOT_TOLD, ABOVE_LOG_END, ABOVE_HIGH_WATERMARK, UNREADABLE, TRUNCATED,
-    COMPACTION_NOT_PROVEN, COPIES_DIFFER, AMBIGUOUS, REWRITTEN, NOT_LATER, OTHER_LOG, LOST, DELETED, COMPACTED,
+    COMPACTION_NOT_PROVEN, COPIES_DIFFER, DAMAGED, AMBIGUOUS, REWRITTEN, NOT_LATER, OTHER_LOG, LOST, DELETED, COMPACTED,
     CHANGED, ELSEWHERE, TWICE, HELD,
-) = range(20)  # fmt: skip
+) = range(21)  # fmt: skip
 
 #: Why a fate is unknown.
 REASONS = {
@@ -33,6 +33,7 @@ REASONS = {
         "other data is at the offset, and the copy holds nothing that was sent after the answer",
     ),
     OTHER_LOG: ("other_log", "nothing shows that the copy is of the log that the captures show"),
+    DAMAGED: ("damaged_copy", "the copy is damaged: a batch in it may lie at another offset than its header says"),
     REWRITTEN: ("rewritten", "it has no sequence, and compaction or compression changed the bytes at its offset"),
     AMBIGUOUS: ("ambiguous", "several batches with these records were sent without idempotence, and some are held"),
 }  # fmt: skip

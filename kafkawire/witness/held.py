@@ -35,6 +35,7 @@ class CopyOfPartition(NamedTuple):
         first, code: runs of offsets: where each begins, and its status.
         end: the offset after the last run. compacted_to: what the cleaner has come across, offsets below it.
         same: whether the copy is of the log that the captures show: the cluster or the topic has the same id in both.
+        sound: whether all of the copy could be read.
         commits: whether the high watermark is known.
         diverges_at: from this offset on a newer copy has other leader epochs; None: nowhere.
         segments: first offset and path of each.
@@ -47,6 +48,7 @@ class CopyOfPartition(NamedTuple):
     end: int
     compacted_to: int
     same: bool
+    sound: bool
     commits: bool
     diverges_at: int | None
     segments: tuple[tuple[int, str], ...]
@@ -114,6 +116,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
         end,
         one.broker.cleaned.get((one.topic, one.partition), 0),
         same,
+        all(row.harmless for row in (*replica.damage, *replica.support_damage)),
         one.high_watermark is not None,
         replica.span.diverges_at,
         tuple((file.offset or 0, file.path) for file in one.segments),

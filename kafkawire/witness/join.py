@@ -76,6 +76,8 @@ def locate(sent: PackedRows, batches: PackedRows, rows: PackedRows, copy: CopyOf
         at[dropped] = np.where(before, everywhere[dropped], only_there[only_there >= 0] + len(held))
     seen[ambiguous] = fates.AMBIGUOUS
     _under_another_key(rows, held, seen, at)
+    if not copy.sound:  # a batch's offset is under no checksum
+        seen[np.isin(seen, (fates.LOST, fates.ELSEWHERE))] = fates.DAMAGED
     if not (copy.same or (seen == fates.HELD).any()):
         seen[seen >= fates.LOST] = fates.OTHER_LOG
     used = np.zeros(len(held), bool)
@@ -125,11 +127,14 @@ def _under_another_key(rows: PackedRows, held: PackedRows, seen: Int8, at: Int64
 def _not_proven(
     batches: PackedRows, rows: PackedRows, copy: CopyOfPartition, seen: Int8, at: Int64, later: Bools, *, newest: bool
 ) -> None:
-    """Takes back where batches without a sequence are that were told another offset, unless other data is there: the
-    copy's records may have been appended when they were sent at another time, which no capture shows."""
-    moved = np.flatnonzero((seen == fates.ELSEWHERE) & (rows["producer_id"] < 0))
+    """Takes back where batches are that were told another offset, if nothing is known of what is there; those without a
+    sequence unless other data is there: the copy's records may have been appended when they were sent at another time,
+    which no capture shows."""
+    moved = np.flatnonzero(seen == fates.ELSEWHERE)
     shown = _absent(batches["offset"][moved], rows["offsets"][moved], copy, later[moved], newest=newest)
-    at[moved[shown != fates.LOST]] = _NOWHERE
+    plain = rows["producer_id"][moved] < 0
+    nothing = np.isin(shown, (fates.UNREADABLE, fates.TRUNCATED, fates.COMPACTION_NOT_PROVEN))
+    at[moved[nothing | (plain & (shown != fates.LOST))]] = _NOWHERE
 
 
 def _at_told_offset(batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64) -> Int64:

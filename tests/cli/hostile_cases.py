@@ -13,6 +13,8 @@ from tests.cli.hostile_world import FILE_NAMES, World
 Arguments = Callable[[World], Sequence[str]]
 WRONG, USAGE, FOUND, PARTLY, BOTH = 1, 2, 3, 4, 5
 LONG_FILE = as_file(ALL)[:120]
+#: How a command that judges may end.
+ENDS = (0, FOUND, PARTLY, BOTH)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +110,14 @@ CASES = [
     Case("why", given(f"UNSTABLE_OFFSET_COMMIT groupId='{ALL}'")),
     Case("why", given(f"nothing {ALL}"), (), (WRONG,)),
     Case("lag", given(WorldFile("logs"), "--group", ALL), (), (WRONG, PARTLY)),
+    Case("witness", given("--captures", WorldFile("trace.pcap"), "--logs", WorldFile("logs")), (), ENDS),
+    Case("witness", given("--captures", WorldFile("trace.pcap"), "--logs", WorldFile("broken")), (), (WRONG, *ENDS)),
+    Case("witness", given("--captures", f"no {LONG_FILE}", "--logs", WorldFile("logs")), FILE_NAMES[:1], (WRONG,)),
+    Case("witness", given("--captures", WorldFile("trace.pcap"), "--logs", f"no {LONG_FILE}"), (), (WRONG, USAGE)),
+    Case("compare", given(WorldFile("logs"), WorldFile("logs")), FILE_NAMES, ENDS),
+    Case("compare", given(WorldFile("logs"), WorldFile("logs"), "--by", "order", "--prefix", ALL), (), ENDS),
+    Case("compare", given(WorldFile("broken"), WorldFile("logs")), (), (WRONG, *ENDS)),
+    Case("compare", given(WorldFile("logs"), WorldFile("logs"), "--topic", f"no {ALL}"), NAMES, (PARTLY,)),
     Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
     Case("audit", given(WorldFile("logs"), "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
     Case("audit", given(WorldFile("broken")), (), (WRONG, PARTLY)),

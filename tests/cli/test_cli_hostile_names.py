@@ -96,7 +96,9 @@ def test_every_command_has_a_case() -> None:
 READ = {
     "--command-config",
     "--files",
+    "--captures",
     "--keylog",
+    "--logs",
     "--schemas",
     "--tier-key",
     "--web-config",

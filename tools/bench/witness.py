@@ -58,6 +58,7 @@ def _copy(held: Held, batches: int) -> CopyOfPartition:
         end=end,
         compacted_to=0,
         same=True,
+        sound=True,
         commits=True,
         diverges_at=None,
         segments=(),
