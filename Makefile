@@ -94,6 +94,7 @@ generate: $(VENV)/.compiler
 # end the audit's gates, on Spark (PySpark, Java): a partition of 10 M transactions, a fleet, an id with many.
 bench: $(VENV)/.dev
 	$(BIN)/python -m tools.bench --write --large
+	$(BIN)/python -m tools.bench.matrix --write
 	$(BIN)/python -m tools.bench.spark_scale gates
 
 # Half an hour beside a cluster of three brokers under load (Java 17, Maven, Spark, tcpdump): is anything lost, does any

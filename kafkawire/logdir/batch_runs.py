@@ -13,6 +13,8 @@ from kafkawire import rows
 from kafkawire.logdir.file_rows import log_rows, record_options
 from kafkawire.logdir.located_file import BATCHES, LocatedFile, ascending
 from kafkawire.logdir.read_options import Options
+from kafkawire.logdir.seek import start_position
+from kafkawire.logdir.selected_batches import before_end, selected
 from kafkawire.records import INTERNAL_TOPICS, Batch, Damage
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ class Fields(NamedTuple):
 def fields_of(file: LocatedFile, options: Options) -> Fields | None:
     """The fields of a file whose batches may come in runs; None for any other file, and where batches or records are
     picked or decoded one by one."""
-    plain = options.indexes == "show" and options.selection.all and options.metadata and options.max_bytes is None
+    by_key = options.selection.key is not None
+    plain = options.indexes == "show" and not by_key and options.metadata and options.max_bytes is None
     if file.kind not in BATCHES or not plain:
         return None
     given = record_options(file, options)
@@ -62,27 +65,35 @@ def runs_of(file: LocatedFile, options: Options, write: Write[T]) -> Iterator[ro
     """
     from kafkawire.records.columns import HEADERS_WINDOW, WINDOW, Batches, batches
 
+    selection = options.selection
+    end = selection.offsets[1] if selection.offsets else None
+    beyond = 0
     following = file.least_offset
     window = WINDOW if options.deep else HEADERS_WINDOW
     with file.source() as source:
         for item in batches(
             source,
-            start=file.begin,
+            start=max(start_position(file, selection), file.begin),
             check_crc=options.check_crc,
             max_batch_bytes=options.max_batch_bytes,
             window=window,
         ):
+            if end is not None and not isinstance(item, Damage):
+                item, beyond = before_end(item, end, beyond)
             if isinstance(item, Batches):
                 yield from _run(item, file, options, write, following)
-                following = int(item.last_offset[-1]) + 1
+                following = int(item.last_offset[-1]) + 1 if len(item) else following
             else:
                 yield from _as_rows(item, file, options, following)
                 following = item.last_offset + 1 if isinstance(item, Batch) else following
+            if beyond > 1:  # one may be damaged: the base offset is not under the checksum
+                return
 
 
 def _as_rows(item: Batch | Damage, file: LocatedFile, options: Options, following: int) -> Iterator[rows.Row]:
-    found = ascending([item], following)
-    return log_rows((one.measured() if isinstance(one, Batch) else one for one in found), file, options)
+    found = (one.measured() if isinstance(one, Batch) else one for one in ascending([item], following))
+    chosen = (one for one in found if isinstance(one, Damage) or options.selection.batch(one))
+    return log_rows(chosen, file, options)
 
 
 def _run(
@@ -92,8 +103,15 @@ def _run(
     several records, and where the view has more to say than whether a batch is read."""
     import numpy as np
 
+    if not len(found):
+        return
     expected = np.concatenate([np.array([following]), found.last_offset[:-1] + 1])
     aside, states = found.base_offset < expected, None
+    if not options.selection.all:
+        whole, parts = selected(found, options.selection, deep=options.deep)
+        aside |= parts
+        chosen = whole | aside
+        found, expected, aside = found.where(chosen), expected[chosen], aside[chosen]
     if options.deep:  # each record of a control batch has a kind of its own
         aside |= found.is_control & (found.record_count > 1)
     if options.view is not None:

@@ -47,6 +47,7 @@ class Registry:
         self.package = package
         self.entries = {entry.name: entry for entry in entries}
         self._classes = dict(classes or {})
+        self._loaded: dict[str, type[Message]] = {}
         self._aliases = {alias: entry for entry in entries for alias in entry.aliases}
         self._by_key: dict[tuple[int, str, str], Entry] = {
             (entry.api_key, entry.kind, entry.family): entry for entry in entries if entry.api_key is not None
@@ -129,7 +130,7 @@ class Registry:
         owner = self._owners.get(entry)
         if owner is not None:
             return owner.load(entry)
-        found = self._classes.get(entry.name)
+        found = self._classes.get(entry.name) or self._loaded.get(entry.name)
         if found is not None:
             return found
         try:
@@ -140,6 +141,7 @@ class Registry:
                 raise GeneratedCodeError(self.package, "0.1.0", (0, 0), INTERFACE) from error
             raise
         cls: type[Message] = getattr(module, entry.name)
+        self._loaded[entry.name] = cls
         return cls
 
     def requests(self) -> dict[int, Entry]:

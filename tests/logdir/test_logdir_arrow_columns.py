@@ -154,12 +154,23 @@ def test_large_batches_are_rows(tmp_path: Path) -> None:
         ("orders-0", logdir.Options(deep=True, payloads=True, decode_as="__consumer_offsets")),
         ("orders-0", logdir.Options(max_bytes=100)),
         ("orders-0", logdir.Options(deep=True, metadata=False)),
-        ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
+        ("orders-0", logdir.Options(selection=logdir.Selection(key=b"k"))),
     ],
 )
 def test_selected_or_decoded_batches_are_rows(tmp_path: Path, topic: str, options: logdir.Options) -> None:
     file = segment(tmp_path, build([Record(b"k", b"v")]), topic)
     assert both(file, options)[1] == 0
+
+
+def test_whole_batches_of_a_selection_are_columns(tmp_path: Path) -> None:
+    data = b"".join(build([Record(b"k", b"v", timestamp=place)] * 3, base_offset=3 * place) for place in range(9))
+    file = segment(tmp_path, data)
+    for selection in (
+        logdir.Selection(offsets=(4, 20)),
+        logdir.Selection(times=(2, 7)),
+        logdir.Selection(control=False),
+    ):
+        assert both(file, logdir.Options(deep=True, payloads=True, selection=selection))[1] > 0
 
 
 def test_pieces_are_of_bounded_size(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,6 +157,44 @@ def test_lines_equal_rows_for_built_segments(
     both(segment(tmp_path_factory.mktemp("log"), data), options)
 
 
+def ranges(most: int) -> st.SearchStrategy[tuple[int | None, int | None] | None]:
+    ends = st.none() | st.integers(0, most) | st.sampled_from([5, 6])
+    return st.none() | st.tuples(ends, ends)
+
+
+SELECTIONS = st.builds(
+    logdir.Selection,
+    offsets=ranges(60),
+    times=ranges(1 << 42),
+    producer_id=st.none() | st.sampled_from([7, -1]),
+    control=st.none() | st.booleans(),
+)
+
+
+@pytest.mark.slow
+@given(segments() | mutated_segments(), st.sampled_from(WAYS), SELECTIONS)
+def test_lines_equal_rows_of_a_selection(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, options: logdir.Options, selection: logdir.Selection
+) -> None:
+    both(segment(tmp_path_factory.mktemp("log"), data), msgspec.structs.replace(options, selection=selection))
+
+
+def test_whole_batches_of_a_selection_are_written_as_lines(tmp_path: Path) -> None:
+    """Of those at the ends, and of those that are old and new, only some records are selected: they are rows."""
+    listed = [[Record(b"k", b"v" * 50, timestamp=10 * batch + place) for place in range(3)] for batch in range(9)]
+    data = b"".join(build(some, base_offset=3 * place) for place, some in enumerate(listed))
+    file = segment(tmp_path, data)
+    for selection, count in (
+        (logdir.Selection(offsets=(4, 20)), 16),
+        (logdir.Selection(times=(11, 71)), 18),
+        (logdir.Selection(producer_id=-1), 27),
+    ):
+        options = logdir.Options(deep=True, payloads=True, selection=selection)
+        lines, written = both(file, options)
+        assert lines.count(b'"kind":"record"') == count
+        assert written > len(lines) * 2 // 3
+
+
 @pytest.mark.slow
 @given(mutated_segments(), st.sampled_from(WAYS))
 def test_lines_equal_rows_for_mutated_segments(
@@ -231,7 +270,7 @@ def test_large_batches_are_rows(tmp_path: Path) -> None:
         ("orders-0", logdir.Options(max_bytes=100)),
         ("orders-0", logdir.Options(indexes="verify")),
         ("orders-0", logdir.Options(deep=True, metadata=False)),
-        ("orders-0", logdir.Options(selection=logdir.Selection(control=False))),
+        ("orders-0", logdir.Options(selection=logdir.Selection(key=b"k"))),
     ],
 )
 def test_batches_that_need_python_are_rows(tmp_path: Path, topic: str, options: logdir.Options) -> None:

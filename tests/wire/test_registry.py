@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkawire.messages import REGISTRY, FetchRequest
+from kafkawire.wire import registry as registries
 from kafkawire.wire.message import Message
 from kafkawire.wire.registry import Entry, Registry
 
@@ -76,3 +77,11 @@ def test_layers_load_each_message_from_its_own_package() -> None:
         assert registry.rpc(1, "response") is REGISTRY.load(REGISTRY.entry("FetchResponse"))
         assert registry.rpc(9001, "request") is None
     assert REGISTRY.rpc(1, "request") is FetchRequest
+
+
+def test_a_class_is_imported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records of internal topics look one up each."""
+    entry = REGISTRY.entries["FetchRequest"]
+    found = REGISTRY.load(entry)
+    monkeypatch.setattr(registries, "import_module", None)
+    assert REGISTRY.load(entry) is found
