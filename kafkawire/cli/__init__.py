@@ -46,6 +46,7 @@ COMMANDS = (
     "schema",
     "mock",
     "proxy",
+    "conformance",
 )
 
 

@@ -44,7 +44,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("compare", short_help="Compare two copies of the same data: replicas, a mirror, a restore.")(compare)
+    app.command("compare", short_help="Compare two copies of one log: replicas, a mirror, a restore.")(compare)
 
 
 def compare(

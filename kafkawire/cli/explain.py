@@ -65,7 +65,7 @@ _VIEWS: Views = {
 
 
 def register(app: typer.Typer) -> None:
-    app.command("explain", short_help="What every offset of a partition is: gaps, markers, what is lost.")(explain)
+    app.command("explain", short_help="What every offset of a partition is: gaps, markers, losses.")(explain)
 
 
 def explain(

@@ -26,6 +26,7 @@ class EmitTarget(Enum):
     kaitai = "kaitai"
     jsonschema = "jsonschema"
     docs = "docs"
+    vectors = "vectors"
 
 
 def emit(
@@ -34,7 +35,7 @@ def emit(
         typer.Argument(
             metavar="TARGET",
             help="wireshark: a plugin in Lua. kaitai: Kaitai Struct files. jsonschema: JSON Schemas of the JSON form. "
-            "docs: a reference in Markdown.",
+            "docs: a reference in Markdown. vectors: test vectors for other implementations.",
         ),
     ],
     schemas: Annotated[
@@ -61,6 +62,9 @@ def emit(
 
     docs: a page of Markdown a message: fields, versions, error codes, an example with its bytes.
 
+    vectors: bytes and JSON of every message and version, bytes that must be refused, and record batches, as lines of
+    JSON with a README.
+
     Files in the folder that were not generated are never touched.
 
     \b
@@ -69,6 +73,7 @@ def emit(
       kafkawire schema emit kaitai -o ksy/
       kafkawire schema emit jsonschema --schemas my/ -o json-schemas/
       kafkawire schema emit docs --schemas my/ -o reference/
+      kafkawire schema emit vectors -o vectors/
     """
     if target is EmitTarget.wireshark:
         from kafkawire.codegen.wireshark import render_wireshark
@@ -82,6 +87,12 @@ def emit(
             typer.echo(f"{printable(to)}: {counted(len(messages), 'message')}")
     elif to is None or to == "-":
         raise typer.BadParameter(f"{target.value} needs a folder", param_hint="--output")
+    elif target is EmitTarget.vectors:
+        from kafkawire.vectors.files import write
+
+        registry = arguments.registry_of("kafka") if schemas is None else arguments.own_registry(str(schemas))
+        for name, count in write(registry, Path(to)).items():
+            typer.echo(f"{printable(to)}/{name}: {counted(count, 'line')}")
     else:
         _emit_files(target, schemas, to)
 

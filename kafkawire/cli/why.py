@@ -39,7 +39,7 @@ _MOST = 10
 
 
 def register(app: typer.Typer) -> None:
-    app.command("why", short_help="What blocks a group, a topic or an id, until when, and what to run.")(why)
+    app.command("why", short_help="What blocks a group, a topic or an id, until when, what to run.")(why)
 
 
 def why(
