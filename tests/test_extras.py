@@ -30,6 +30,7 @@ NEEDED = {
     "kafkawire.records.arrow": "arrow",
     "kafkawire.logdir.arrow_columns": "arrow",
     "kafkawire.offsets": "arrow",
+    "kafkawire.scanning": "arrow",
     "kafkawire.witness": "arrow",
     "kafkawire.rows.arrow": "arrow",
     "kafkawire.transactions.local_audit": "arrow",

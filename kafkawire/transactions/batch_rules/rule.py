@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kafkawire.records.array_types import Bools
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions.answers import Tally
-from kafkawire.transactions.appends import Appends
 from kafkawire.transactions.producer_append import Append
 from kafkawire.transactions.producer_state import Producer
+
+if TYPE_CHECKING:  # the names of rules are known without NumPy
+    from kafkawire.records.array_types import Bools
+    from kafkawire.transactions.appends import Appends
 
 #: Why a rule cannot judge a batch.
 GAP = "offsets are missing since the producer's batch before"
