@@ -129,7 +129,8 @@ class _AuditJob(NamedTuple):
         if TaskEngine("python") in found_by_workers and os.environ.get("KAFKAWIRE_BACKEND") != "python":
             warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
         of_replicas = sorted((one for one in found_by_workers if isinstance(one, DriverFacts)), key=DriverFacts.order)
-        cells = cells_of(read).repartition(fleet.sizing.part_tasks)
+        # By their content: to deal rows out in turn, Spark sorts them first.
+        cells = cells_of(read).repartition(fleet.sizing.part_tasks, "payload")
         sums = [placed for one in found_by_workers if isinstance(one, list) for placed in one]
         failed = sorted((one for one in found_by_workers if isinstance(one, Unreadable)), key=lambda one: one.path)
         facts = self._facts(found, of_replicas, sums, failed)
