@@ -393,11 +393,19 @@ def right_fields(draw: st.DrawFn, types: tuple[str, ...] = RIGHT_TYPES, within: 
 def test_what_follows_the_rules_resolves(fields: list[Schema], shared: list[Schema], valid: str, flexible: str) -> None:
     keys = {"validVersions": valid, "flexibleVersions": flexible, "commonStructs": [common("Shared", *shared)]}
     sent = VersionRange.parse(valid)
-    if any(VersionRange.parse(one["versions"]).low > sent.high for one in fields):
+    if any(VersionRange.parse(one["versions"]).low > sent.high or is_dropped(one, sent) for one in fields):
         with pytest.raises(SchemaError, match="has no version in common"):
             model(message(*fields, **keys))
     else:
         check(model(message(*fields, **keys)))
+
+
+def is_dropped(field: Schema, sent: VersionRange) -> bool:
+    """Whether it defines a struct, itself or within, that only dropped versions have."""
+    inner = field.get("fields", ())
+    return bool(inner) and (
+        VersionRange.parse(field["versions"]).high < sent.low or any(is_dropped(one, sent) for one in inner)
+    )
 
 
 # --- the real ones
