@@ -20,6 +20,7 @@ from kafkawire.cli.txn_options import (
     TimeoutOption,
     TopicOption,
     make_search,
+    warn_once,
     with_admin,
 )
 
@@ -64,7 +65,8 @@ def lag(
         list[str] | None, typer.Argument(metavar="[PATH...]", help="Copies of the brokers' log directories.")
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option("--group", metavar="GROUP", help="The consumer group; repeatable.")
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="The group; repeatable. Every group where none is given."),
     ] = None,
     topic: TopicOption = None,
     bootstrap: Annotated[
@@ -91,28 +93,31 @@ def lag(
 
     Counts are exact where --fetch-bytes reach (copies are read to their end), and otherwise bounds: `10-14`. `records`
     is what a read_committed consumer gets now, `uncommitted` what a read_uncommitted one gets, `held` what waits behind
-    open transactions. Exit code 4: something could not be read.
+    open transactions. Without --group every group is looked at, and warnings say why there may be more. Exit code 4:
+    something could not be read.
 
     \b
     On a cluster, and on copies of its log directories:
       kafkawire lag --bootstrap-server 127.0.0.1:9092 --group shipments
       kafkawire lag /copies/broker-1 /copies/broker-2 --group shipments --topic orders
+      kafkawire lag /copies/broker-1 /copies/broker-2
     """
     if bool(paths) == (bootstrap is not None):
         raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
-    if not group:
-        raise typer.BadParameter("give --group, once or several times", param_hint="--group")
     if bootstrap is None:
         live = {"--command-config": command_config, "--timeout": timeout, "--fetch-bytes": fetch_bytes != 8 << 20}
         for option, given in live.items():
             if given:
                 raise typer.BadParameter(f"{option} needs --bootstrap-server")
-        found = _copied(paths or [], group, topic, as_of, tier_key or ())
+        found, gaps = _copied(paths or [], group, topic, as_of, tier_key or ())
     else:
         if as_of is not None or tier_key:
             raise typer.BadParameter("--as-of and --tier-key need copies of log directories")
-        found = _live(bootstrap, command_config, timeout, group, topic, fetch_bytes)
+        found, gaps = _live(bootstrap, command_config, timeout, group, topic, fetch_bytes)
     outcome = exit_codes.ReadOutcome()
+    for gap in gaps:
+        warn_once(gap)
+        outcome.problem(gap)
     for one in found:
         if one.high_watermark is not None:
             outcome.read()
@@ -131,30 +136,43 @@ def _live(
     bootstrap: str,
     command_config: str | None,
     timeout: float | None,
-    groups: list[str],
+    groups: list[str] | None,
     topics: list[str] | None,
     fetch_bytes: int,
-) -> list[rows.Lag]:
-    from kafkawire.client.diagnosis.group_standing import read_group_lags
+) -> tuple[list[rows.Lag], list[str]]:
+    """The rows, and what is not in them: groups that could not be read, and why there may be more."""
+    from kafkawire.client import ClientError
+    from kafkawire.client.diagnosis.group_standing import every_group, read_group_lags
 
     search = make_search(bootstrap, command_config, None, 1.0, fetch_bytes=fetch_bytes)
 
-    async def ask(admin: Admin) -> list[rows.Lag]:
+    async def ask(admin: Admin) -> tuple[list[rows.Lag], list[str]]:
         found: list[rows.Lag] = []
-        for name in dict.fromkeys(groups):
-            found += await read_group_lags(admin.cluster, name, search, topics)
-        return found
+        names, gaps = (groups, list[str]()) if groups else await every_group(admin.cluster, search)
+        for name in dict.fromkeys(names):
+            try:
+                found += await read_group_lags(admin.cluster, name, search, topics)
+            except ClientError as error:
+                if groups:
+                    raise
+                gaps.append(_of_group(name, str(error)))
+        return found, gaps
 
     return with_admin(bootstrap, command_config, timeout, ask)
 
 
 def _copied(
-    paths: list[str], groups: list[str], topics: list[str] | None, as_of: int | None, tier_keys: list[str] | tuple[()]
-) -> list[rows.Lag]:
+    paths: list[str],
+    groups: list[str] | None,
+    topics: list[str] | None,
+    as_of: int | None,
+    tier_keys: list[str] | tuple[()],
+) -> tuple[list[rows.Lag], list[str]]:
+    """The rows, and what is not in them, as of `_live`."""
     from kafkawire import logdir
     from kafkawire.offsets.copied_lag import copied_lags
     from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
-    from kafkawire.offsets.group_view import group_view
+    from kafkawire.offsets.group_view import group_view, group_views
     from kafkawire.offsets.leading_replica import LeadingReplicas
 
     directory = logdir.open(*paths, tier_keys=tier_keys)
@@ -165,18 +183,28 @@ def _copied(
     replicas = LeadingReplicas(directory)
     clock = as_of if as_of is not None or replicas.metadata is None else replicas.metadata.newest
     found: list[rows.Lag] = []
-    for name in dict.fromkeys(groups):
+    views, gaps = ([], []) if groups else group_views(replicas)
+    for name in dict.fromkeys(groups or ()):
         view = group_view(replicas, name)
         if view is None:
             raise InputError(f"no copy of __consumer_offsets names group {name}")
+        views.append(view)
+    known = set(gaps)
+    for view in views:
         places = [place for place in view.partitions if topics is None or place[0] in topics]
         rows_ = list(copied_lags(replicas, view, clock, places))
         if view.gaps and rows_:
             rows_[0] = replace(rows_[0], problems=(*rows_[0].problems, *view.gaps))
-        elif view.gaps:
+        elif view.gaps and groups:
             raise InputError(view.gaps[0])
+        elif not rows_:
+            gaps += [_of_group(view.group, gap) for gap in view.gaps if gap not in known]
         found += rows_
-    return found
+    return found, gaps
+
+
+def _of_group(name: str, text: str) -> str:
+    return text if f"group {name}" in text or f"group {name!r}" in text else f"group {name}: {text}"
 
 
 def _line(one: rows.Lag) -> LagLine:

@@ -61,16 +61,65 @@ def group_view(replicas: LeadingReplicas, group: str) -> GroupView | None:
         )
     if not fold.found and not gaps:
         return None
-    gaps += fold.gaps
-    return GroupView(
-        group=group,
-        committed=fold.committed,
-        partitions=frozenset((*fold.committed, *fold.assigned, *fold.pending_places)),
-        held={producer: frozenset(places) for producer, places in fold.pending.items() if places},
-        unexplained=frozenset(fold.unknown),
-        own=own,
-        gaps=tuple(dict.fromkeys(gaps)),
-    )
+    return fold.view(own, gaps)
+
+
+def group_views(replicas: LeadingReplicas) -> tuple[list[GroupView], list[str]]:
+    """Every group that has offsets or assigned partitions, as `group_view` shows it, sorted by name; and why there may
+    be more, a sentence each. Each partition of `__consumer_offsets` is read once.
+
+    Args:
+        replicas: of the log directories of one cluster.
+    """
+    count = replicas.count_of(CONSUMER_OFFSETS)
+    names, folds, found_in = topic_names(replicas), dict[str, _Fold](), dict[str, list[int]]()
+    doubts, problems, gaps = dict[int, str](), dict[int, list[str]](), list[str]()
+    misplaced: dict[str, None] = {}
+    if count is None:
+        gaps.append(f"how many partitions {CONSUMER_OFFSETS} has is not known (no __cluster_metadata)")
+    for number in replicas.numbers(CONSUMER_OFFSETS) if count is None else range(count):
+        leading = replicas.of(CONSUMER_OFFSETS, number)
+        if leading is None:
+            gaps.append(f"{CONSUMER_OFFSETS}-{number}, which keeps offsets of groups, is not here")
+            continue
+        try:
+            log = GroupLog(leading.partition)
+        except OSError as error:
+            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
+            continue
+        for record in log.records():
+            name = group_of(record.key)
+            if name is None:
+                continue
+            fold = folds.get(name)
+            if fold is None:
+                if count is not None and (right := partition_of_id(name, count)) != number:
+                    misplaced[f"{CONSUMER_OFFSETS}-{number} has records of a group of -{right}"] = None
+                    continue
+                fold, found_in[name] = folds.setdefault(name, _Fold(name, names)), []
+            fold.take(record)
+            if number not in found_in[name]:
+                found_in[name].append(number)
+            if record.value is None and fold.empty:
+                # Logs name more groups than there are: those that have ended.
+                del folds[name], found_in[name]
+        problems[number] = list(log.problems)
+        if leading.doubt is not None:
+            doubts[number] = leading.doubt
+            gaps.append(leading.doubt)
+        gaps += log.problems
+    views = []
+    for name, fold in sorted(folds.items()):
+        if fold.empty:
+            continue
+        here = found_in[name]
+        of_partitions: list[str] = []
+        for number in problems if count is None else here:
+            if number in here and number in doubts:
+                of_partitions.append(doubts[number])
+            of_partitions += problems[number]
+        views.append(fold.view((CONSUMER_OFFSETS, here[-1]), of_partitions))
+    return views, list(dict.fromkeys((*gaps, *misplaced)))
 
 
 def topic_names(replicas: LeadingReplicas) -> dict[UUID, str]:
@@ -101,6 +150,23 @@ class _Fold:
     @property
     def pending_places(self) -> set[Place]:
         return {place for places in self.pending.values() for place in places} | self.unknown
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is left to tell of the group."""
+        return not (self.committed or self.assigned or self.pending_places or self.gaps)
+
+    def view(self, own: Place | None, gaps: Iterable[str]) -> GroupView:
+        """The group now. `own`: where its offsets are kept. `gaps`: what could not be read there."""
+        return GroupView(
+            group=self._group,
+            committed=self.committed,
+            partitions=frozenset((*self.committed, *self.assigned, *self.pending_places)),
+            held={producer: frozenset(places) for producer, places in self.pending.items() if places},
+            unexplained=frozenset(self.unknown),
+            own=own,
+            gaps=tuple(dict.fromkeys((*gaps, *self.gaps))),
+        )
 
     def take(self, record: GroupRecord) -> None:
         self.found += 1

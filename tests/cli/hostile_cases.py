@@ -110,6 +110,7 @@ CASES = [
     Case("why", given(f"UNSTABLE_OFFSET_COMMIT groupId='{ALL}'")),
     Case("why", given(f"nothing {ALL}"), (), (WRONG,)),
     Case("lag", given(WorldFile("logs"), "--group", ALL), (), (WRONG, PARTLY)),
+    Case("lag", given(WorldFile("logs")), (), (WRONG, PARTLY)),
     Case("witness", given("--captures", WorldFile("trace.pcap"), "--logs", WorldFile("logs")), (), ENDS),
     Case("witness", given("--captures", WorldFile("trace.pcap"), "--logs", WorldFile("broken")), (), (WRONG, *ENDS)),
     Case("witness", given("--captures", f"no {LONG_FILE}", "--logs", WorldFile("logs")), FILE_NAMES[:1], (WRONG,)),

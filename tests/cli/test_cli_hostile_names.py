@@ -136,7 +136,7 @@ def check_lines(text: str) -> None:
 
 def check_stderr(text: str) -> None:
     check_lines(text)
-    assert all(re.match(r"(error|note|incomplete): ", line) for line in text.splitlines())
+    assert all(re.match(r"(error|note|warning|incomplete): ", line) for line in text.splitlines())
 
 
 def check_csv(text: str) -> list[str]:

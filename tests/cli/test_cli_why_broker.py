@@ -189,6 +189,13 @@ def test_lag_is_what_a_consumer_then_reads(broker: RunningCluster, run: Run) -> 
     table = run("lag", "--bootstrap-server", broker.bootstrap, "--group", group, "--format", "table")
     assert table.code == 0
     assert group in table.text
+    every = [
+        json.loads(line)
+        for line in run("lag", "--bootstrap-server", broker.bootstrap, "--format", "jsonl").text.splitlines()
+    ]
+    (listed,) = [row for row in every if row["group"] == group]
+    assert (listed["read_committed"], listed["held"]) == (lag["read_committed"], lag["held"])
+    assert [row["group"] for row in every] == sorted(row["group"] for row in every)
 
 
 def consumed(confluent: Any, cluster: RunningCluster, topic: str, start: int, level: str) -> int:

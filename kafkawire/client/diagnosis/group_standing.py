@@ -11,6 +11,9 @@ from kafkawire.client.cluster.cluster import Cluster
 from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.diagnosis.lag_reading import read_lags
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.errors import ClientError
+from kafkawire.client.rpc.committed_offsets import listed_groups
+from kafkawire.client.rpc.hidden_resources import hidden_groups
 from kafkawire.client.rpc.share_offsets import share_offsets
 from kafkawire.rows import Lag
 from kafkawire.transactions.blockers import Place, holders
@@ -26,7 +29,8 @@ async def read_group_lags(
         topics: only these.
 
     Raises:
-        ClientError: nothing is known of the group, or nothing could be read.
+        ClientError: nothing is known of the group, nothing could be read, or where there is no row to name it in,
+            something could not be read.
     """
     found = await find_blocking(cluster, group, search)
     view = found.view
@@ -53,4 +57,21 @@ async def read_group_lags(
     )
     if view.gaps and lags:
         lags = (replace(lags[0], problems=(*lags[0].problems, *view.gaps)), *lags[1:])
+    elif view.gaps:
+        raise ClientError(view.gaps[0])
     return list(lags)
+
+
+async def every_group(cluster: Cluster, search: Search) -> tuple[list[str], list[str]]:
+    """The groups of all kinds that brokers list, sorted; and why there may be more, a sentence each.
+
+    Raises:
+        ClientError: no broker could be asked.
+    """
+    brokers = await cluster.known_brokers(cluster.deadline(search.timeout_s))
+    listed, gaps = await listed_groups(cluster, brokers, cluster.deadline(search.timeout_s))
+    try:
+        hidden = await hidden_groups(cluster, brokers, cluster.deadline(search.timeout_s))
+    except ClientError as error:
+        hidden = f"whether there are groups that the principal may not Describe is not known: {error}"
+    return sorted(listed), gaps if hidden is None else [*gaps, hidden]

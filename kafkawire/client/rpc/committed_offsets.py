@@ -43,9 +43,8 @@ async def committed_offsets(
         brokers: all of the cluster: each lists the groups that it coordinates.
         deadline: of the whole call.
     """
-    listed = await every(cluster, brokers, lambda broker: _groups(cluster, broker, deadline), deadline)
-    unread = [f"groups of broker {broker}: {error}" for broker, error in listed.errors.items()]
-    names = sorted({name for found in listed.values.values() for name in found})
+    listed, unread = await listed_groups(cluster, brokers, deadline)
+    names = sorted(name for name, kind in listed.items() if kind != SHARE)
     if len(names) > MOST_GROUPS:
         unread.append(f"offsets of {len(names) - MOST_GROUPS} of {len(names)} groups: {MOST_GROUPS} are read at most")
 
@@ -66,11 +65,26 @@ async def committed_offsets(
     return CommittedOffsets(offsets, tuple(unread))
 
 
-async def _groups(cluster: Cluster, broker: int, deadline: Deadline) -> list[str]:
-    answer = await cluster.ask_broker(broker, ListGroupsRequest(), deadline)
-    if answer.error_code:
-        raise BrokerError.answering("ListGroups", answer.error_code, f"groups of broker {broker}")
-    return [group.group_id for group in answer.groups if group.group_type.lower() != SHARE]
+async def listed_groups(
+    cluster: Cluster, brokers: Collection[int], deadline: Deadline
+) -> tuple[dict[str, str], list[str]]:
+    """The groups that the principal may Describe, with their types (empty before KIP-848); and sentences on brokers
+    that did not list theirs.
+
+    Args:
+        brokers: all of the cluster: each lists the groups that it coordinates.
+        deadline: of the whole call.
+    """
+
+    async def ask(broker: int) -> dict[str, str]:
+        answer = await cluster.ask_broker(broker, ListGroupsRequest(), deadline)
+        if answer.error_code:
+            raise BrokerError.answering("ListGroups", answer.error_code, "ListGroups")
+        return {group.group_id: group.group_type.lower() for group in answer.groups}
+
+    listed = await every(cluster, brokers, ask, deadline)
+    found = {name: kind for groups in listed.values.values() for name, kind in groups.items()}
+    return found, [f"groups of broker {broker}: {error}" for broker, error in listed.errors.items()]
 
 
 async def _many(

@@ -1,4 +1,4 @@
-"""Whether topics or transactional ids may be hidden from a principal: lists leave out what it may not Describe.
+"""Whether topics, groups or transactional ids may be hidden from a principal: lists leave out what it may not Describe.
 
 Tried on 4.4.0: no other request proves that nothing is hidden, neither authorized operations nor the response that an
 invented id or topic does not exist.
@@ -52,3 +52,22 @@ async def hidden_topics(
     if denied:
         return hidden, "Describe on the cluster would show them"
     return hidden, str(next(iter(found.errors.values())))
+
+
+async def hidden_groups(cluster: Cluster, brokers: Collection[int], deadline: Deadline) -> str | None:
+    """Why there may be groups that no broker lists; None if there are not. With Describe on the cluster a broker lists
+    all of its groups (KafkaApis.handleListGroupsRequest); DescribeLogDirs needs the same right.
+
+    Args:
+        brokers: ids of all brokers of the cluster.
+        deadline: for all brokers together.
+    """
+    if not await has_authorizer(cluster, deadline):
+        return None
+    found = await describe_log_dirs(cluster, brokers, deadline)
+    if not found.errors:
+        return None
+    what = "groups that the principal may not Describe are not listed"
+    if any(isinstance(error, BrokerError) and error.code == CLUSTER_DENIED for error in found.errors.values()):
+        return f"{what}: Describe on the cluster would show them"
+    return f"whether {what} is not known: {next(iter(found.errors.values()))}"
