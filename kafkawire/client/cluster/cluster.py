@@ -82,7 +82,7 @@ class Cluster(Brokers):
 
         Raises:
             ApiTimeoutError: there was no other answer than temporary errors in time; it names the last.
-            OutcomeUnknownError: with `again=False`: the request was sent and not answered.
+            OutcomeUnknownError: the request was sent and not answered, and `again` is False.
             ClientError: no such broker, topic or partition, no common version, no login.
             EncodeError: no common version carries a value.
             ValueError: the arguments name several brokers, or a partition without its topic.
