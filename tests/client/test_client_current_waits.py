@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kafkawire.client import RequestTimeoutError, TopicPartition
-from kafkawire.client.cluster import cluster
+from kafkawire.client.cluster import brokers
 from kafkawire.client.cluster.current_waits import CurrentWaits
 from kafkawire.messages import (
     ApiVersionsRequest,
@@ -59,7 +59,7 @@ def test_what_is_waited_for_is_there_from_its_beginning_to_its_end() -> None:
 async def test_a_broker_that_hangs_is_waited_for_once_and_looked_for_afterwards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "LOOK_S", 0.05)
+    monkeypatch.setattr(brokers, "LOOK_S", 0.05)
     first, second = pair()
     second.on[ApiVersionsRequest] = lambda _: ...
     async with second.running(), first.running(), admin(first.address, **PROPERTIES) as client:
@@ -82,7 +82,7 @@ async def test_a_broker_that_hangs_is_waited_for_once_and_looked_for_afterwards(
 @scenario
 async def test_a_broker_that_answers_slowly_is_found_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look that is waited for 50 ms takes 250 ms; a short wait alone would never see it."""
-    monkeypatch.setattr(cluster, "LOOK_S", 0.05)
+    monkeypatch.setattr(brokers, "LOOK_S", 0.05)
     first, second = pair()
 
     async def slowly(_: Any) -> Any:

@@ -16,7 +16,7 @@ from kafkawire.client import (
     RequestTimeoutError,
     TlsError,
 )
-from kafkawire.client.cluster import cluster
+from kafkawire.client.cluster import brokers
 from kafkawire.client.cluster.deadline import Deadline
 from kafkawire.client.transport import broker_link
 from kafkawire.client.transport.broker_link import Link
@@ -142,7 +142,7 @@ async def test_a_connection_that_opens_together_with_refused_logins_is_closed(
     opening: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first refusal that is looked at ends the call, and no caller gets the open connection."""
-    monkeypatch.setattr(cluster, "_FIRST_GRACE_S", 0.01)
+    monkeypatch.setattr(brokers, "_FIRST_GRACE_S", 0.01)
     opened: list[Link] = []
     begun: list[int] = []
     together = asyncio.Event()
