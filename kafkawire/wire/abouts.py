@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 
@@ -30,13 +31,8 @@ def about(owner: Any, attribute: str | None = None) -> str:
 @cache
 def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
     """(class, attribute or None) -> docstring."""
-    loader: Any = getattr(sys.modules.get(module), "__loader__", None)
-    try:
-        source = loader.get_source(module)
-    except (AttributeError, ImportError, OSError):
-        return {}
     found: dict[tuple[str, str | None], str] = {}
-    for node in ast.parse(source or "").body:
+    for node in ast.parse(_source(module)).body:
         if not isinstance(node, ast.ClassDef):
             continue
         attribute: str | None = None
@@ -49,6 +45,20 @@ def _docstrings(module: str) -> dict[tuple[str, str | None], str]:
                 case ast.AnnAssign(ast.Name(name)):
                     attribute = name
     return found
+
+
+def _source(module: str) -> str:
+    """Of an imported module; empty where it has none."""
+    loaded = sys.modules.get(module)
+    loader: Any = getattr(loaded, "__loader__", None)
+    try:
+        if hasattr(loader, "get_source"):
+            return loader.get_source(module) or ""
+        # The loader of pytest's assertion rewriting, which pytest takes for a package with an entry point of its own.
+        path = getattr(loaded, "__file__", None) or ""
+        return Path(path).read_text("utf-8") if path.endswith(".py") else ""
+    except (ImportError, OSError):
+        return ""
 
 
 # Titles: the docstrings of classes that the schema does not describe --------------------------------------------------

@@ -82,7 +82,7 @@ def test_api_pages_show_code_as_code_and_no_internal_modules(site: Path) -> None
         assert "Modules:</span>" not in text, page
         for paragraph in re.findall(r"<p>(.*?)</p>", text, re.DOTALL):
             shown = unescape(re.sub(r"<[^>]*>", "", paragraph))
-            assert not re.search(r"^\w+ = |^(async )?with |^for \w+ in ", shown, re.MULTILINE), (page, shown)
+            assert not re.search(r"^\w+ = |^(async )?with .*:$|^for \w+ in .*:$", shown, re.MULTILINE), (page, shown)
 
 
 @pytest.fixture(scope="module")

@@ -189,4 +189,4 @@ def test_checking_one_partition_grows_linearly_with_its_segments(tmp_path: Path)
         (found,) = (one for one in logdir.open(tmp_path / str(size)).partitions if one.topic == "orders")
         return lambda: check(found)
 
-    assert_linear_steps(prepare, 20)
+    assert_linear_steps(prepare, 40)  # snapshots of the first segments have fewer producers

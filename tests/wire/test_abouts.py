@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 
@@ -32,6 +33,17 @@ def test_about_is_the_docstring_of_class_and_attribute(tmp_path: Path) -> None:
 def test_packaged_messages_have_what_their_schemas_say() -> None:
     assert TransactionLogValue.spec.field("ProducerId").about == "Producer id that the id has now."
     assert FetchResponse.spec.about.startswith("Records from the offsets asked for")
+
+
+def test_a_loader_without_sources_leaves_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under pytest, modules of a package with an entry point of pytest's have its loader of rewritten assertions."""
+    path = tmp_path / "sent.py"
+    path.write_text('class Sent:\n    """What is sent."""\n')
+    module = types.ModuleType("sent_without_loader")
+    module.__file__ = str(path)
+    module.__loader__ = object()  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, "sent_without_loader", module)
+    assert about(types.SimpleNamespace(__module__="sent_without_loader", __name__="Sent")) == "What is sent."
 
 
 def test_there_is_no_description_where_there_is_no_source() -> None:
