@@ -214,7 +214,13 @@ def test_refuses_other_formats() -> None:
 
 
 def test_progress_is_read_from_its_own_commits_only() -> None:
-    progress = Progress("r", {"orders": {0: 23, 11: 5}}, "c", "a", 3)
+    ids, epochs = {"orders": {0: "a", 11: "a"}}, {"orders": {0: 3}}  # no epoch is known of partition 11
+    progress = Progress("r", {"orders": {0: 23, 11: 5}}, "c", ids, epochs, "kafkawire-7", 2)
     assert Progress.read(progress.text()) == progress
+    # Earlier versions wrote neither topic ids nor epochs.
+    without = (
+        '{"kafkawire.progress":{"run":"r","offsets":{"orders":{"0":23}},"cluster":"c","application":"","number":0}}'
+    )
+    assert Progress.read(without) == Progress("r", {"orders": {0: 23}}, "c")
     for other in (None, "", "nightly load", "{}", "[]", '{"kafkawire.progress": {"run": 3}}', '{"owner": "me"}'):
         assert Progress.read(other) is None

@@ -40,7 +40,8 @@ EARLIEST = -(1 << 63)
         (from_arrow_schema(lake_parts._PARTS), "partition:binary,base:bigint,number:int,payload:binary"),
         (
             from_arrow_schema(lake_parts._DECIDED),
-            "kind:int,topic:string,partition:int,start:bigint,end:bigint,bytes:bigint,held:string,payload:binary",
+            "kind:int,topic:string,partition:int,start:bigint,end:bigint,bytes:bigint,held:string,"
+            "topic_id:string,epoch:int,payload:binary",
         ),
     ],
 )
