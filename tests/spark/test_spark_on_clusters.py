@@ -337,6 +337,7 @@ def test_workers_run_the_environment_that_is_submitted(cluster: Cluster, tmp_pat
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",  # both workers
+        "spark.executorEnv.PYTHONPATH": "",  # the cluster's, which would come before the environment, is the tests' own
     }
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     done = subprocess.run(
@@ -358,7 +359,8 @@ def test_workers_run_the_environment_that_is_submitted(cluster: Cluster, tmp_pat
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert {worker["backend"] for worker in found["workers"]} == {"native"}
-    assert all(worker["file"].startswith(f"{worker['worker']}/environment/") for worker in found["workers"])
+    elsewhere = [one for one in found["workers"] if not one["file"].startswith(f"{one['worker']}/environment/")]
+    assert elsewhere == []
     batches = [one for partition in logdir.open(str(LOGS)).partitions for one in partition if isinstance(one, Batch)]
     assert found["records"] == sum(1 for batch in batches for _ in batch.records)
 
