@@ -286,7 +286,7 @@ def audit(
     if explained and (report is None or engine is not AuditEngine.local or bootstrap is not None):
         raise typer.BadParameter("--explain needs --report, log directories and --engine local")
     spark_conf = dict(map(_setting, conf or ()))
-    check_log_output(report, paths, "--report")
+    check_log_output(report, [*paths, *(tier_key or ()), command_config, resume], "--report")
     replicas = _replicas(paths, explained or (), tier_key or ())
     settings = Settings(
         as_of=as_of,

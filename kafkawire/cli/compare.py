@@ -86,7 +86,7 @@ def compare(
     from kafkawire.witness import CopyComparison
 
     paths = [all_paths([one], None) for one in (a, b)]
-    check_log_output(to, [path for one in paths for path in one])
+    check_log_output(to, [*(path for one in paths for path in one), *(tier_key or ())])
     directories = [logdir.open(*one, tier_keys=tier_key or ()) for one in paths]
     compared = CopyComparison(
         directories[0],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -45,7 +44,7 @@ def conformance(
             counts = f"{outcome.passed} passed, {outcome.failed} failed, {outcome.unsupported} unsupported"
             first = f": {outcome.first}" if outcome.first else ""
             typer.echo(printable(f"{outcome.message} version {outcome.version}: {counts}{first}"))
-    print(f"{passed} passed, {failed} failed, {unsupported} unsupported", file=sys.stderr)
+    typer.echo(f"note: {passed} passed, {failed} failed, {unsupported} unsupported", err=True)
     if failed:
         raise typer.Exit(3)
     if not passed:

@@ -14,7 +14,7 @@ from kafkawire.cli import dump_options as given
 from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.formatting import json_bytes, printable_characters
-from kafkawire.cli.output_file import check_log_output
+from kafkawire.cli.output_file import check_log_output, check_output
 from kafkawire.cli.progress import Advance, progress, total_size, watched
 from kafkawire.cli.ranges import offset_range, time_range
 from kafkawire.cli.table import TableView, Views
@@ -207,6 +207,7 @@ def dump(
     if bootstrap_server is not None:
         from kafkawire.cli.dump_cluster import fetched_rows
 
+        check_output(to, [command_config])
         wanted_level = isolation_level, transaction
         with fetched_rows(
             bootstrap_server, command_config, (topic, partition), options, rows_of_file, wanted_level
@@ -214,7 +215,7 @@ def dump(
             show(logdir.LogDirectory(()), found, _kinds(options, False, isolation_level or "read_uncommitted"))
         return
     chosen = given.all_paths(paths, files)
-    check_log_output(to, chosen)
+    check_log_output(to, [*chosen, *(tier_key or ())])
     directory = logdir.open(*chosen, tier_keys=tier_key or ())
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")

@@ -123,8 +123,9 @@ def explain(
     if end is not None and (first or 0) >= end:
         raise typer.BadParameter(f"no offset is in {first or 0} to {end}: --from must be below --to")
     chosen = all_paths(paths, None)
-    check_log_output(to, chosen)
-    check_log_output(report, chosen, "--report")
+    read = [*chosen, *(tier_key or ())]
+    check_log_output(to, read)
+    check_log_output(report, read, "--report")
     directory = logdir.open(*chosen, tier_keys=tier_key or ())
     outcome = ReadOutcome()
     with nullcontext() if report is None else open_output(report) as page:

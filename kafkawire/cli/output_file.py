@@ -86,7 +86,7 @@ def check_output(
                 raise typer.BadParameter(f"{output} is the same file as the input {same}", param_hint=option)
 
 
-def check_log_output(output: str | None, paths: Iterable[str], option: str = "--output") -> None:
+def check_log_output(output: str | None, paths: Iterable[str | None], option: str = "--output") -> None:
     """`check_output` for inputs that are log directories or files of them.
 
     Beside a file that is named, others of its directories are read (indexes, checkpoints): a file with a name that only
@@ -94,7 +94,7 @@ def check_log_output(output: str | None, paths: Iterable[str], option: str = "--
 
     Args:
         output: the file to write; None and `-` are standard output.
-        paths: the inputs.
+        paths: the inputs, and other files that are read (`check_output`).
         option: the option's name, for errors.
     """
     check_output(output, paths, option)

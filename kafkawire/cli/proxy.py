@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kafkawire.cli.arguments import parse_address
+from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
+from kafkawire.cli.output_file import check_output
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
@@ -67,6 +69,9 @@ def proxy(
     from kafkawire.proxy import Fault, Proxy
 
     host, port = parse_address(listen)
+    if record is not None:
+        read = [None if path is None else str(path) for path in (command_config, tls_certificate)]
+        check_output(str(record), read, "--record", appended=True)  # a FIFO may have a reader that shows it at once
     try:
         fault = None
         if delay_ms or error is not None or drop is not None:
@@ -100,7 +105,8 @@ def proxy(
             if problem.filename is not None:
                 raise
             raise OSError(f"--listen {listen}: {problem.strerror}") from None
-        print(f"listening on {running.address} for {bootstrap}: for tests, debugging and recording", flush=True)
+        line = f"listening on {running.address} for {bootstrap}: for tests, debugging and recording"
+        print(printable(line), flush=True)
         threading.Event().wait()  # until a signal
 
 

@@ -12,7 +12,7 @@ from kafkawire import rows
 from kafkawire.cli import capture_options, exit_codes, output
 from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.dump_options import TierKeys, all_paths
-from kafkawire.cli.output_file import check_log_output, check_output
+from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ def witness(
     from kafkawire.witness import Witness
 
     paths = all_paths(logs, None)
-    check_log_output(to, paths)
-    check_output(to, [*captures, *(keylog or ())])
+    check_log_output(to, [*paths, *captures, *(keylog or ()), *(tier_key or ())])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Callable, Sequence
 
 from kafkawire.cli.output import Format
@@ -54,6 +55,12 @@ def txn(*arguments: str) -> Arguments:
     return line
 
 
+def codec(answer: object) -> Arguments:
+    """A program that answers each question so."""
+    program = "import sys\nfor _ in sys.stdin: print(sys.argv[1], flush=True)"
+    return given("--", sys.executable, "-c", program, json.dumps(answer))
+
+
 def partition(topic: str) -> tuple[str, ...]:
     return ("--topic", topic, "--partition", "0")
 
@@ -65,6 +72,7 @@ DRY = (*QUICK, "--dry-run")
 ONE = ("--topic", TEXTS["escape"], "--partition", "0", "--start-offset", str(LOST))
 #: A schema's file is UTF-8, and blanks of its prose become one.
 IN_SCHEMAS = [name for kind, name in TEXTS.items() if kind not in ("bytes", "lines", "newline")]
+NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
 MESSAGE = ("DescribeTransactionsRequest", "--version", "0")
 
 CASES = [
@@ -120,6 +128,23 @@ CASES = [
     Case("compare", given(WorldFile("broken"), WorldFile("logs")), (), (WRONG, *ENDS)),
     Case("compare", given(WorldFile("logs"), WorldFile("logs"), "--topic", f"no {ALL}"), NAMES, (PARTLY,)),
     Case("mock", given("--topic", f"{ALL}:x"), NAMES, (USAGE,)),
+    Case("proxy", given("--bootstrap-server", ALL), NAMES, (USAGE,)),
+    Case("proxy", given(*NOWHERE, "--listen", ALL), NAMES, (USAGE,)),
+    Case("proxy", given(*NOWHERE, "--api", ALL, "--delay-ms", "1"), NAMES, (USAGE,)),
+    Case("proxy", given(*NOWHERE, "--error", ALL), NAMES, (USAGE,)),
+    Case("proxy", given(*NOWHERE, "--drop", ALL), NAMES, (USAGE,)),
+    Case("proxy", given(*NOWHERE, "--listen", "0", "--record", f"no/{LONG_FILE}"), FILE_NAMES[:2], (WRONG,)),
+    Case("proxy", given(*NOWHERE, "--command-config", f"no {LONG_FILE}"), FILE_NAMES[:2], (WRONG,)),
+    *(
+        Case("proxy", given(*NOWHERE, "--tls-certificate", WorldFile(name)), [name], (WRONG, USAGE))
+        for name in FILE_NAMES
+    ),
+    Case("conformance", codec({"error": ALL}), NAMES, (FOUND,)),
+    Case("conformance", codec({"json": {ALL: ALL}}), (), (FOUND,)),
+    Case("conformance", codec({"json": {"producerId": ALL}}), (), (FOUND,)),
+    Case("conformance", codec({ALL: 1}), (), (WRONG,)),
+    Case("conformance", given("--", f"no {LONG_FILE}"), FILE_NAMES[:2], (WRONG,)),
+    Case("conformance", given("--schemas", WorldFile("wrong"), "--", sys.executable), FILE_NAMES, (WRONG,)),
     Case("audit", given(WorldFile("logs"), "--txn-partitions", "3"), FILE_NAMES, (FOUND,)),
     Case("audit", given(WorldFile("broken")), (), (WRONG, PARTLY)),
     Case("audit", txn(*QUICK, "--resume", WorldFile(f"journal {LONG_FILE}")), FILE_NAMES[:2], (WRONG,)),

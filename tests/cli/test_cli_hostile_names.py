@@ -112,7 +112,17 @@ READ = {
     "old",
     "new",
 }
-WRITTEN = {"--output", "--report", "--frames-out", "--audit-log", "--textfile", "--listen", "--save", "--resume"}
+WRITTEN = {
+    "--output",
+    "--report",
+    "--frames-out",
+    "--audit-log",
+    "--textfile",
+    "--listen",
+    "--record",
+    "--save",
+    "--resume",
+}
 
 
 def test_every_file_option_has_a_case() -> None:

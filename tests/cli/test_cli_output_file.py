@@ -89,6 +89,23 @@ REFUSED = {
     "schema diff schemas kafka -o schemas/common/AbortedTxn.json": "the input schemas",
     "schema emit wireshark --schemas schemas -o schemas/common/AbortedTxn.json": "the input schemas",
     "schema import schemas -o schemas --family common --force": "the input schemas",
+    "dump logs --print-data-log --tier-key L.log -o L.log": "the input L.log",
+    "dump --bootstrap-server 127.0.0.1:1 --command-config c.pcap --topic a -o hard": "the input c.pcap",
+    "audit logs --tier-key c.pcap --report hard": "the input c.pcap",
+    f"audit {TXN} --report client.properties": "the input client.properties",
+    f"audit {TXN} --resume c.pcap --report symbolic": "the input c.pcap",
+    "explain logs --topic orders --partition 1 --tier-key c.pcap -o hard": "the input c.pcap",
+    "explain logs --topic orders --partition 1 --tier-key c.pcap --report hard": "the input c.pcap",
+    "witness --captures c.pcap --logs logs -o symbolic": "the input c.pcap",
+    "witness --captures c.pcap --logs logs -o logs/new.csv": "the input logs",
+    "witness --captures c.pcap --logs logs --keylog client.properties -o client.properties": "client.properties",
+    "witness --captures c.pcap --logs logs --tier-key client.properties -o client.properties": "client.properties",
+    f"witness --captures c.pcap --logs logs/orders-1/{NAME}.log -o logs/meta.properties": "a file of a log directory",
+    "compare logs logs/orders-1 -o logs/new.csv": "the input logs",
+    "compare L.log logs -o into/new.csv": "the input logs",
+    "compare logs logs --tier-key client.properties -o client.properties": "the input client.properties",
+    f"proxy {TXN} --record client.properties": "the input client.properties",
+    "proxy --bootstrap-server 127.0.0.1:1 --tls-certificate c.pcap --record hard": "the input c.pcap",
     f"txn list {TXN} -o client.properties": "the input client.properties",
     f"txn describe {TXN} --transactional-id a -o client.properties": "the input client.properties",
     f"txn describe {TXN} --topic a -o client.properties": "the input client.properties",
@@ -133,7 +150,7 @@ def test_every_command_that_writes_a_file_has_a_case() -> None:
             for one in group(context):
                 yield from options(command.get_command(context, one), f"{name} {one}".strip())  # type: ignore[attr-defined]
 
-    outputs = {"--output", "--report", "--frames-out", "--textfile", "--audit-log"}
+    outputs = {"--output", "--report", "--frames-out", "--textfile", "--audit-log", "--record"}
     shown = set(WRITING)
     for line in REFUSED:
         words = ["--output" if word == "-o" else word for word in line.split()]

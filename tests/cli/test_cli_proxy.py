@@ -12,6 +12,7 @@ import pytest
 from kafkawire import capture
 from kafkawire.messages import MetadataRequest, MetadataResponse
 from kafkawire.testing import MockBroker
+from tests.cli.harmless import harmless
 from tests.cli.runner import Run
 from tools.recordings.raw_client import RawCluster
 
@@ -36,6 +37,18 @@ def test_passes_and_records_until_it_is_terminated(tmp_path: Path) -> None:
             assert process.stderr is not None
             assert process.stderr.read() == ""
     assert "Metadata" in [row.api for row in capture.read(path)]
+
+
+@pytest.mark.slow
+def test_its_line_is_harmless_whatever_the_cluster_is_called() -> None:
+    command = [sys.executable, "-m", "kafkawire", "proxy", "--bootstrap-server", "\x1b[2J:1", "--listen", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 143
+    assert " for \\x1b[2J:1: for tests" in line
+    assert harmless(line)
 
 
 @pytest.mark.parametrize(
