@@ -52,11 +52,19 @@ class Progress(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, text: str | None) -> Progress | None:
-        """From the metadata of a commit; None where it is another's."""
+        """From the metadata of a commit; None where it is another's.
+
+        Raises:
+            SparkError: it is no progress that this version knows. Without it all would be appended once more.
+        """
         try:
-            return msgspec.json.decode(text or "{}", type=dict[str, cls]).get(_PROPERTY)  # type: ignore[valid-type]
+            held = msgspec.json.decode(text or "{}", type=dict[str, msgspec.Raw]).get(_PROPERTY)
         except msgspec.MsgspecError:
             return None
+        try:
+            return None if held is None else msgspec.json.decode(held, type=cls)
+        except msgspec.MsgspecError as error:
+            raise SparkError(f"{_PROPERTY} in the metadata of a commit cannot be read: {error}") from None
 
     def text(self) -> str:
         """The form that `read` reads."""

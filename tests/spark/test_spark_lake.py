@@ -21,6 +21,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire.records import Batch, read
 from kafkawire.spark import lake
+from kafkawire.spark.errors import SparkError
 from kafkawire.spark.lake_tables import Progress, lake_table
 from tests.spark import stores
 from tests.spark.lake_jobs import undecodable
@@ -222,5 +223,11 @@ def test_progress_is_read_from_its_own_commits_only() -> None:
         '{"kafkawire.progress":{"run":"r","offsets":{"orders":{"0":23}},"cluster":"c","application":"","number":0}}'
     )
     assert Progress.read(without) == Progress("r", {"orders": {0: 23}}, "c")
-    for other in (None, "", "nightly load", "{}", "[]", '{"kafkawire.progress": {"run": 3}}', '{"owner": "me"}'):
+    for other in (None, "", "nightly load", "{}", "[]", '{"owner": "me"}'):
         assert Progress.read(other) is None
+
+
+@pytest.mark.parametrize("held", ['{"run": 3}', "null", "[]", '{"run": "r", "offsets": {"orders": {"0": "last"}}}'])
+def test_progress_that_cannot_be_read_is_an_error_and_no_new_beginning(held: str) -> None:
+    with pytest.raises(SparkError, match=r"kafkawire\.progress in the metadata of a commit cannot be read"):
+        Progress.read(f'{{"kafkawire.progress": {held}}}')
