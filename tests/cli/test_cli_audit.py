@@ -415,3 +415,10 @@ def test_reads_with_as_many_processes_as_asked_for(run: Run, logs: LogDirectory)
     refused = run(*arguments(logs, "--jobs", 2, "--engine", "spark"))
     assert refused.code == 2
     assert "--jobs needs --engine local" in refused.err
+
+
+@pytest.mark.slow
+def test_all_shipped_log_directories_are_whole(run: Run) -> None:
+    done = run("audit", "examples", "--format", "json")
+    assert done.code == 3
+    assert json.loads(done.text)["read"]["gaps"] == []

@@ -13,7 +13,7 @@ from tools.recordings.archive import ROOT
 
 pytestmark = pytest.mark.slow
 
-FILES = ("--captures", "examples/witness/clients.pcap", "--logs", "examples/witness/broker-1")
+FILES = ("--captures", "docs/witness/clients.pcap", "--logs", "docs/witness/broker-1")
 OTHER = ("--captures", "examples/capture/transactions.pcap", "--logs", "examples/kafka-logs/one-node/broker-1")
 
 
@@ -64,11 +64,11 @@ def test_anomalies_that_are_not_listed_are_counted(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--logs", "examples/witness/broker-1"), 2, "--captures"),
-        (("--captures", "no.pcap", "--logs", "examples/witness/broker-1"), 1, "no.pcap: No such file"),
-        (("--captures", "examples/witness/clients.pcap", "--logs", "no-such"), 1, "no-such"),
-        (("--captures", "examples/witness/README.md", "--logs", "examples/witness/broker-1"), 1, "README.md"),
-        ((*FILES, "-o", "examples/witness/clients.pcap"), 2, "clients.pcap"),
+        (("--logs", "docs/witness/broker-1"), 2, "--captures"),
+        (("--captures", "no.pcap", "--logs", "docs/witness/broker-1"), 1, "no.pcap: No such file"),
+        (("--captures", "docs/witness/clients.pcap", "--logs", "no-such"), 1, "no-such"),
+        (("--captures", "docs/witness/README.md", "--logs", "docs/witness/broker-1"), 1, "README.md"),
+        ((*FILES, "-o", "docs/witness/clients.pcap"), 2, "clients.pcap"),
         ((*FILES, "--decode-as", "nonsense"), 2, "--decode-as"),
     ],
 )

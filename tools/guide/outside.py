@@ -24,7 +24,6 @@ OUTSIDE = (
     "examples/spark/keep_lake_current.py",
     "examples/kafka-logs/one-node/README.md",
     "examples/kafka-logs/three-nodes/README.md",
-    "examples/witness/README.md",
 )
 
 

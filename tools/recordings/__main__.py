@@ -76,6 +76,8 @@ def main(
                 folder.mkdir()
                 if name == EXAMPLES:
                     examples.record(folder, cache)
+                    examples.replace(archive.ROOT / "docs" / examples.WITNESS, folder / examples.WITNESS)
+                    (folder / examples.WITNESS).rmdir()
                     examples.replace(output, folder)
                 else:
                     ARCHIVES[name](folder, cache)

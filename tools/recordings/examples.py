@@ -24,6 +24,8 @@ from .tcpdump import measured
 
 MAX_BYTES = 5_000_000
 CAPTURE = "transactions.pcap"
+#: Beside the page about it, docs/witness.md: an audit of examples/ reads whole log directories only.
+WITNESS = "witness"
 
 
 def record(folder: Path, cache: Path | None = None) -> None:
@@ -43,11 +45,10 @@ def record(folder: Path, cache: Path | None = None) -> None:
             recipe, folder / "kafka-logs" / recipe.name, cache=cache
         )
     _note("witness ...")
-    expected["witness"] = example_witness.record(folder / "witness", cache)
+    expected["witness"] = example_witness.record(folder / WITNESS, cache)
+    (folder / WITNESS / ".gitattributes").write_text("** -text\n")
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
-    (folder / ".gitattributes").write_text(
-        "capture/** -text\nkafka-logs/** -text\nwitness/** -text\n"
-    )  # bytes, whatever they look like
+    (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
     _write_readmes(folder, expected)
     refuse_paths(folder)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -97,7 +98,7 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
     for name, truth in described.items():
         target = folder / "kafka-logs" / name / "README.md"
         write(target, "logs.md.j2", name=name, logs=truth, topics=_topics(truth["topics"]), age=_age)
-    write(folder / "witness" / "README.md", "witness.md.j2", name=example_witness.CAPTURE, **expected["witness"])
+    write(folder / WITNESS / "README.md", "witness.md.j2", name=example_witness.CAPTURE, **expected["witness"])
     pcap = folder / "capture" / CAPTURE
     truth = expected["capture"][CAPTURE]
     shape = {**truth, **measured(pcap)._asdict()}
