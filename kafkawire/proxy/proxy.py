@@ -46,7 +46,7 @@ class Proxy:
         seed: of the random numbers of `Fault.rate`.
 
     Attributes:
-        problems: why connections ended that neither side closed; the last 100.
+        problems: why connections ended that neither side closed, and ports that were not free; the last 100.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class Proxy:
         self._filters = Filters(registry)
         self._faults = Faults(seed)
         self._lock = asyncio.Lock()
+        self._ready = asyncio.Event()
         self._servers: dict[Endpoint, tuple[asyncio.Server, Endpoint]] = {}
         self._relays: set[asyncio.Task[None]] = set()
         self._recording: Recording | None = None
@@ -119,13 +120,14 @@ class Proxy:
 
     async def __aenter__(self) -> Proxy:
         self._loop = asyncio.get_running_loop()
-        if self._record is not None:
-            self._recording = Recording(self._record)
         try:
             await self.endpoint(self._first)
+            if self._record is not None:  # a proxy that cannot listen leaves the file as it was
+                self._recording = Recording(self._record)
         except BaseException:
             await self._close()
             raise
+        self._ready.set()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -190,6 +192,8 @@ class Proxy:
             if not self._servers:
                 raise
             server = await asyncio.start_server(accept, self._host, 0, ssl=self._client_tls, limit=_LIMIT)
+            taken = server.sockets[0].getsockname()[1]
+            self.problems.append(f"{broker.host}:{broker.port}: port {wanted} is not free; it is at {taken}")
         host, port = server.sockets[0].getsockname()[:2]
         return server, Endpoint(self._host if self._host not in ("", "0.0.0.0", "::") else host, port)
 
@@ -198,6 +202,7 @@ class Proxy:
         assert task is not None
         self._relays.add(task)
         try:
+            await self._ready.wait()
             async with asyncio.timeout(_CONNECT_S):
                 ends = await asyncio.open_connection(*broker, ssl=self._broker_tls, limit=_LIMIT)
             recorded = None
@@ -213,6 +218,7 @@ class Proxy:
         except asyncio.CancelledError:
             pass  # the proxy ends
         finally:
+            writer.close()
             self._relays.discard(task)
             with suppress(OSError):
                 writer.close()

@@ -278,3 +278,11 @@ def test_throughput_of_what_passes() -> None:
             spent = time.process_time() - began
     assert got == count * len(response)
     assert got / spent > 200e6, f"{got / spent / 1e6:.0f} MB/s"
+
+
+def test_a_proxy_that_cannot_listen_leaves_a_former_recording(broker: MockBroker, tmp_path: Path) -> None:
+    path = tmp_path / "proxy.pcapng"
+    path.write_bytes(b"former")
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
+        Proxy(broker.address, port=taken.getsockname()[1], record=path).__enter__()
+    assert path.read_bytes() == b"former"
