@@ -151,9 +151,16 @@ class SubjectHistory:
             self._members = {}
             yield "the group was removed"
             return
-        self._members = {one.member_id: frozenset(_assigned(one)) for one in new.members}
+        self._members, unread = {}, []
+        for one in new.members:
+            try:
+                self._members[one.member_id] = _assigned(one) if new.protocol_type == "consumer" else frozenset()
+            except DecodeError as error:
+                self._members[one.member_id] = old.get(one.member_id, frozenset())
+                unread.append(f"the assignment of {one.member_id} cannot be read: {error}")
         clients = {one.member_id: f"{one.client_id!r} at {one.client_host.lstrip('/')}" for one in new.members}
         head = f"generation {new.generation}"
+        yield from (f"{head}: {why}" for why in unread)
         for member in sorted(self._members.keys() - old.keys()):
             yield f"{head}: {clients[member]} joined ({member})"
         for member in sorted(old.keys() - self._members.keys()):
@@ -167,14 +174,12 @@ class SubjectHistory:
             yield f"{head}: it is empty"
 
 
-def _assigned(member: Any) -> Iterator[Place]:
+def _assigned(member: Any) -> frozenset[Place]:
+    """Of a member of a consumer group; others, as Kafka Connect's workers, have no partitions."""
     if not member.assignment:
-        return
-    try:
-        assignment = read_prefixed(ConsumerProtocolAssignment, member.assignment)
-    except DecodeError:
-        return  # of another protocol: Kafka Connect's workers have no partitions
-    yield from ((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
+        return frozenset()
+    assignment = read_prefixed(ConsumerProtocolAssignment, member.assignment)
+    return frozenset((one.topic, number) for one in assignment.assigned_partitions for number in one.partitions)
 
 
 def _places(value: TransactionLogValue) -> set[Place]:
