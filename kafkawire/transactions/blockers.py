@@ -29,7 +29,7 @@ YOU, OWNER, COORDINATOR, BROKER = "you", "owner", "coordinator", "broker"
 UNSTABLE, NO_LEADER, UNREADABLE, DAMAGE, TIER_LAG = "unstable_offset", "no_leader", "unreadable", "damage", "tier_lag"
 RECORDS, OFFSET, COMPACTION, PARTITION = "records", "offset", "compaction", "partition"
 
-#: Most urgent first: what never ends by itself, what nobody can read, what somebody else has to end, what will end.
+#: Most urgent first: what never ends by itself, what cannot be read, what another has to end, what will end.
 _ORDER = (
     HANGING, STUCK, NO_LEADER, DAMAGE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown", UNREADABLE, TIER_LAG,
     "live", "young",

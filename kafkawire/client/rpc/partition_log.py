@@ -1,4 +1,4 @@
-"""A partition's log, piece by piece, from whoever leads it (Read on the topic).
+"""A partition's log, piece by piece, from its leader (Read on the topic).
 
 Leaders may move, quotas may make responses empty, and retention may delete what is to be read next: reading goes on,
 and says which offsets are gone.
