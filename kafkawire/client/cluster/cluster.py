@@ -66,8 +66,9 @@ class Cluster(Brokers):
 
         The version is the newest that both sides know and that carries all that the request states: one that names a
         topic is not sent in a version with topic ids. As Kafka's clients do, it repeats a request that was not
-        answered, and one where all error codes of the response are temporary (`kafka_errors.RETRIABLE`), to the broker that is
-        responsible then. A response in which anything succeeded, or failed for good, is returned as it is.
+        answered, and one where all error codes of the response are temporary (`kafka_errors.RETRIABLE`), to the
+        broker that is responsible then. A response in which anything succeeded, or failed for good, is returned as it
+        is.
 
         Args:
             request: any request of Kafka's protocol.
