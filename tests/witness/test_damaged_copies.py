@@ -15,7 +15,7 @@ from tools.recordings.archive import ROOT
 
 pytestmark = pytest.mark.slow
 
-EXAMPLE = ROOT / "examples" / "witness"
+EXAMPLE = ROOT / "docs" / "witness"
 
 
 def starts(data: bytes) -> list[int]:
