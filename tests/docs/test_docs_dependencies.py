@@ -1,4 +1,4 @@
-"""docs/DESIGN.md has a line for each dependency of pyproject.toml and no other, docs/install.md for each extra."""
+"""docs/dependencies.md has a line for each dependency of pyproject.toml, no other; docs/install.md for each extra."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def declared() -> set[tuple[str, str]]:
 
 
 def documented() -> dict[tuple[str, str], str]:
-    table = (ROOT / "docs" / "DESIGN.md").read_text("utf-8").partition("\n## Dependencies\n")[2]
+    table = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
     found = {}
     for packages, extras, why in re.findall(r"^\| (`.*?) \|(.*?)\| (.*) \|$", table, re.MULTILINE):
         for package in re.findall(r"`([^`]+)`", packages):
