@@ -27,12 +27,13 @@ from kafkawire.transactions.verdicts import HELD
 
 YOU, OWNER, COORDINATOR, BROKER = "you", "owner", "coordinator", "broker"
 UNSTABLE, NO_LEADER, UNREADABLE, DAMAGE, TIER_LAG = "unstable_offset", "no_leader", "unreadable", "damage", "tier_lag"
+OFFLINE = "offline_replicas"
 RECORDS, OFFSET, COMPACTION, PARTITION = "records", "offset", "compaction", "partition"
 
 #: Most urgent first: what never ends by itself, what cannot be read, what another has to end, what will end.
 _ORDER = (
-    HANGING, STUCK, NO_LEADER, DAMAGE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown", UNREADABLE, TIER_LAG,
-    "live", "young",
+    HANGING, STUCK, NO_LEADER, DAMAGE, OFFLINE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown", UNREADABLE,
+    TIER_LAG, "live", "young",
 )  # fmt: skip
 #: Causes that a coordinator ends when it is told to.
 _TERMINATED = ("late", "live")
@@ -102,11 +103,11 @@ def blockers_of(
     found += _of_tiers(audit.violations)
     if group is not None and group.unexplained:
         found.append(_unexplained(group, reach))
-    return tuple(sorted(found, key=_urgency))
+    return tuple(sorted(found, key=urgency))
 
 
-def _urgency(one: Blocker) -> tuple[int, bool, int, str]:
-    """What is waited for now comes before what will be next; then the longest."""
+def urgency(one: Blocker) -> tuple[int, bool, int, str]:
+    """The order of blockers. What is waited for now comes before what will be next; then the longest."""
     since = one.begun if one.since is None else one.since
     next_ = bool(one.waits) and not any(wait.now for wait in one.waits)
     return _ORDER.index(one.cause), next_, since or 0, one.transactional_id or ""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from kafkawire.rows import Audit, Lag, Outcome, Subject, Why
+from kafkawire.rows import Audit, Blocker, Lag, Outcome, Subject, Why
 from kafkawire.transactions import completeness
 from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK
-from kafkawire.transactions.blockers import Fills, GroupView, Place, blockers_of, concerning, together
+from kafkawire.transactions.blockers import Fills, GroupView, Place, blockers_of, concerning, together, urgency
 from kafkawire.transactions.commands import Reach
 
 
@@ -22,6 +22,8 @@ def answer(
     lags: Sequence[Lag] = (),
     fills: Mapping[Place, Fills] | None = None,
     places: Collection[Place] | None = None,
+    others: Sequence[Blocker] = (),
+    gaps: Sequence[str] = (),
 ) -> Why:
     """What blocks a subject.
 
@@ -30,16 +32,17 @@ def answer(
         reach: for the commands. `group`, `lags`: of a group.
         fills: what fills partitions of `__consumer_offsets`.
         places: the partitions of an id's transaction, as its coordinator describes it; None: they are not known.
+        others: blockers that are no part of the audit. `gaps`: what else could not be read, sentences.
     """
     about = concerning(audit, subject, group)
     if places is None and subject.topic is None and subject.group is None:
         places = {(one.topic, one.partition) for one in about.findings}
-    blockers = blockers_of(about, reach, group, fills, places)
+    blockers = tuple(sorted((*blockers_of(about, reach, group, fills, places), *others), key=urgency))
     missing = [*completeness.not_read(about), *completeness.not_judged(about)]
     if group is not None:
         missing += group.gaps
     missing += [f"{lag.topic}-{lag.partition}: {problem}" for lag in lags for problem in lag.problems]
-    missing = list(dict.fromkeys(missing))
+    missing = list(dict.fromkeys((*missing, *gaps)))
     needs = [one.attention for one in blockers]
     outcome = Outcome(
         found=any(needs),

@@ -28,11 +28,11 @@ def do(scenario: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(scenario, 60))
 
 
-def with_topic(cluster: RunningCluster, name: str, partitions: int = 2, **configs: str) -> None:
+def with_topic(cluster: RunningCluster, name: str, partitions: int = 2, *, replicas: int = 1, **configs: str) -> None:
     async def make() -> None:
         async with Admin.connect(cluster.bootstrap) as admin:
             named = {key.replace("_", "."): value for key, value in configs.items()}
-            await real_cluster.create_topics(admin, {name: partitions}, configs=named)
+            await real_cluster.create_topics(admin, {name: partitions}, replicas, configs=named)
 
     do(make())
 
@@ -239,6 +239,8 @@ def test_three_brokers_with_a_dead_leader(start_cluster: StartCluster, run: Run)
     where all brokers are there."""
     with start_cluster(3) as cluster:
         with_topic(cluster, "single", 6)
+        with_topic(cluster, "needs-three", 1, replicas=3, min_insync_replicas="3")
+        with_topic(cluster, "needs-one", 1, replicas=3, min_insync_replicas="1")
         with RawCluster(cluster.bootstrap) as wire:
             leaders = wire.leaders(["single"])
             producer = wire.init_producer("why-three", timeout_ms=600_000)
@@ -265,3 +267,13 @@ def test_three_brokers_with_a_dead_leader(start_cluster: StartCluster, run: Run)
             time.sleep(1)
         assert [sorted(wait["partition"] for wait in one["waits"]) for one in gone] == [lost]
         assert result.code == 5
+        # Their replicas on the dead broker: writes with acks=all are refused where all three are needed.
+        for topic, attention in (("needs-three", "offline_replicas"), ("needs-one", None)):
+            while True:
+                result = run("why", "--bootstrap-server", living, "--topic", topic, "--format", "json")
+                offline = [one for one in json.loads(result.out)["blockers"] if one["cause"] == "offline_replicas"]
+                if offline or time.monotonic() > deadline:
+                    break
+                time.sleep(1)
+            assert [one["attention"] for one in offline] == [attention]
+            assert offline[0]["on"].startswith(f"2 of 3 replicas in sync; broker {dead} offline")

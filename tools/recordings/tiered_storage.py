@@ -28,7 +28,8 @@ VERSION = "4.3.1"
 TOPIC = "orders"
 _SECONDS = 60
 _STORAGE = "org.apache.kafka.server.log.remote"
-_CONFIG = {
+#: Settings of brokers, without the folder of the tier.
+CONFIG = {
     **SMALL,
     "remote.log.storage.system.enable": "true",
     "remote.log.storage.manager.class.name": f"{_STORAGE}.storage.LocalTieredStorage",
@@ -55,7 +56,7 @@ _TOPIC_CONFIG = {
 def record(folder: Path, cache: Path | None = None) -> None:
     """Makes `node-1/` to `node-3/`, `tier/` and `consumed.json` in `folder`."""
     tier = folder / "tier"
-    config = _CONFIG | {
+    config = CONFIG | {
         "remote.log.storage.manager.class.path": str(jars.tiered_storage_jar(VERSION, cache=cache)),
         "rsm.config.dir": str(tier),
     }

@@ -14,8 +14,10 @@ from kafkawire.client.cluster.routing import leader_of
 from kafkawire.client.diagnosis.blocked_group import find_blocking
 from kafkawire.client.diagnosis.hanging_search import find_hanging
 from kafkawire.client.diagnosis.lag_reading import read_lags
+from kafkawire.client.diagnosis.partition_symptoms import read_symptoms, replicas_of, verified
 from kafkawire.client.diagnosis.pending_offsets import CONSUMER_OFFSETS
 from kafkawire.client.diagnosis.search import Search
+from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.fetch_batches import PIECE, batches
 from kafkawire.client.rpc.transactional_ids import describe_transactions
@@ -24,6 +26,7 @@ from kafkawire.offsets.fill_shares import FillShares
 from kafkawire.transactions.blockers import Fills, Place, holders
 from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.formatting import size
+from kafkawire.transactions.partition_blockers import damaged
 from kafkawire.transactions.why import answer
 
 
@@ -50,11 +53,18 @@ async def read_why(
             lags = await read_lags(
                 cluster, view, fetch_bytes=search.fetch_bytes, timeout_s=search.timeout_s, held_by=held
             )
-        return answer(blocked.audit, subject, reach, group=view, lags=lags)
+        found = [await _unreadable(cluster, one, search, reach) for one in lags if one.problems]
+        others = [blocker for one in found for blocker in one]
+        return answer(blocked.audit, subject, reach, group=view, lags=lags, others=others)
     if subject.topic is not None:
         chosen = replace(search, topics=(subject.topic,), partitions=subject.partitions or None)
         audit = await find_hanging(cluster, chosen, progress)
-        return answer(audit, subject, reach, fills=await _fills(cluster, audit, search))
+        numbers = frozenset(subject.partitions) or None
+        seen = await read_symptoms(cluster, subject.topic, numbers, search, reach)
+        scope = " ".join(filter(None, (audit.read.scope, seen.scope))) or None
+        audit = replace(audit, read=replace(audit.read, scope=scope))
+        fills = await _fills(cluster, audit, search)
+        return answer(audit, subject, reach, fills=fills, others=seen.blockers, gaps=seen.gaps)
     scope, places = None, None
     if subject.transactional_id is not None:
         name = subject.transactional_id
@@ -67,6 +77,18 @@ async def read_why(
     # In all partitions: those that hang are in none that a coordinator knows.
     audit = await find_hanging(cluster, replace(search, impact_of_all=False), progress)
     return answer(replace(audit, read=replace(audit.read, scope=scope)), subject, reach, places=places)
+
+
+async def _unreadable(cluster: Cluster, lag: rows.Lag, search: Search, reach: Reach) -> list[rows.Blocker]:
+    """The damage that keeps a group's records from being read; nothing where it is something else."""
+    if lag.high_watermark is None or lag.from_offset is None or not search.fetch_bytes:
+        return []
+    place = TopicPartition(lag.topic, lag.partition)
+    metadata = await cluster.metadata([lag.topic], deadline=cluster.deadline(search.timeout_s))
+    log = await verified(cluster, place, lag.from_offset, lag.high_watermark, search.fetch_bytes)
+    if isinstance(log, ClientError) or not log.places or place not in metadata.partitions:
+        return []
+    return [damaged(log.places, replicas_of(metadata.partitions[place]), reach)]
 
 
 async def _fills(cluster: Cluster, audit: rows.Audit, search: Search) -> dict[Place, Fills]:

@@ -15,6 +15,9 @@ from kafkawire.messages import ListOffsetsRequest
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsTopic
 
 _EARLIEST, _LATEST = -2, -1
+#: Of tiered storage: the first offset on the leader's disk (KIP-405), the last one in the tier (KIP-1005).
+_LOCAL, _TIERED = -4, -5
+_WITH_TIERED = 9  # the version of ListOffsets that brought the latter
 _UNCOMMITTED, _COMMITTED = 0, 1
 _ISOLATION = 2  # the version that brought the isolation level
 _CONSUMER = -1  # replica id
@@ -69,8 +72,41 @@ async def offsets_at(
     return Results({place: at if at >= 0 else None for place, at in found.values.items()}, found.errors)
 
 
+async def tier_offsets(
+    cluster: Cluster, partitions: Iterable[TopicPartition], deadline: Deadline
+) -> Results[TopicPartition, tuple[int, int]]:
+    """The last offset of each partition that its tier has, -1 for none, and the first on its leader's disk.
+
+    Args:
+        partitions: of topics with remote.storage.enable; each has offsets or an error.
+        deadline: of the whole call, with its retries.
+    """
+
+    async def ask(broker: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int] | ClientError]:
+        tiered, local = [
+            await _ask(cluster, broker, keys, timestamp, _UNCOMMITTED, deadline, _WITH_TIERED)
+            for timestamp in (_TIERED, _LOCAL)
+        ]
+        found: dict[TopicPartition, tuple[int, int] | ClientError] = {}
+        for key in keys:
+            last, first = tiered.get(key, -1), local.get(key, -1)
+            if isinstance(last, int) and isinstance(first, int):
+                found[key] = last, first
+            else:
+                found[key] = next(one for one in (last, first) if isinstance(one, ClientError))
+        return found
+
+    return await drive(cluster, partitions, leaders(cluster, deadline), ask, deadline)
+
+
 async def _ask(
-    cluster: Cluster, broker: int, keys: Sequence[TopicPartition], timestamp: int, isolation: int, deadline: Deadline
+    cluster: Cluster,
+    broker: int,
+    keys: Sequence[TopicPartition],
+    timestamp: int,
+    isolation: int,
+    deadline: Deadline,
+    at_least: int = _ISOLATION,
 ) -> dict[TopicPartition, int | ClientError]:
     topics = tuple(
         ListOffsetsTopic(
@@ -80,7 +116,7 @@ async def _ask(
         for topic, numbers in by_topic(keys).items()
     )
     body = ListOffsetsRequest(replica_id=_CONSUMER, isolation_level=isolation, topics=topics)
-    answer = await cluster.ask_broker(broker, body, deadline, at_least=_ISOLATION)
+    answer = await cluster.ask_broker(broker, body, deadline, at_least=at_least)
     found: dict[TopicPartition, int | ClientError] = {}
     for topic in answer.topics:
         for one in topic.partitions:

@@ -1,0 +1,93 @@
+"""`why --topic` on a real broker, where no transaction blocks: damage, and what was not verified."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import time
+from pathlib import Path
+
+from tests.broker_fixture import StartCluster
+from tests.cli.runner import Run
+from tests.cli.test_cli_why_broker import commit, printed, why, with_topic
+from tools.broker import RunningCluster, jars
+from tools.recordings import tiered_storage
+from tools.recordings.raw_client import RawCluster
+
+
+def write(cluster: RunningCluster, topic: str, batches: int, size: int = 100, partition: int = 0) -> None:
+    with RawCluster(cluster.bootstrap) as wire:
+        producer = wire.init_producer(None)
+        for number in range(batches):
+            wire.produce(
+                topic, partition, [b"x" * size], producer, timestamp=int(time.time() * 1000), sequence=number,
+                transactional=False,
+            )  # fmt: skip
+
+
+def segment_of(cluster: RunningCluster, topic: str) -> Path:
+    (folder,) = [path for one in cluster.log_dirs.values() for path in one.glob(f"{topic}-0")]
+    return max(folder.glob("*.log"))
+
+
+def test_damage_in_the_log_of_a_leader(broker: RunningCluster, run: Run) -> None:
+    """One bit of the third batch: the leader returns it as it is, and consumers fail at its offset."""
+    topic, group = "why-damage", "why-damage-group"
+    with_topic(broker, topic, 1)
+    write(broker, topic, 5)
+    commit(broker, group, topic, {0: 1})
+    assert printed(run, broker, "--topic", topic).text.splitlines()[0] == "Nothing blocks it."
+    path = segment_of(broker, topic)
+    data = path.read_bytes()
+    at = len(data) // 5 * 3 - 2  # in the records of the third of five equal batches
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(bytes([data[at] ^ 1]))
+    for subject in (("--topic", topic), ("--group", group)):
+        found = why(run, broker, *subject)
+        (blocker,) = [one for one in found["blockers"] if one["cause"] == "damage"]
+        assert [(one["topic"], one["partition"], one["offset"]) for one in blocker["waits"]] == [(topic, 0, 2)]
+        assert found["code"] == 5
+    shown = printed(run, broker, "--topic", topic)
+    assert "at offset 2: crc_mismatch" in " ".join(shown.text.split())
+    dumped = run(*shlex.split(blocker["command"])[1:], "--format", "jsonl")
+    assert dumped.code == 4
+    assert json.loads(dumped.text.splitlines()[0])["reason"] == "crc_mismatch"
+    none = why(run, broker, "--topic", topic, "--fetch-bytes", 0)
+    assert none["blockers"] == []
+    assert none["read"]["scope"] == "Damage was not looked for: --fetch-bytes is 0."
+
+
+def test_what_is_not_verified_is_said(broker: RunningCluster, run: Run) -> None:
+    topic = "why-verified"
+    with_topic(broker, topic, 1)
+    write(broker, topic, 30, size=1000)
+    found = why(run, broker, "--topic", topic, "--fetch-bytes", 5_000)
+    assert found["blockers"] == []
+    assert found["read"]["scope"].startswith(f"Damage was not looked for in {topic}-0 below offset ")
+
+
+def test_tier_that_takes_no_copies(start_cluster: StartCluster, run: Run, tmp_path: Path) -> None:
+    """The folder of the tier is a file: every copy fails, and local retention deletes nothing."""
+    tier = tmp_path / "tier"
+    config = tiered_storage.CONFIG | {
+        "remote.log.storage.manager.class.path": str(jars.tiered_storage_jar(tiered_storage.VERSION)),
+        "rsm.config.dir": str(tier),
+        "rlmm.config.remote.log.metadata.topic.replication.factor": 1,
+    }
+    with start_cluster(1, version=tiered_storage.VERSION, config=config) as cluster:
+        with_topic(cluster, "tiered", 1, remote_storage_enable="true", segment_bytes="1048576", retention_ms="-1")
+        write(cluster, "tiered", 2, size=1000)
+        clear = why(run, cluster, "--topic", "tiered")
+        assert [one["cause"] for one in clear["blockers"]] == []
+        (folder,) = tier.iterdir()
+        shutil.rmtree(folder)
+        folder.write_text("no folder")
+        write(cluster, "tiered", 40, size=100_000)
+        found = why(run, cluster, "--topic", "tiered")
+        (blocker,) = found["blockers"]
+        assert (blocker["cause"], blocker["attention"]) == ("tier_lag", "tier_lag")
+        assert blocker["waits"][0]["offset"] == 0
+        assert found["code"] == 3
+        assert "the tier ends at offset -1" in " ".join(printed(run, cluster, "--topic", "tiered").text.split())
