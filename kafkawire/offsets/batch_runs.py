@@ -1,4 +1,4 @@
-"""Batches as runs of offsets. Pure: what `replica_walk` has read."""
+"""Batches as runs of offsets. Pure: what `offset_walk` has read."""
 
 from __future__ import annotations
 
