@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 #: What a copy shows whose files are of different moments: a log without the last offsets that a checkpoint names, or
 #: that are in its index.
 APART = {"unknown_outcome", "index_mismatch"}
+#: The index that a running copy has from a later moment than its log, by the order of names.
+BEHIND_ITS_LOG = {"forward": ".timeindex", "backward": ".index", "killed": (), "stopped": ()}
 
 
 def dump(run: Run, copy: Copy, path: Path, *options: str) -> list[dict[str, Any]]:
@@ -73,7 +75,8 @@ def test_every_kind_of_row_is_read_without_damage(run: Run, copy: Copy) -> None:
 def test_indexes_agree_with_their_logs(run: Run, copy: Copy) -> None:
     checks = [row for row in dump(run, copy, copy.path, "--verify-index-only") if row["kind"] == "check"]
     assert checks
-    assert all(row["passed"] for row in checks) or copy.name == "backward"
+    wrong = [row["file"] for row in checks if not row["passed"]]
+    assert all(file.endswith(BEHIND_ITS_LOG[copy.name]) for file in wrong)
 
 
 @pytest.mark.parametrize("copy", ALL, ids=str)

@@ -159,6 +159,18 @@ def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert list(folder.parent.iterdir()) == [folder]
 
 
+def test_libraries_with_all_that_they_need_are_one_pom(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_maven(tmp_path, f'cat pom.xml >> "$(dirname "$0")/poms"; {_WRITE_JAR}')
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("KAFKAWIRE_CACHE", str(tmp_path / "cache"))
+    folder = jars.resolved_jars("group:streams:1.0", "group:files:2.0")
+    assert jars.resolved_jars("group:streams:1.0", "group:files:2.0") == folder
+    assert jars.resolved_jars("group:streams:1.0") != folder
+    assert folder.name.startswith("streams-1.0-")
+    poms = (tmp_path / "poms").read_text().split("</project>")[:-1]
+    assert ["<artifactId>files</artifactId><version>2.0</version>" in pom for pom in poms] == [True, False]
+
+
 def test_refuses_an_existing_folder(start_cluster: StartCluster, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(FileExistsError), start_cluster(folder=tmp_path):

@@ -43,6 +43,13 @@ _LAKE = (
 
 _KEY_LOG_AGENT = "name.neykov:extract-tls-secrets:4.0.0"
 
+_POM = (
+    '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>kafkawire</groupId>'
+    "<artifactId>resolved</artifactId><version>1</version><packaging>pom</packaging>"
+    "<dependencies>{dependencies}</dependencies></project>"
+)
+_LOGGING = {"groupId": "org.apache.logging.log4j", "artifactId": "log4j-slf4j-impl", "version": "2.25.5"}
+
 _HERE = Path(__file__).parent
 _LOG4J2_SINCE = 4
 _KRAFT_SINCE = 3
@@ -156,6 +163,27 @@ def clients_jar(version: str) -> Path:
     folder = cache_dir() / "jars" / f"kafka-clients-{version}"
     _filled(folder, f"kafka-clients {version}", [_copied(f"org.apache.kafka:kafka-clients:{version}")])
     return folder / f"kafka-clients-{version}.jar"
+
+
+def resolved_jars(*artifacts: str) -> Path:
+    """The folder with libraries (`group:artifact:version`) and all that they need, and what writes their log.
+
+    As `broker_jars`. Raises BrokerUnavailableError.
+    """
+    parts = [dict(zip(("groupId", "artifactId", "version"), one.split(":"), strict=True)) for one in artifacts]
+    listed = "".join(
+        "<dependency>" + "".join(f"<{name}>{value}</{name}>" for name, value in one.items()) + "</dependency>"
+        for one in (*parts, _LOGGING)
+    )
+    pom = _POM.format(dependencies=listed)
+    digest = hashlib.sha256(pom.encode()).hexdigest()[:8]
+    first = parts[0]
+    return _filled(
+        cache_dir() / "jars" / f"{first['artifactId']}-{first['version']}-{digest}",
+        " ".join(artifacts),
+        [["dependency:copy-dependencies"]],
+        pom,
+    )
 
 
 def tiered_storage_jar(version: str, *, cache: Path | None = None) -> Path:

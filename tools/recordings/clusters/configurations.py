@@ -20,7 +20,7 @@ class Configuration:
         nodes: brokers. `controllers`: nodes that are controllers alone; 0: the brokers are controllers, too.
         dynamic_quorum: the voters are in the metadata log (KIP-853). `disks`: log directories of a broker.
         features: levels at the start. `raised`: levels after the upgrade.
-        brokers: properties beyond those of all clusters.
+        brokers: properties beyond those of all clusters. `frameworks`: Kafka Streams and MirrorMaker 2 run, too.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Configuration:
     features: Mapping[str, int] = field(default_factory=dict)
     raised: Mapping[str, int] = field(default_factory=dict)
     brokers: Mapping[str, object] = field(default_factory=dict)
+    frameworks: bool = False
 
     @property
     def archive(self) -> str:
@@ -49,6 +50,7 @@ CONFIGURATIONS = (
     Configuration("standalone-tv0", dynamic_quorum=True, features={"transaction.version": 0}),
     Configuration("three", nodes=3, dynamic_quorum=True),
     Configuration("static"),
+    Configuration("event-time", frameworks=True),
     Configuration("static-three-tv0", nodes=3, features={"transaction.version": 0}),
     Configuration("controllers", nodes=2, controllers=3, dynamic_quorum=True),
     Configuration("disks", disks=2, dynamic_quorum=True, brokers={"replica.fetch.max.bytes": 400}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from tools.recordings.raw_client import RawCluster
 from .changes import arrive, begin_to_move, upgrade
 from .configurations import NEWEST, Configuration
 from .copies import copy_all
+from .event_time import event_time
 from .truth import as_text, asked
 from .workload import BROKERS, Traffic, Workload
 
@@ -38,13 +40,17 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
             config={**BROKERS, **configuration.brokers},
             cache=cache,
         ) as running,
+        contextlib.ExitStack() as stack,
     ):
         with RawCluster(running.bootstrap) as wire:
             workload = Workload(configuration, running, oracle, wire)
             workload.create(replicas=min(configuration.nodes, 3))
             workload.before()
         traffic = Traffic(workload)
+        frameworks = stack.enter_context(event_time(running.bootstrap)) if configuration.frameworks else None
         traffic.round()
+        if frameworks:
+            frameworks.wait()
         if configuration.disks > 1:
             begin_to_move(running)
         time.sleep(_CHECKPOINT_S)
@@ -67,6 +73,8 @@ def record(configuration: Configuration, folder: Path, cache: Path | None = None
         traffic.end()
         traffic.round()
         traffic.end()
+        if frameworks:
+            frameworks.stop()
         truth = asked(configuration, running, workload.scene)
         time.sleep(_CHECKPOINT_S)
         _stop(configuration, running)

@@ -14,7 +14,7 @@ from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import TransactionScene
 
 from .configurations import Configuration
-from .workload import INTERNAL_PARTITIONS, TOPICS
+from .workload import INTERNAL_PARTITIONS, topics_of
 
 LEVELS = ("read_committed", "read_uncommitted")
 _SECONDS = 60.0
@@ -33,9 +33,10 @@ def asked(configuration: Configuration, running: RunningCluster, scene: Transact
             transaction.state.startswith("Prepare") for transaction in answer.transactions
         )
 
+    topics = topics_of(configuration)
     with RawCluster(running.bootstrap) as wire:
-        answers = broker_answers.ask_until(wire, TOPICS, settled, transactions=not configuration.zookeeper)
-    places = [(topic, number) for topic, count in TOPICS.items() for number in range(count)]
+        answers = broker_answers.ask_until(wire, topics, settled, transactions=not configuration.zookeeper)
+    places = [(topic, number) for topic, count in topics.items() for number in range(count)]
     return {
         "version": configuration.upgraded or configuration.version,
         "transaction_state_partitions": INTERNAL_PARTITIONS,

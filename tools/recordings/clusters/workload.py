@@ -16,6 +16,7 @@ from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import RawCluster
 from tools.recordings.transaction_recipes import HOUR, MINUTE, TransactionScene
 
+from . import event_time
 from .applications import Application, JavaService, PythonService, Service
 from .configurations import Configuration
 
@@ -29,7 +30,7 @@ _SECONDS = 60.0
 TOPICS = {"orders": 2, "payments": 1, "events": 1, "compacted": 1, "hangs": 5, "live": 1, "plain": 1}
 #: Topic -> its properties. Retention would delete records that are stamped long ago.
 TOPIC_CONFIG = {
-    **{topic: {"retention.ms": "-1"} for topic in TOPICS},
+    **{topic: {"retention.ms": "-1"} for topic in (*TOPICS, event_time.OUTPUT)},
     "compacted": {
         "cleanup.policy": "compact",
         "segment.ms": "10000",
@@ -37,6 +38,13 @@ TOPIC_CONFIG = {
         "delete.retention.ms": "100",
     },
 }
+
+
+def topics_of(configuration: Configuration) -> dict[str, int]:
+    """Topic -> its number of partitions, with those that frameworks make."""
+    return {**TOPICS, **(event_time.WRITTEN if configuration.frameworks else {})}
+
+
 #: Topics that traffic writes to.
 BUSY = (("orders", 0), ("orders", 1), ("events", 0))
 #: Ages of the records of traffic, hours: some are ahead.
@@ -65,11 +73,13 @@ class Workload:
         self.scene = TransactionScene(running, wire, transactions=not configuration.zookeeper)
         self.bootstrap = running.bootstrap
         self._produce = _PRODUCE_OLD if configuration.zookeeper else _PRODUCE_UNVERIFIED
+        self._frameworks = configuration.frameworks
         self._disks = running.nodes[0].log_dirs
 
     def create(self, replicas: int) -> None:
         """Makes the topics."""
-        clients.create_topics(self.bootstrap, TOPICS, replicas=replicas, config=TOPIC_CONFIG)
+        topics = {**TOPICS, event_time.OUTPUT: 1} if self._frameworks else TOPICS
+        clients.create_topics(self.bootstrap, topics, replicas=replicas, config=TOPIC_CONFIG)
 
     def before(self) -> None:
         """Everything that has happened when the first copy is made."""
