@@ -1,4 +1,4 @@
-"""`kafkawire witness`: what clients were told, in captures, joined with what brokers hold, in logs."""
+"""`kafkawire witness`: what brokers answered, in captures, joined with what they hold, in logs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _VIEWS: Views = {
         minor=("captures", "old", "undecoded", "partitions", "copies"),
     ),
     rows.FateTotal: TableView(
-        columns=("told", "fate", "transaction", "error", "reason", "batches", "records", "detail"),
-        primary=("told", "fate", "transaction", "reason", "batches"),
+        columns=("response", "fate", "transaction", "error", "reason", "batches", "records", "detail"),
+        primary=("response", "fate", "transaction", "reason", "batches"),
         prose=("detail",),
     ),
     rows.ReadTotal: TableView(
@@ -41,36 +41,36 @@ _VIEWS: Views = {
         prose=("detail",),
     ),
     rows.TransactionTotal: TableView(
-        columns=("told", "transaction", "batches"), primary=("told", "transaction", "batches")
+        columns=("end_txn", "transaction", "batches"), primary=("end_txn", "transaction", "batches")
     ),
     rows.Premise: TableView(
         columns=("name", "holds", "what", "source", "needs"), primary=("name", "holds", "what"), prose=("what", "needs")
     ),
     rows.DeliveryAnomaly: TableView(
         columns=(
-            "fate", "topic", "partition", "told_offset", "held_offset", "second_offset", "producer_id",
+            "name", "topic", "partition", "acknowledged_offset", "held_offset", "second_offset", "producer_id",
             "producer_epoch", "sequence", "records", "acks", "sendings", "client_id", "packet", "response_packet",
             "file", "log", "rule", "hint",
         ),
-        primary=("fate", "topic", "partition", "told_offset", "held_offset", "packet", "rule"),
+        primary=("name", "topic", "partition", "acknowledged_offset", "held_offset", "packet", "rule"),
         minor=("records", "acks", "sendings", "producer_epoch", "client_id", "file"),
         prose=("rule", "hint"),
     ),
     rows.ReadAnomaly: TableView(
         columns=(
-            "read", "topic", "partition", "first_offset", "last_offset", "producer_id", "producer_epoch", "client_id",
+            "name", "topic", "partition", "first_offset", "last_offset", "producer_id", "producer_epoch", "client_id",
             "packet", "response_packet", "file", "log", "rule", "hint",
         ),
-        primary=("read", "topic", "partition", "first_offset", "response_packet", "rule"),
+        primary=("name", "topic", "partition", "first_offset", "response_packet", "rule"),
         minor=("producer_epoch", "client_id", "file", "packet"),
         prose=("rule", "hint"),
     ),
     rows.TransactionAnomaly: TableView(
         columns=(
-            "name", "topic", "partition", "offset", "producer_id", "producer_epoch", "told", "transaction", "packet",
+            "name", "topic", "partition", "offset", "producer_id", "producer_epoch", "end_txn", "transaction", "packet",
             "response_packet", "file", "rule", "hint",
         ),
-        primary=("name", "topic", "partition", "offset", "told", "transaction", "packet"),
+        primary=("name", "topic", "partition", "offset", "end_txn", "transaction", "packet"),
         minor=("producer_epoch", "file", "response_packet"),
         prose=("rule", "hint"),
     ),
@@ -113,7 +113,7 @@ def witness(
     wide: output.WideOption = False,
     no_cut: output.NoCutOption = False,
 ) -> None:
-    """Tell for each batch that was produced what became of it: what clients were told, against what brokers hold.
+    """Tell for each batch that was produced what became of it: what brokers answered, against what they hold.
 
     Each batch in a Produce request of the captures has exactly one fate, and their counts sum to what was seen. A fate
     that the evidence does not reach is unknown, with its reason: copy the logs after the capture. Exit codes: 3 a

@@ -41,8 +41,11 @@ from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
 from kafkawire.rows.watches import Change, Poll
 from kafkawire.rows.witnesses import (
+    CommitAnomaly,
+    CommitTotal,
     DeliveryAnomaly,
     FateTotal,
+    OrderAnomaly,
     ReadAnomaly,
     ReadTotal,
     TransactionAnomaly,
@@ -62,6 +65,8 @@ __all__ = [
     "Checkpoint",
     "Checkup",
     "Columns",
+    "CommitAnomaly",
+    "CommitTotal",
     "ComparedPartition",
     "CoordinatorStep",
     "CopyDifference",
@@ -91,6 +96,7 @@ __all__ = [
     "OffsetStanding",
     "OldClient",
     "Omitted",
+    "OrderAnomaly",
     "Outcome",
     "PartialTransaction",
     "PartialTransactionTotal",

@@ -1,4 +1,4 @@
-"""Was each record delivered exactly once? What clients were told (captures), joined with what brokers hold (logs).
+"""Was each record delivered exactly once? What brokers answered (captures), joined with what they hold (logs).
 
 ```python
 witness = Witness(logdir.open("kafka-logs/"))

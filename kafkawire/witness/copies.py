@@ -12,9 +12,9 @@ from kafkawire.offsets import Replica
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.rows import ComparedPartition, CopyDifference, DamageRow, Row
 from kafkawire.witness.comparison import EXTRA, LOST, NAMES, by_offsets, counted, differences
+from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
 from kafkawire.witness.record_order import by_order, ordered_records
-from kafkawire.witness.sent import Place
 
 #: Differences that are listed unless another number is given; all are counted.
 MOST_DIFFERENCES = 1000

@@ -1,4 +1,4 @@
-"""What transactional producers were told of their transactions: EndTxn exchanges, against what copies show. Pure.
+"""How transactions ended by the responses of EndTxn, against what copies show. Pure.
 
 From version 5 of EndTxn on (KIP-890) no two transactions have one producer id and epoch, so that the answer is that of
 the transaction of each batch with both. Before, an answer that no capture shows may lie between: nothing is concluded.
@@ -19,8 +19,8 @@ from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, STATES
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.rows import TransactionAnomaly, TransactionTotal
 from kafkawire.witness.contents import UInt64, mixed
+from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.packed_rows import PackedRows
-from kafkawire.witness.sent import Place
 
 END_TXN = 26
 #: From this version on each transaction has an epoch of its own.
@@ -38,10 +38,10 @@ class Promise(NamedTuple):
     rule: str
 
 
-#: By what was told (0: ABORT, 1: COMMIT).
+#: By what was asked for (0: ABORT, 1: COMMIT).
 _BROKEN = (
-    Promise("committed_though_aborted", "what a producer was told to be aborted is committed in no partition"),
-    Promise("aborted_though_committed", "what a producer was told to be committed is aborted in no partition"),
+    Promise("committed_though_aborted", "a transaction that EndTxn aborted is committed in no partition"),
+    Promise("aborted_though_committed", "a transaction that EndTxn committed is aborted in no partition"),
 )
 _HINT = "a marker of another transaction, data that came after its marker, or a coordinator that decided anew"
 
@@ -50,15 +50,15 @@ class EndedTransactions:
     """Takes exchanges in order.
 
     Attributes:
-        asked: number of EndTxn requests. told: number of those that were answered without error. shared: of these,
-            with a version before 5, where transactions share epochs.
+        asked: number of EndTxn requests. acknowledged: number of those that were answered without error. shared: of
+            these, with a version before 5, where transactions share epochs.
     """
 
     def __init__(self) -> None:
         self._pending: list[tuple[int, int, int, int, int, int]] = []
         self._chunks: list[npt.NDArray[np.void]] = []
         self._files: dict[str, int] = {}
-        self.asked = self.told = self.shared = 0
+        self.asked = self.acknowledged = self.shared = 0
 
     @property
     def files(self) -> list[str]:
@@ -74,7 +74,7 @@ class EndedTransactions:
         self.asked += 1
         if response is None or kafka_name(response) != "EndTxnResponse" or response.error_code or row.problem:
             return
-        self.told += 1
+        self.acknowledged += 1
         if found.version < _OWN_EPOCH:
             self.shared += 1
             return
@@ -106,7 +106,7 @@ def _keys(producer_id: Int64, epoch: Int64) -> UInt64:
 
 
 class TransactionCounts:
-    """What became of the transactional batches of which a producer was told how their transaction ended.
+    """What became of the transactional batches of transactions for which EndTxn was answered without error.
 
     Args:
         answers: of `EndedTransactions`. files: of it.
@@ -135,20 +135,20 @@ class TransactionCounts:
         keys = _keys(rows["producer_id"], rows["epoch"])
         at = np.minimum(np.searchsorted(answers["key"], keys), len(answers) - 1)
         known = rows["transactional"] & (answers["key"][at] == keys) & (state >= 0)
-        told = answers["committed"][at]
-        for code in np.unique(told[known]).tolist():
-            for found, number in Counter(state[known & (told == code)].tolist()).items():
+        wanted = answers["committed"][at]
+        for code in np.unique(wanted[known]).tolist():
+            for found, number in Counter(state[known & (wanted == code)].tolist()).items():
                 self.batches[code, found] += number
-        broken = known & (((told == 1) & (state == ABORTED)) | ((told == 0) & (state == COMMITTED)))
+        broken = known & (((wanted == 1) & (state == ABORTED)) | ((wanted == 0) & (state == COMMITTED)))
         return self._listed(place, rows, state, base, at, np.flatnonzero(broken))
 
     def _listed(
         self, place: Place, rows: PackedRows, state: Int8, base: Int64, at: Int64, broken: Int64
     ) -> Iterator[TransactionAnomaly]:
         answers = self._answers
-        told = answers["committed"][at]
+        wanted = answers["committed"][at]
         for one in broken.tolist():
-            promise, answer = _BROKEN[int(told[one])], int(at[one])
+            promise, answer = _BROKEN[int(wanted[one])], int(at[one])
             yield TransactionAnomaly(
                 name=promise.name,
                 topic=place[0],
@@ -158,7 +158,7 @@ class TransactionCounts:
                 producer_id=int(rows["producer_id"][one]),
                 producer_epoch=int(rows["epoch"][one]),
                 sequence=int(rows["sequence"][one]),
-                told=_NAMES[int(told[one])],
+                end_txn=_NAMES[int(wanted[one])],
                 transaction=STATES[int(state[one])],
                 file=self._files[int(answers["file"][answer])],
                 packet=int(answers["packet"][answer]),
@@ -169,6 +169,6 @@ class TransactionCounts:
 
     def rows(self) -> Iterator[TransactionTotal]:
         """A row for each count."""
-        for (told, state), number in sorted(self.batches.items(), reverse=True):
+        for (wanted, state), number in sorted(self.batches.items(), reverse=True):
             if number:
-                yield TransactionTotal(told=_NAMES[told], transaction=STATES[state], batches=number)
+                yield TransactionTotal(end_txn=_NAMES[wanted], transaction=STATES[state], batches=number)

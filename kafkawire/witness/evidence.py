@@ -27,19 +27,20 @@ from kafkawire.rows import (
 )
 from kafkawire.witness import fates
 from kafkawire.witness.ended import EndedTransactions, TransactionCounts
-from kafkawire.witness.fates import FATES, REASONS, TOLD
+from kafkawire.witness.exchange_rows import Place
+from kafkawire.witness.fates import FATES, REASONS, RESPONSES
 from kafkawire.witness.fetched import READINGS, FetchedBatches, ReadCounts, read_anomalies, readings
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
 from kafkawire.witness.judgement import Counts, Judgement, Key, added
 from kafkawire.witness.packed_rows import PackedRows
-from kafkawire.witness.sent import Place, SentBatches
+from kafkawire.witness.sent import SentBatches
 
 #: Anomalies that are listed unless another number is given; all are counted.
 MOST_ANOMALIES = 1000
 
 
 class Witness:
-    """Joins what clients were told with what copies hold.
+    """Joins what brokers answered with what copies hold.
 
     Args:
         directory: the log directories. most: anomalies that are listed, at most.
@@ -198,7 +199,7 @@ class Witness:
             fetches=self.fetched.fetches,
             fetched=reads.batches.total(),
             read_anomalies=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].rule),
-            ended=self.ended.told,
+            ended=self.ended.acknowledged,
             ended_shared=self.ended.shared,
             transaction_anomalies=ended.anomalies,
             read_unknown=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].reason),
@@ -253,10 +254,10 @@ def _reach(unread: int, old: int, without: list[Place]) -> str:
 
 def _totals(total: Counts) -> Iterable[FateTotal]:
     ordered = sorted(total.items(), key=lambda item: (-item[0][0], item[0]))
-    for (told, fate, state, reason, error), (batches, records) in ordered:
+    for (response, fate, state, reason, error), (batches, records) in ordered:
         name, detail = REASONS.get(reason, (None, None))
         yield FateTotal(
-            told=TOLD[told],
+            response=RESPONSES[response],
             fate=FATES[fate].name,
             transaction=STATES[state] if state >= 0 else None,
             reason=name,

@@ -1,4 +1,4 @@
-"""The fates of produced batches, as data: what was told and what copies show -> a fate, and the rule it breaks."""
+"""The fates of produced batches, as data: the response and what copies show -> a fate, and the rule it breaks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 #: What the answer to a sent batch was, in the order of what it proves: REFUSED (an error), NO_ACKS (acks=0: there is no
 #: answer), UNANSWERED (none was captured), UNREAD (one was captured and cannot be read), ACKED.
 REFUSED, NO_ACKS, UNANSWERED, UNREAD, ACKED = range(5)
-TOLD = ("refused", "no_acks", "unanswered", "unread", "acknowledged")
+RESPONSES = ("refused", "no_acks", "unanswered", "undecoded", "acknowledged")
 
 #: What copies show of a batch. From LOST on an answer is proven; before it are the reasons why there is none.
 (
-    NO_COPY, NOT_FOUND, OFFSET_NOT_TOLD, ABOVE_LOG_END, ABOVE_HIGH_WATERMARK, UNREADABLE, TRUNCATED,
+    NO_COPY, NOT_FOUND, NO_OFFSET, ABOVE_LOG_END, ABOVE_HIGH_WATERMARK, UNREADABLE, TRUNCATED,
     COMPACTION_NOT_PROVEN, COPIES_DIFFER, DAMAGED, AMBIGUOUS, REWRITTEN, NOT_LATER, OTHER_LOG, LOST, DELETED, COMPACTED,
     CHANGED, ELSEWHERE, TWICE, HELD,
 ) = range(21)  # fmt: skip
@@ -20,7 +20,7 @@ TOLD = ("refused", "no_acks", "unanswered", "unread", "acknowledged")
 REASONS = {
     NO_COPY: ("no_copy", "no log that was given is of the partition"),
     NOT_FOUND: ("not_found", "no answer was captured, and no copy has the batch: it may never have arrived"),
-    OFFSET_NOT_TOLD: ("offset_not_told", "the answer names no offset, and no copy has the batch"),
+    NO_OFFSET: ("no_offset", "the answer names no offset, and no copy has the batch"),
     ABOVE_LOG_END: ("above_log_end", "all copies end before the offset: they may be older than the answer"),
     ABOVE_HIGH_WATERMARK: ("above_high_watermark", "the copy has other data there, and none of it is committed"),
     UNREADABLE: ("unreadable", "the copy's bytes at the offset are damaged or missing"),
@@ -99,19 +99,19 @@ MAY_BE_HELD = (7, 20, -1)
 DUPLICATE_SEQUENCE_NUMBER = 46
 
 
-def fate_of(told: int, seen: int) -> int:
+def fate_of(response: int, seen: int) -> int:
     """The fate of a batch. That a refused batch is held breaks no promise: it may have been sent at another time, too,
     which no capture shows.
 
     Args:
-        told: the best of its answers. seen: what copies show.
+        response: the best of its answers. seen: what copies show.
     """
-    if told == ACKED:
+    if response == ACKED:
         return {
             HELD: F_HELD, ELSEWHERE: F_ELSEWHERE, TWICE: F_TWICE, CHANGED: F_CHANGED, LOST: F_LOST,
             COMPACTED: F_COMPACTED, DELETED: F_DELETED,
         }.get(seen, F_UNKNOWN)  # fmt: skip
-    if told == REFUSED:
+    if response == REFUSED:
         return F_REFUSED_HELD if seen in (HELD, ELSEWHERE, TWICE) else F_REFUSED
     if seen == TWICE:
         return F_TWICE

@@ -7,11 +7,9 @@ itself (KIP-98; Java's `CompletedFetch`). Whether a batch is delivered is decide
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
-from uuid import UUID
 
-import crc32c
 import numpy as np
 
 from kafkawire import records
@@ -22,17 +20,16 @@ from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN
 from kafkawire.records import Batch
 from kafkawire.records.array_types import Int8
 from kafkawire.records.control import ABORT
-from kafkawire.records.header import HEADER, MAGIC
+from kafkawire.records.header import MAGIC
 from kafkawire.rows import ReadAnomaly, ReadTotal
-from kafkawire.witness.contents import NOT_COMPARABLE, contents
+from kafkawire.witness.contents import NOT_COMPARABLE
+from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, NameOf, Place
 from kafkawire.witness.grouping import identity
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.packed_rows import PackedRows
-from kafkawire.witness.sent import Place, Sent, split_by_place
 
 FETCH = 1
 _READ_COMMITTED = 1
-_PENDING = 4096
 
 #: A batch of data in a Fetch response. `committed`: of a read_committed consumer. `delivered`: not left out as aborted.
 #: `stable`: the last stable offset that the response names.
@@ -40,8 +37,7 @@ FETCHED = np.dtype(
     [
         ("place", "<i4"), ("base", "<i8"), ("producer_id", "<i8"), ("epoch", "<i2"), ("sequence", "<i4"),
         ("last", "<i8"), ("records", "<i4"), ("content", "<u8"), ("transactional", "?"), ("committed", "?"),
-        ("delivered", "?"), ("stable", "<i8"), ("client", "<i4"), ("file", "<i4"), ("packet", "<i8"),
-        ("response_packet", "<i8"),
+        ("delivered", "?"), ("stable", "<i8"), *ORIGIN,
     ]
 )  # fmt: skip
 
@@ -79,33 +75,19 @@ READINGS = (
 )
 
 
-class FetchedBatches:
-    """Takes exchanges in order.
+class FetchedBatches(ExchangeRows):
+    """Takes exchanges in order. `undecoded` counts responses that cannot be read whole.
 
     Args:
-        name_of: the name of a topic by its id; None where it is not known.
+        name_of: names of topics.
 
     Attributes:
-        fetches: number of Fetch responses to consumers. undecoded: number of them that cannot be read whole.
-        old: number of batches of magic 0 and 1. files, clients: of each number, as of `SentBatches`.
+        fetches: number of Fetch responses to consumers.
     """
 
-    def __init__(self, name_of: Callable[[UUID], str | None]) -> None:
-        self._name_of = name_of
-        self._pending: list[tuple[Any, ...]] = []
-        self._chunks: list[Sent] = []
-        self._places: dict[Place, int] = {}
-        self._files: dict[str, int] = {}
-        self._clients: dict[tuple[str, str], int] = {}
-        self.fetches = self.undecoded = self.old = 0
-
-    @property
-    def files(self) -> list[str]:
-        return list(self._files)
-
-    @property
-    def clients(self) -> list[tuple[str, str]]:
-        return list(self._clients)
+    def __init__(self, name_of: NameOf) -> None:
+        super().__init__(name_of, FETCHED)
+        self.fetches = 0
 
     def add(self, found: CapturedExchange) -> None:
         """Take the next exchange; those of other apis, of followers, and without a response are passed over."""
@@ -121,68 +103,30 @@ class FetchedBatches:
         if not whole or kafka_name(request) != "FetchRequest" or kafka_name(response) != "FetchResponse":
             self.undecoded += 1
             return
-        host = (row.client or "").rpartition(":")[0]
-        origin = (
-            self._clients.setdefault((host, row.client_id or ""), len(self._clients)),
-            self._files.setdefault(row.file or "-", len(self._files)),
-            row.packet or -1,
-            row.response_packet,
-        )
+        origin = self.origin(row)
         committed = request.isolation_level == _READ_COMMITTED
         for topic in response.responses:
-            name = topic.topic or self._name_of(topic.topic_id) or str(topic.topic_id)
+            name = self.topic(topic.topic, topic.topic_id)
             for part in topic.partitions:
                 if part.records and not part.error_code:
-                    place = self._places.setdefault((name, part.partition_index), len(self._places))
-                    self._batches(part, place, committed, origin)
-        if len(self._pending) >= _PENDING:
-            self._pack()
+                    self._batches(part, self.place(name, part.partition_index), committed, origin)
 
-    def _batches(self, part: Any, place: int, committed: bool, origin: tuple[int, int, int, int]) -> None:
+    def _batches(self, part: Any, place: int, committed: bool, origin: tuple[int, ...]) -> None:
         aborted = sorted((one.first_offset, one.producer_id) for one in part.aborted_transactions or ())
         found = (item for item in records.read(part.records, check_crc=False) if isinstance(item, Batch))
         for batch, delivered in delivered_batches(found, aborted, committed=committed):
             if batch.magic != MAGIC:
                 self.old += 1
                 continue
-            self._pending.append(
+            self.append(
+                batch,
                 (
                     place, batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence,
-                    batch.last_offset, batch.record_count, crc32c.crc32c(batch.data[HEADER.size :]), batch.size,
-                    batch.base_timestamp, batch.record_count == batch.last_offset_delta + 1, batch.transactional,
-                    committed, delivered, part.last_stable_offset, *origin,
-                )
+                    batch.last_offset, batch.record_count, batch.transactional, committed, delivered,
+                    part.last_stable_offset, *origin,
+                ),
+                whole=batch.record_count == batch.last_offset_delta + 1,
             )  # fmt: skip
-
-    def _pack(self) -> None:
-        if not self._pending:
-            return
-        pending = np.array(self._pending, _PENDING_ROW)
-        packed = np.empty(len(pending), FETCHED)
-        for name in FETCHED.names or ():
-            if name != "content":
-                packed[name] = pending[name]
-        packed["content"] = contents(
-            pending["checksum"], pending["size"], pending["records"], pending["base_timestamp"], pending["whole"]
-        )
-        self._chunks.append(packed)
-        self._pending.clear()
-
-    def by_place(self) -> Iterator[tuple[Place, Sent]]:
-        """The rows of each partition, in the order of the captures. They are taken out."""
-        self._pack()
-        chunks, self._chunks = self._chunks, []
-        yield from split_by_place(chunks, list(self._places), FETCHED)
-
-
-_PENDING_ROW = np.dtype(
-    [
-        *((name, FETCHED[name]) for name in ("place", "base", "producer_id", "epoch", "sequence", "last", "records")),
-        ("checksum", "<u4"), ("size", "<i8"), ("base_timestamp", "<i8"), ("whole", "?"),
-        *((name, FETCHED[name]) for name in ("transactional", "committed", "delivered", "stable")),
-        *((name, FETCHED[name]) for name in ("client", "file", "packet", "response_packet")),
-    ]
-)  # fmt: skip
 
 
 def delivered_batches(
@@ -301,7 +245,7 @@ def read_anomalies(
         row = {name: int(fetched[name][one]) for name in _LISTED}
         host, client_id = clients[row["client"]]
         yield ReadAnomaly(
-            read=kind.name,
+            name=kind.name,
             topic=place[0],
             partition=place[1],
             first_offset=row["base"],

@@ -1,11 +1,11 @@
 """Sent batches that are one batch, sent again. Pure.
 
 An idempotent producer sends a batch again under the same producer id, epoch and sequence. Another one sends the same
-bytes again where an answer failed to arrive: that is told from the same records sent twice by what the client knew. It
+bytes again where an answer failed to arrive: that differs from the same records sent twice by what the client knew. It
 does not send again what was acknowledged; and a connection whose answers it still awaits is not left.
 
-A batch that was produced has the columns `key` (of all copies of it), `told`, `error` and `offset` (of the best of its
-answers), `sendings` (how often it was sent), `open` (how many of these have no answer that was read), `may_be_held`
+A batch that was produced has the columns `key` (of all copies of it), `response`, `error` and `offset` (of the best of
+its answers), `sendings` (how often it was sent), `open` (how many of these have no answer that was read), `may_be_held`
 (an error of `MAY_BE_HELD` is among the answers), `row` (the first sending) and `answer` (the one whose answer counts).
 """
 
@@ -40,14 +40,14 @@ def grouped(sent: PackedRows) -> PackedRows:
     ordered = np.sort(with_content)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     several = among(with_content, repeated)
-    told = sent["told"]
+    response = sent["response"]
     row = np.arange(len(sent))
     made: dict[str, Array] = {
         "row": row,
         "answer": row,
         "sendings": np.ones(len(sent), np.int32),
-        "open": ((told < ACKED) & (told > REFUSED)).astype(np.int32),
-        "may_be_held": np.isin(sent["error"], MAY_BE_HELD) & (told == REFUSED),
+        "open": ((response < ACKED) & (response > REFUSED)).astype(np.int32),
+        "may_be_held": np.isin(sent["error"], MAY_BE_HELD) & (response == REFUSED),
     }
     if several.any():
         joined = _joined(sent, np.flatnonzero(several), with_content, made)
@@ -56,7 +56,7 @@ def grouped(sent: PackedRows) -> PackedRows:
         made = {name: column[order] for name, column in made.items()}
     answers = made["answer"]
     made["key"] = key[made["row"]]
-    made |= {name: sent[name][answers] for name in ("told", "error", "offset")}
+    made |= {name: sent[name][answers] for name in ("response", "error", "offset")}
     return PackedRows(made)
 
 
@@ -83,7 +83,7 @@ def _joined(sent: PackedRows, chosen: Int64, with_content: UInt64, single: dict[
     starts = np.flatnonzero(new)
     group = np.cumsum(new) - 1
     # The answer that counts: the best, one that names an offset before one that names none, and of these the first.
-    rank = (sent["told"][order].astype(np.int64) << 1) | (sent["offset"][order] >= 0)
+    rank = (sent["response"][order].astype(np.int64) << 1) | (sent["offset"][order] >= 0)
     is_best = np.flatnonzero(rank == np.maximum.reduceat(rank, starts)[group])
     first_best = np.full(len(starts), len(order), np.int64)
     np.minimum.at(first_best, group[is_best], is_best)
@@ -99,8 +99,8 @@ def _joined(sent: PackedRows, chosen: Int64, with_content: UInt64, single: dict[
 def _sent_again(earlier: PackedRows, later: PackedRows) -> Bools:
     """Whether the later of two batches of the same records, without idempotence, is the earlier one sent again."""
     same_client = earlier["client"] == later["client"]
-    refused = earlier["told"] == REFUSED
-    lost = (earlier["told"] == UNANSWERED) | (earlier["told"] == UNREAD)
+    refused = earlier["response"] == REFUSED
+    lost = (earlier["response"] == UNANSWERED) | (earlier["response"] == UNREAD)
     other = (earlier["connection"] != later["connection"]) | (earlier["file"] != later["file"])
     found: Bools = same_client & (refused | (lost & other))
     return found

@@ -56,8 +56,8 @@ def locate(sent: PackedRows, batches: PackedRows, rows: PackedRows, copy: CopyOf
         number = np.arange(len(held))
         held, left = held.take(number[:cut]), held.take(number[cut:])
     at, second, ambiguous = _found_in(batches, rows, held)
-    acked = batches["told"] == fates.ACKED
-    seen = np.where(acked & (batches["offset"] < 0), np.int8(fates.OFFSET_NOT_TOLD), np.int8(fates.NOT_FOUND))
+    acked = batches["response"] == fates.ACKED
+    seen = np.where(acked & (batches["offset"] < 0), np.int8(fates.NO_OFFSET), np.int8(fates.NOT_FOUND))
     found = at >= 0
     seen[found] = _as_found(batches.take(found), rows.take(found), held, at[found], second[found])
     everywhere = at.copy()
@@ -87,12 +87,12 @@ def locate(sent: PackedRows, batches: PackedRows, rows: PackedRows, copy: CopyOf
 
 
 def _found_in(batches: PackedRows, rows: PackedRows, held: PackedRows) -> tuple[Int64, Int64, list[int]]:
-    """Where batches are, where they are once more, and those of which that cannot be told."""
+    """Where batches are, where they are once more, and those of which that cannot be decided."""
     at, second = np.full((2, len(batches)), _NOWHERE, np.int64)
     if not len(held):
         return at, second, []
     keys = identity(held["producer_id"], held["epoch"], held["sequence"], held["content"])
-    at = _at_told_offset(batches, rows, held, keys)
+    at = _at_acknowledged_offset(batches, rows, held, keys)
     ambiguous = _by_key(batches, rows, held, keys, at, second)
     _after_a_reset(batches, rows, held, at, second)
     return at, second, ambiguous
@@ -127,9 +127,9 @@ def _under_another_key(rows: PackedRows, held: PackedRows, seen: Int8, at: Int64
 def _not_proven(
     batches: PackedRows, rows: PackedRows, copy: CopyOfPartition, seen: Int8, at: Int64, later: Bools, *, newest: bool
 ) -> None:
-    """Takes back where batches are that were told another offset, if nothing is known of what is there; those without a
-    sequence unless other data is there: the copy's records may have been appended when they were sent at another time,
-    which no capture shows."""
+    """Takes back where batches are that were acknowledged with another offset, if nothing is known of what is there;
+    those without a sequence unless other data is there: the copy's records may have been appended when they were sent
+    at another time, which no capture shows."""
     moved = np.flatnonzero(seen == fates.ELSEWHERE)
     shown = _absent(batches["offset"][moved], rows["offsets"][moved], copy, later[moved], newest=newest)
     plain = rows["producer_id"][moved] < 0
@@ -137,16 +137,16 @@ def _not_proven(
     at[moved[nothing | (plain & (shown != fates.LOST))]] = _NOWHERE
 
 
-def _at_told_offset(batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64) -> Int64:
-    """Where batches are that have the offset that was told; -1 for others."""
+def _at_acknowledged_offset(batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64) -> Int64:
+    """Where batches are that have the offset that was acknowledged; -1 for others."""
     place = np.minimum(np.searchsorted(held["base"], batches["offset"]), len(held) - 1)
     there = held["base"][place] == batches["offset"]
     return np.where(there & (keys[place] == batches["key"]), place, _NOWHERE)
 
 
 def _rewritten(offset: Int64, rows: PackedRows, held: PackedRows) -> Bools:
-    """Whether at the offset that was told a batch without a sequence is whose bytes compaction or compression changed:
-    nothing shows whether its records are those that were sent."""
+    """Whether at the offset that was acknowledged a batch without a sequence is whose bytes compaction or compression
+    changed: nothing shows whether its records are those that were sent."""
     if not len(held):
         return np.zeros(len(offset), bool)
     place = np.minimum(np.searchsorted(held["base"], offset), len(held) - 1)
@@ -163,7 +163,7 @@ def _rewritten(offset: Int64, rows: PackedRows, held: PackedRows) -> Bools:
 def _by_key(
     batches: PackedRows, rows: PackedRows, held: PackedRows, keys: UInt64, at: Int64, second: Int64
 ) -> list[int]:
-    """Fills in where the other batches are, and second copies of any. Returns those of which that cannot be told."""
+    """Fills in where the other batches are, and second copies of any. Returns those of which that cannot be decided."""
     ordered = np.sort(keys)
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     repeated = repeated[repeated != NOT_COMPARABLE]
@@ -213,12 +213,12 @@ def _repeated(
 
 def _shared(batches: PackedRows, members: list[int], copies: list[int], at: Int64, second: Int64) -> list[int]:
     """Several copies of the same records, or several batches of them, without idempotence. Copies at the offsets that
-    were told are taken; others are of those that were not acknowledged, and second ones of what was sent again. Returns
-    the batches of which that cannot be told."""
+    were acknowledged are taken; others are of those that were not acknowledged, and second ones of what was sent again.
+    Returns the batches of which that cannot be decided."""
     taken = {int(at[one]) for one in members if at[one] >= 0}
     free = [one for one in copies if one not in taken]
-    acked = [one for one in members if at[one] < 0 and batches["told"][one] == fates.ACKED]
-    others = [one for one in members if at[one] < 0 and batches["told"][one] != fates.ACKED]
+    acked = [one for one in members if at[one] < 0 and batches["response"][one] == fates.ACKED]
+    others = [one for one in members if at[one] < 0 and batches["response"][one] != fates.ACKED]
     wanting = [one for one in others if batches["open"][one] or batches["may_be_held"][one]]
     if free and (acked or len(wanting) > len(free)) and len(acked) + len(wanting) != 1:
         return acked + wanting
@@ -235,7 +235,7 @@ def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: 
     """Second copies of batches that were sent again under another producer id or epoch (KIP-360): the same records, of
     the same client, where the first was not answered. What was aborted is sent again rightly."""
     here = (rows["producer_id"] >= 0) & (at >= 0)
-    open_ones = here & (batches["told"] != fates.ACKED)
+    open_ones = here & (batches["response"] != fates.ACKED)
     if not open_ones.any():
         return
     chosen = np.flatnonzero(here & among(rows["content"], np.unique(rows["content"][open_ones])))
@@ -250,7 +250,7 @@ def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: 
             (rows["producer_id"][earlier] != rows["producer_id"][later])
             | (rows["epoch"][earlier] != rows["epoch"][later])
         )
-        & (batches["told"][earlier] != fates.ACKED)
+        & (batches["response"][earlier] != fates.ACKED)
         & (at[earlier] != at[later])
         & counted[at[earlier]]
         & counted[at[later]]
@@ -261,8 +261,8 @@ def _after_a_reset(batches: PackedRows, rows: PackedRows, held: PackedRows, at: 
 
 def _later(sent: PackedRows, batches: PackedRows, rows: PackedRows, seen: Int8) -> Bools:
     """Whether the copy is newer than the answer to each batch: it holds one that the same capture has behind it."""
-    as_told = seen == fates.HELD
-    files, packets = rows["file"][as_told], rows["packet"][as_told]
+    as_acknowledged = seen == fates.HELD
+    files, packets = rows["file"][as_acknowledged], rows["packet"][as_acknowledged]
     newest = np.full(int(sent["file"].max(initial=0)) + 1, -1, np.int64)
     for file in np.unique(files).tolist():
         newest[file] = packets[files == file].max()
@@ -275,7 +275,7 @@ def _absent(offset: Int64, offsets: Int64, copy: CopyOfPartition, later: Bools, 
     """What a copy shows of acknowledged batches that it does not hold.
 
     Args:
-        offset: that was told. offsets: that the batch has. later: whether the copy is newer than the answer.
+        offset: that was acknowledged. offsets: that the batch has. later: whether the copy is newer than the answer.
     """
     last = offset + offsets - 1
     status, of_last = copy.status(offset), copy.status(last)

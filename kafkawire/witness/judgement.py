@@ -12,18 +12,18 @@ from kafkawire.logdir.transaction_states import STATES
 from kafkawire.records.array_types import Bools, Int8, Int64
 from kafkawire.rows import DeliveryAnomaly
 from kafkawire.witness import fates
-from kafkawire.witness.fates import FATES, TOLD
+from kafkawire.witness.exchange_rows import Place, Rows
+from kafkawire.witness.fates import FATES, RESPONSES
 from kafkawire.witness.grouping import grouped
 from kafkawire.witness.held import HELD, CopyOfPartition
 from kafkawire.witness.join import locate
 from kafkawire.witness.packed_rows import PackedRows
-from kafkawire.witness.sent import Place, Sent
 
 #: What is kept of a batch from the copy that shows most of it. `copy`: its number; -1: none. `state`: of its
 #: transaction, as in `HELD`; -1: not held. `base`, `second`: offsets at which it is held; -1: nowhere.
 _SHOWN = np.dtype([("seen", "i1"), ("copy", "<i4"), ("state", "i1"), ("base", "<i8"), ("second", "<i8")])
 
-#: What is counted together: what was told, fate, state of the transaction, reason, error.
+#: What is counted together: the response, fate, state of the transaction, reason, error.
 Key = tuple[int, int, int, int, int]
 #: Batches and records.
 Counts = dict[Key, tuple[int, int]]
@@ -44,7 +44,7 @@ class Judgement:
         unseen: number of data batches in the newest copy that are none of those sent; None without a copy.
     """
 
-    def __init__(self, place: Place, sent: Sent) -> None:
+    def __init__(self, place: Place, sent: Rows) -> None:
         self.place = place
         self._sent = PackedRows.of(sent)
         self.batches = grouped(self._sent)
@@ -79,7 +79,7 @@ class Judgement:
     @property
     def fates(self) -> Int8:
         """The fate of each batch, by the codes of `fates`."""
-        found: Int8 = _FATE_OF[self.batches["told"], self._shown["seen"]]
+        found: Int8 = _FATE_OF[self.batches["response"], self._shown["seen"]]
         return found
 
     @property
@@ -107,9 +107,9 @@ class Judgement:
         fate = self.fates
         state = self.states
         reason = np.where(fate == fates.F_UNKNOWN, self._shown["seen"], -1)
-        error = np.where(self.batches["told"] == fates.REFUSED, self.batches["error"], 0)
+        error = np.where(self.batches["response"] == fates.REFUSED, self.batches["error"], 0)
         packed = np.zeros(len(fate), np.int64)
-        for column in (self.batches["told"], fate, state, reason):
+        for column in (self.batches["response"], fate, state, reason):
             packed = (packed << 8) | (column.astype(np.int64) + 1)
         packed = (packed << 16) | (error.astype(np.int64) + (1 << 15))
         keys, which = np.unique(packed, return_inverse=True)
@@ -128,7 +128,7 @@ class Judgement:
         """
         fate = self.fates
         for one in np.flatnonzero(_ANOMALOUS[fate]).tolist():
-            batch = {name: self.batches[name][one] for name in ("told", "error", "offset", "sendings", "answer")}
+            batch = {name: self.batches[name][one] for name in ("response", "error", "offset", "sendings", "answer")}
             first = {name: self._rows[name][one] for name in _LISTED}
             shown, answer = self._shown[one], int(batch["answer"])
             base = int(shown["base"])
@@ -136,11 +136,11 @@ class Judgement:
             kind = FATES[fate[one]]
             host, client_id = clients[int(first["client"])]
             yield DeliveryAnomaly(
-                fate=kind.name,
+                name=kind.name,
                 topic=self.place[0],
                 partition=self.place[1],
-                told=TOLD[batch["told"]],
-                told_offset=_known(batch["offset"]),
+                response=RESPONSES[batch["response"]],
+                acknowledged_offset=_known(batch["offset"]),
                 held_offset=_known(base),
                 second_offset=_known(shown["second"]),
                 records=int(first["records"]),
@@ -149,7 +149,7 @@ class Judgement:
                 sequence=int(first["sequence"]),
                 transaction=STATES[shown["state"]] if shown["state"] >= 0 else None,
                 acks=int(first["acks"]),
-                error=error_name(int(batch["error"])) if batch["told"] == fates.REFUSED else None,
+                error=error_name(int(batch["error"])) if batch["response"] == fates.REFUSED else None,
                 sendings=int(batch["sendings"]),
                 client=host,
                 client_id=client_id,
@@ -180,7 +180,7 @@ def _is_better(shown: Int8, seen: Int8) -> Bools:
     return found
 
 
-def judge(place: Place, sent: Sent, copies: Iterable[CopyOfPartition]) -> Judgement:
+def judge(place: Place, sent: Rows, copies: Iterable[CopyOfPartition]) -> Judgement:
     """The fates of the batches that were sent to a partition.
 
     Args:
@@ -204,8 +204,8 @@ def added(several: Iterable[Counts]) -> Counts:
 
 
 def _key(packed: int) -> Key:
-    told, fate, state, reason = (((packed >> shift) & 0xFF) - 1 for shift in (40, 32, 24, 16))
-    return told, fate, state, reason, (packed & 0xFFFF) - (1 << 15)
+    response, fate, state, reason = (((packed >> shift) & 0xFF) - 1 for shift in (40, 32, 24, 16))
+    return response, fate, state, reason, (packed & 0xFFFF) - (1 << 15)
 
 
 def _known(offset: int) -> int | None:
@@ -213,6 +213,6 @@ def _known(offset: int) -> int | None:
 
 
 _FATE_OF = np.array(
-    [[fates.fate_of(told, seen) for seen in range(fates.HELD + 1)] for told in range(len(TOLD))], np.int8
+    [[fates.fate_of(response, seen) for seen in range(fates.HELD + 1)] for response in range(len(RESPONSES))], np.int8
 )
 _ANOMALOUS = np.array([fate.anomaly for fate in FATES])

@@ -41,8 +41,8 @@ def test_the_batch_that_was_planted_is_the_anomaly(run: Run) -> None:
     ]
     rows = lines(run("witness", *FILES, "--format", "jsonl").text)
     (anomaly,) = [row for row in rows if row["kind"] == "anomaly"]
-    assert (anomaly["fate"], anomaly["topic"], anomaly["partition"]) == ("held_twice", planted["topic"], 0)
-    assert (anomaly["second_offset"], anomaly["told_offset"]) == (planted["record"], planted["record"] + 1)
+    assert (anomaly["name"], anomaly["topic"], anomaly["partition"]) == ("held_twice", planted["topic"], 0)
+    assert (anomaly["second_offset"], anomaly["acknowledged_offset"]) == (planted["record"], planted["record"] + 1)
     assert all(row["holds"] for row in rows if row["kind"] == "premise")
 
 

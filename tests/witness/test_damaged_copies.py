@@ -41,6 +41,6 @@ def test_a_wrong_bit_breaks_no_promise(tmp_path: Path, seed: int) -> None:
         witness.add(exchange)
     summary, *others = witness.rows()
     assert isinstance(summary, WitnessSummary)
-    found = [(row.fate, row.topic) for row in others if isinstance(row, DeliveryAnomaly)]
+    found = [(row.name, row.topic) for row in others if isinstance(row, DeliveryAnomaly)]
     assert found in ([], [("held_twice", "metrics")])
     assert summary.batches == 36 == sum(row.batches for row in others if isinstance(row, FateTotal))

@@ -42,8 +42,8 @@ def rows_of(folder: Path, *nodes: str) -> list[Row]:
 def test_what_an_unclean_election_lost_is_named(nodes: tuple[str, ...]) -> None:
     found = rows_of(unpacked("deliveries") / "lost", *nodes)
     lost = [row for row in found if isinstance(row, DeliveryAnomaly)]
-    assert {(row.fate, row.acks) for row in lost} == {("lost", 1)}
-    assert [row.told_offset for row in lost] == truth()["lost"]["lost_offsets"]
+    assert {(row.name, row.acks) for row in lost} == {("lost", 1)}
+    assert [row.acknowledged_offset for row in lost] == truth()["lost"]["lost_offsets"]
     assert all(row.packet is not None and row.log is not None for row in lost)
     (summary,) = (row for row in found if isinstance(row, WitnessSummary))
     assert summary.acknowledged == summary.held + len(lost)
@@ -62,7 +62,7 @@ def test_a_run_without_a_fault_has_no_anomaly_and_nothing_unknown(version: str) 
         ("read_committed", "delivered"), ("read_committed", "left_out"), ("read_uncommitted", "delivered"),
     }  # fmt: skip
     assert (summary.read_anomalies, summary.read_unknown) == (0, 0)
-    fates = {(row.told, row.fate) for row in found if isinstance(row, FateTotal)}
+    fates = {(row.response, row.fate) for row in found if isinstance(row, FateTotal)}
     assert fates == {("acknowledged", "held"), ("no_acks", "unacknowledged_held")}
 
 
@@ -73,7 +73,7 @@ def test_aborted_records_that_a_consumer_got_are_named() -> None:
     anomalies = [row for row in found if isinstance(row, ReadAnomaly)]
     offsets = [offset for row in anomalies for offset in range(row.first_offset, row.last_offset + 1)]
     assert offsets == [offset for offset in told["after"] if offset not in told["before"]]
-    assert {(row.read, row.client_id) for row in anomalies} == {("aborted_read", "after")}
+    assert {(row.name, row.client_id) for row in anomalies} == {("aborted_read", "after")}
 
 
 def test_replicas_behind_an_unclean_election_are_the_same() -> None:

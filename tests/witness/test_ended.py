@@ -70,7 +70,7 @@ def judged(
 
 def test_a_transaction_that_ended_as_it_was_told(tmp_path: Path) -> None:
     summary, others = judged(tmp_path, told=True, markers={"a": "COMMIT", "b": "COMMIT"})
-    totals = [(row.told, row.transaction, row.batches) for row in others if isinstance(row, TransactionTotal)]
+    totals = [(row.end_txn, row.transaction, row.batches) for row in others if isinstance(row, TransactionTotal)]
     assert totals == [("COMMIT", "committed", 2)]
     assert (summary.ended, summary.transaction_anomalies) == (1, 0)
 

@@ -90,7 +90,7 @@ def test_an_aborted_batch_that_the_response_does_not_name_is_delivered(tmp_path:
     _, reads, anomalies = judged(tmp_path, aborted=(), more=True)
     assert reads == {"delivered": 1, "aborted_read": 1, "copy_older": 1}
     (found,) = anomalies
-    assert (found.read, found.first_offset, found.last_offset, found.producer_id) == ("aborted_read", 2, 3, ABORTED)
+    assert (found.name, found.first_offset, found.last_offset, found.producer_id) == ("aborted_read", 2, 3, ABORTED)
     assert found.response_packet is not None
     assert str(found.log).endswith("t-0/00000000000000000000.log")
 

@@ -12,7 +12,7 @@ import pytest
 from kafkawire import capture, logdir
 from kafkawire.rows import DeliveryAnomaly, FateTotal, WitnessSummary
 from kafkawire.witness import FATES, Witness
-from kafkawire.witness.fates import TOLD
+from kafkawire.witness.fates import RESPONSES
 from kafkawire.witness.judgement import Judgement
 from tests.witness.histories import History, Sending
 
@@ -116,14 +116,14 @@ def test_fates_are_the_truth_or_unknown(tmp_path: Path, world: int, seed: int) -
         by_number.setdefault(one.batch, []).append(one)
     found: Counter[str] = Counter()
     # A capture has the sendings in order: the row of a sending is its number among those that were seen.
-    columns = (judgement.batches["row"].tolist(), judgement.batches["told"].tolist(), judgement.fates.tolist())
+    columns = (judgement.batches["row"].tolist(), judgement.batches["response"].tolist(), judgement.fates.tolist())
     for row, told, fate in zip(*columns, strict=True):
         number = seen[row].batch
         mine = [one for one in by_number[number] if one.data[43:57] == seen[row].data[43:57]]
         true = truth_of(history, number, mine, end, drops)
         name = FATES[fate].name
         found[name] += 1
-        assert name in true, (number, TOLD[told], name, true, history.produced[number])
+        assert name in true, (number, RESPONSES[told], name, true, history.produced[number])
         # What is lost is proven by what was sent later.
         if not (drops or old or compacts or "deleted" in true) and number < len(history.produced) - 8:
             if history.produced[number].producer < 2:  # without a sequence, copies may be of several
@@ -149,7 +149,7 @@ def test_counts_sum_to_what_was_seen(tmp_path: Path, seed: int) -> None:
     assert summary.sendings == summary.requests == len(seen)
     assert sum(row.batches for row in totals) == summary.batches <= summary.sendings
     assert sum(row.records for row in totals) == summary.records
-    listed = Counter(row.fate for row in rows if isinstance(row, DeliveryAnomaly))
+    listed = Counter(row.name for row in rows if isinstance(row, DeliveryAnomaly))
     counted: Counter[str] = Counter()
     for row in totals:
         if row.fate in ANOMALIES:

@@ -14,10 +14,11 @@ import numpy as np
 
 from kafkawire.offsets import statuses
 from kafkawire.witness import fates
+from kafkawire.witness.exchange_rows import Rows
 from kafkawire.witness.held import HELD, CopyOfPartition, Held
 from kafkawire.witness.judgement import judge
 from kafkawire.witness.packed_rows import PackedRows
-from kafkawire.witness.sent import SENT, Sent
+from kafkawire.witness.sent import SENT
 
 _PRODUCERS = 50
 _RECORDS = 10
@@ -25,22 +26,22 @@ _RECORDS = 10
 _EVERY = 100
 
 
-def generated(batches: int) -> tuple[Sent, CopyOfPartition]:
+def generated(batches: int) -> tuple[Rows, CopyOfPartition]:
     """What was sent, and a copy that holds it from a tenth of the log on."""
     number = np.arange(batches)
     sent = np.zeros(batches, SENT)
     sent["producer_id"], sent["sequence"] = 1000 + number % _PRODUCERS, number // _PRODUCERS * _RECORDS
     sent["offsets"] = sent["records"] = _RECORDS
     sent["content"] = number + 1
-    sent["told"], sent["offset"] = fates.ACKED, number * _RECORDS
+    sent["response"], sent["offset"] = fates.ACKED, number * _RECORDS
     unanswered = number % _EVERY == 0
-    sent["told"][unanswered], sent["offset"][unanswered] = fates.UNANSWERED, -1
+    sent["response"][unanswered], sent["offset"][unanswered] = fates.UNANSWERED, -1
     sent["packet"], sent["response_packet"] = 2 * number, np.where(unanswered, -1, 2 * number + 1)
     again = sent[number % _EVERY == 1]
     return np.concatenate((sent, again)), _copy(_held(sent, number), batches)
 
 
-def _held(sent: Sent, number: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Held:
+def _held(sent: Rows, number: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Held:
     held = np.zeros(len(sent), HELD)
     for name in ("producer_id", "epoch", "sequence", "records", "content", "codec"):
         held[name] = sent[name]

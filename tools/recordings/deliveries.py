@@ -1,4 +1,4 @@
-"""What clients were told and what brokers hold: runs without a fault, and one whose leader lost acknowledged batches.
+"""What brokers acknowledged and what they hold: runs without a fault, and one whose leader lost acknowledged batches.
 
 `lost/` has the capture of all brokers' ports, and the log directories of both replicas after an unclean election:
 batches with acks=1 were acknowledged by a leader that failed before its follower had them. `aborted-read/` has those of
@@ -142,7 +142,7 @@ def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
 def _send(
     bootstrap: str, topic: str, numbers: range, *, acks: str, codec: str = "none", idempotent: bool = False
 ) -> list[int]:
-    """Writes records, each in a batch of its own; the offsets that are told."""
+    """Writes records, each in a batch of its own; the offsets that are acknowledged."""
     offsets: list[int] = []
     failed: list[str] = []
     producer = Producer(

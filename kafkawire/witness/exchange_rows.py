@@ -1,0 +1,150 @@
+"""`ExchangeRows`: batches in exchanges as packed rows, with what all of them have in common. Pure.
+
+Rows are packed arrays: 100 million batches are 9 GB, not 100 million objects. Nothing is ordered by a clock: rows are
+in the order in which the captures have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import crc32c
+import numpy as np
+import numpy.typing as npt
+
+from kafkawire.records import Batch
+from kafkawire.records.header import HEADER
+from kafkawire.rows import Exchange
+from kafkawire.witness.contents import contents
+
+#: A topic, by name; by id where no name of it is known.
+Place = tuple[str, int]
+Rows = npt.NDArray[np.void]
+#: The name of a topic by its id; None where it is not known.
+NameOf = Callable[[UUID], str | None]
+
+#: Rows that are kept as objects before they are packed.
+_PENDING = 4096
+#: Where an exchange was captured: `client` is the number of the client's host and id, `file` that of the capture;
+#: -1: there is none.
+ORIGIN = [
+    ("client", "<i4"), ("file", "<i4"), ("connection", "<i4"), ("packet", "<i8"), ("response_packet", "<i8"),
+]  # fmt: skip
+#: What `contents` is made of, beside the number of records. `whole`: the batch holds what its producer sent.
+_CONTENT = [("checksum", "<u4"), ("size", "<i8"), ("base_timestamp", "<i8"), ("whole", "?")]
+
+
+class ExchangeRows:
+    """Collects rows of the batches in exchanges.
+
+    Args:
+        name_of: names of topics. row: of the rows; `place`, `content` and `records` are among its columns, and those
+            of `ORIGIN` are the last.
+
+    Attributes:
+        undecoded: number of exchanges, or of batches in them, that cannot be read. old: number of batches of magic 0
+            and 1, which have no producer id and no checksum of their own.
+    """
+
+    def __init__(self, name_of: NameOf, row: np.dtype[np.void]) -> None:
+        self._name_of = name_of
+        self._row = row
+        own = [(name, row[name]) for name in row.names or () if name != "content"]
+        self._pending_row = np.dtype([*own, *_CONTENT])
+        self._pending: list[tuple[Any, ...]] = []
+        self._chunks: list[Rows] = []
+        self._places: dict[Place, int] = {}
+        self._files: dict[str, int] = {}
+        self._clients: dict[tuple[str, str], int] = {}
+        self.undecoded = self.old = 0
+
+    @property
+    def places(self) -> list[Place]:
+        """Topic and partition of each number."""
+        return list(self._places)
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the captures, of each number."""
+        return list(self._files)
+
+    @property
+    def clients(self) -> list[tuple[str, str]]:
+        """Host and client id of each number."""
+        return list(self._clients)
+
+    def topic(self, name: str, topic_id: UUID) -> str:
+        """The name of a topic; its id where no name is known."""
+        return name or self._name_of(topic_id) or str(topic_id)
+
+    def place(self, topic: str, partition: int) -> int:
+        """The number of a partition."""
+        return self._places.setdefault((topic, partition), len(self._places))
+
+    def origin(self, row: Exchange) -> tuple[int, int, int, int, int]:
+        """Where an exchange was captured: the columns of `ORIGIN`."""
+        host = (row.client or "").rpartition(":")[0]
+        return (
+            self._clients.setdefault((host, row.client_id or ""), len(self._clients)),
+            self._files.setdefault(row.file or "-", len(self._files)),
+            row.connection or -1,
+            row.packet or -1,
+            row.response_packet or -1,
+        )
+
+    def append(self, batch: Batch, values: Sequence[Any], *, whole: bool = True) -> None:
+        """Add a row.
+
+        Args:
+            batch: of magic 2. values: of all columns but `content`, in their order. whole: it holds what was sent.
+        """
+        checksum = crc32c.crc32c(batch.data[HEADER.size :])
+        self._pending.append((*values, checksum, batch.size, batch.base_timestamp, whole))
+        if len(self._pending) >= _PENDING:
+            self._pack()
+
+    def _pack(self) -> None:
+        if not self._pending:
+            return
+        pending = np.array(self._pending, self._pending_row)
+        packed = np.empty(len(pending), self._row)
+        for name in self._row.names or ():
+            if name != "content":
+                packed[name] = pending[name]
+        parts = (pending[name] for name in ("checksum", "size", "records", "base_timestamp", "whole"))
+        packed["content"] = contents(*parts)
+        self._chunks.append(packed)
+        self._pending.clear()
+
+    def by_place(self) -> Iterator[tuple[Place, Rows]]:
+        """The rows of each partition, in the order of the captures. They are taken out."""
+        self._pack()
+        chunks, self._chunks = self._chunks, []
+        yield from _split_by_place(chunks, self.places, self._row)
+
+
+def _split_by_place(chunks: list[Rows], places: list[Place], row: np.dtype[np.void]) -> Iterator[tuple[Place, Rows]]:
+    """The rows of each partition, in their order.
+
+    Args:
+        chunks: rows of all partitions, whose `place` is the number of one of `places`. Emptied, so that no row is kept
+            twice.
+        row: of the rows.
+    """
+    numbers = np.concatenate([np.empty(0, np.int32), *(chunk["place"] for chunk in chunks)])
+    everything = np.empty(len(numbers), row)
+    order = np.argsort(numbers, kind="stable")
+    target = np.empty_like(order)
+    target[order] = np.arange(len(order))
+    done = 0
+    while chunks:
+        chunk = chunks.pop(0)
+        everything[target[done : done + len(chunk)]] = chunk
+        done += len(chunk)
+    bounds = np.searchsorted(numbers[order], np.arange(len(places) + 1))
+    for number, place in enumerate(places):
+        first, end = int(bounds[number]), int(bounds[number + 1])
+        if first < end:
+            yield place, everything[first:end]
