@@ -1,4 +1,4 @@
-"""docs/witness: what was answered to clients and what the broker holds, of one run, with two responses that were lost."""
+"""docs/witness: what was answered to clients and what the broker holds, of one run that lost two responses."""
 
 from __future__ import annotations
 
