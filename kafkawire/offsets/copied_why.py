@@ -20,7 +20,10 @@ from kafkawire.transactions import Settings
 from kafkawire.transactions.blockers import Fills, Place, holders
 from kafkawire.transactions.case import SOUNDNESS, given_limit
 from kafkawire.transactions.commands import Reach
+from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.local_audit import audit, cluster_ids
+from kafkawire.transactions.metadata_replay import StoppedAt, stops
+from kafkawire.transactions.partition_blockers import unreplayable
 from kafkawire.transactions.premises import soundness
 from kafkawire.transactions.why import answer
 
@@ -63,7 +66,17 @@ def copied_why(
     if view is not None:
         lags = tuple(copied_lags(replicas, view, found.as_of, held_by=holders(found.findings)))
         return answer(found, subject, reach, group=view, lags=lags)
-    return answer(found, subject, reach, fills=_fills(replicas, found, subject))
+    others, gaps = _of_metadata(replicas) if subject.topic == CLUSTER_METADATA else ([], [])
+    return answer(found, subject, reach, fills=_fills(replicas, found, subject), others=others, gaps=gaps)
+
+
+def _of_metadata(replicas: LeadingReplicas) -> tuple[list[rows.Blocker], list[str]]:
+    """The records of the metadata log that cannot be replayed, and what of it could not be read."""
+    leading = replicas.of(CLUSTER_METADATA, 0)
+    read = [] if leading is None else list(stops(leading.partition))
+    found = [one for one in read if isinstance(one, StoppedAt)]
+    gaps = [one for one in read if isinstance(one, str)]
+    return ([unreplayable(found, leading.partition.path)] if found and leading is not None else []), gaps
 
 
 def one_cluster(directory: LogDirectory) -> None:

@@ -58,7 +58,8 @@ class Blocker(Row, frozen=True, kw_only=True):
 
     Attributes:
         cause: hanging, stuck, late, live, two_phase_commit, young, ghost or unknown, as the reasons of findings are;
-            unstable_offset, no_leader, offline_replicas, unreadable, damage or tier_lag.
+            unstable_offset, no_leader, offline_replicas, unreplayable_record (of the metadata log), unreadable, damage
+            or tier_lag.
         attention: hanging, stuck, blocked (held for longer than `--blocked-after`), or the cause of what is no
             transaction; None: it passes by itself.
         waits: what waits for it. `on`: what that is, a sentence without its end.

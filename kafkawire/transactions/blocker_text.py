@@ -45,7 +45,7 @@ def block(blocker: Blocker, number: int, as_of: int | None) -> list[str]:
     for label in _SPARED:  # the title names what it waits for, too
         if len(parts) > left:
             parts = [part for part in parts if part[0] != label]
-    lines = _fitted(parts, left)
+    lines = _fitted(parts, left, last="on" if blocker.producer_id is not None else "who")
     return [head, *lines, *command]
 
 
@@ -160,12 +160,16 @@ def _until(blocker: Blocker, as_of: int | None) -> str:
     return f"; until {when(until)}"
 
 
-def _fitted(parts: Sequence[tuple[str, str]], left: int) -> list[str]:
-    """The parts on that many lines: each gets one, and more where there is room, what blocks last: its id is above."""
+def _fitted(parts: Sequence[tuple[str, str]], left: int, last: str) -> list[str]:
+    """The parts on that many lines: each gets one, and more where there is room.
+
+    Args:
+        last: the part that gets it last: what blocks where it is a transaction, for its id is above.
+    """
     room = [1] * len(parts)
     needed = [len(_wrapped(label, text)) for label, text in parts]
     spare = max(0, left - len(parts))
-    for index in sorted(range(len(parts)), key=lambda index: parts[index][0] == "on"):
+    for index in sorted(range(len(parts)), key=lambda index: parts[index][0] == last):
         more = min(spare, needed[index] - 1)
         room[index] += more
         spare -= more

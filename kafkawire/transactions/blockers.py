@@ -27,13 +27,13 @@ from kafkawire.transactions.verdicts import HELD
 
 YOU, OWNER, COORDINATOR, BROKER = "you", "owner", "coordinator", "broker"
 UNSTABLE, NO_LEADER, UNREADABLE, DAMAGE, TIER_LAG = "unstable_offset", "no_leader", "unreadable", "damage", "tier_lag"
-OFFLINE = "offline_replicas"
+OFFLINE, UNREPLAYABLE = "offline_replicas", "unreplayable_record"
 RECORDS, OFFSET, COMPACTION, PARTITION = "records", "offset", "compaction", "partition"
 
 #: Most urgent first: what never ends by itself, what cannot be read, what another has to end, what will end.
 _ORDER = (
-    HANGING, STUCK, NO_LEADER, DAMAGE, OFFLINE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown", UNREADABLE,
-    TIER_LAG, "live", "young",
+    HANGING, STUCK, NO_LEADER, DAMAGE, UNREPLAYABLE, OFFLINE, UNSTABLE, "ghost", "late", "two_phase_commit", "unknown",
+    UNREADABLE, TIER_LAG, "live", "young",
 )  # fmt: skip
 #: Causes that a coordinator ends when it is told to.
 _TERMINATED = ("late", "live")

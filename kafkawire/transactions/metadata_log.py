@@ -5,7 +5,7 @@ What is missing or cannot be read is named: settings and partitions that an answ
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from kafkawire.errors import DecodeError, KafkaWireError
@@ -23,19 +23,18 @@ from kafkawire.messages import (
 from kafkawire.records import CONTROL_TYPES, Batch, Damage, Record, decode_value
 from kafkawire.records.control import control_of
 from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.wire.message import Message
 
 _HEADER, _FOOTER = CONTROL_TYPES[3], CONTROL_TYPES[4]
-_WANTED = frozenset(
-    message.spec.api_key
-    for message in (
-        ConfigRecord,
-        FeatureLevelRecord,
-        PartitionChangeRecord,
-        PartitionRecord,
-        ProducerIdsRecord,
-        RemoveTopicRecord,
-        TopicRecord,
-    )
+#: The messages that facts about a cluster rest on.
+WANTED: tuple[type[Message], ...] = (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
 )
 #: As many gaps are named; the others are counted.
 _MOST_GAPS = 20
@@ -53,6 +52,9 @@ class MetadataRecord(NamedTuple):
 class MetadataLog:
     """The records of a metadata log.
 
+    Args:
+        wanted: the messages that are decoded; by default those that facts rest on.
+
     Attributes:
         complete: no record is missing before the newest: offsets follow, and nothing but the end of the last segment is
             damaged.
@@ -62,7 +64,8 @@ class MetadataLog:
             hold did not exist.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wanted: Iterable[type[Message]] = WANTED) -> None:
+        self._wanted = frozenset(message.spec.api_key for message in wanted)
         self.complete = True
         self.until: int | None = None
         self.whole_checkpoint = self._begun = self._ended = False
@@ -144,7 +147,7 @@ class MetadataLog:
         # Frame version and api key are varints of one byte; most records are about something else.
         if record.value is None or len(record.value) < 2:
             problem: str | None = "no message"
-        elif record.value[1] not in _WANTED:
+        elif record.value[1] not in self._wanted:
             return None
         else:
             decoded = decode_value(CLUSTER_METADATA, record.key, record.value)

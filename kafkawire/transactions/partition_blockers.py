@@ -1,20 +1,25 @@
-"""What blocks a live partition and is no transaction, from what its brokers answer: damage, missing replicas, a tier
-that lags. Pure."""
+"""What blocks a partition and is no transaction: of a live one damage, missing replicas, a tier that lags, from what
+its brokers answer; of a metadata log records that cannot be replayed. Pure."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from kafkawire._java_numbers import INT64, whole_number
 from kafkawire.rows import Blocker, Wait
-from kafkawire.transactions.blockers import BROKER, DAMAGE, OFFLINE, PARTITION, TIER_LAG, YOU
+from kafkawire.transactions.blockers import BROKER, DAMAGE, OFFLINE, PARTITION, TIER_LAG, UNREPLAYABLE, YOU
 from kafkawire.transactions.commands import Reach, at
+from kafkawire.transactions.facts import CLUSTER_METADATA
 from kafkawire.transactions.formatting import count, named, size
+from kafkawire.transactions.metadata_replay import StoppedAt
 
 #: Settings of topics that these blockers depend on.
 TOPIC_SETTINGS = frozenset({"min.insync.replicas", "remote.storage.enable", "segment.bytes"})
+#: Records that are named.
+_SHOWN = 20
 
 
 class DamagedBatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,4 +160,28 @@ def tier_behind(found: TierReach, settings: Mapping[str, str]) -> Blocker | None
             f"{name}: ListOffsets: tier up to {found.copied}, local log from {found.local_start}, last stable offset "
             f"{found.stable}",
         ),
+    )
+
+
+def unreplayable(found: Sequence[StoppedAt], path: str) -> Blocker:
+    """Of a metadata log.
+
+    Args:
+        found: the first is where brokers stop. `path`: of the copy.
+    """
+    first = found[0]
+    others = f" (and {count(len(found) - 1, 'more record')})" if len(found) > 1 else ""
+    commands = tuple(
+        f"kafkawire dump {shlex.quote(path)} --offset {one.offset} --print-data-log" for one in found[:_SHOWN]
+    )
+    return Blocker(
+        cause=UNREPLAYABLE,
+        attention=UNREPLAYABLE,
+        on=f"offset {first.offset}: {first.why}{others}",
+        who=YOU,
+        action="nodes stop there when they load it: give them the log of one that loads",
+        waits=(Wait(what=PARTITION, topic=CLUSTER_METADATA, partition=0, offset=first.offset),),
+        command=commands[0],
+        commands=commands,
+        evidence=tuple(f"offset {one.offset}: {one.why}" for one in found[:_SHOWN]),
     )

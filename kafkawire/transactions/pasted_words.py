@@ -111,6 +111,13 @@ WORDS = (
         run=("txn find-hanging --bootstrap-server {reach}",),
     ),
     Word(
+        name="did not match the current broker epoch",
+        patterns=("did not match the current broker epoch", "but that broker was not registered",
+                  r"Unable to replay \w*Record", "Error loading metadata log record", "Error applying delta"),
+        means="A record of the metadata log cannot be replayed: controllers and brokers stop there, at every start.",
+        run=("why {path} --topic __cluster_metadata",),
+    ),
+    Word(
         name="uncleanable",
         patterns=("uncleanable", "LogCleaningAborted", "LogCleaner", "max-dirty-percent", "cleaner thread"),
         means="The cleaner does not compact the partition: a segment is damaged, or an open transaction holds it back; "
@@ -202,6 +209,8 @@ def recognised(line: str, reach: str = "HOST:PORT", path: str = PATH) -> Pasted 
         "producer": str(0 if subject.producer_id is None else subject.producer_id),
     }
     commands = [] if word.asks is None else [f"kafkawire {_why(word, subject, reach)}"]
+    if word.history and "--producer-id" not in commands[0]:  # stories are of ids and groups
+        commands.append(f"{commands[0]} --history")
     commands += [f"kafkawire {text.format(**filled)}" for text in word.run]
     return Pasted(
         word=word.name, means=word.means, subject=subject, found=tuple(_sequences(line)), commands=tuple(commands)

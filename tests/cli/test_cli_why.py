@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from kafkawire import records
+from kafkawire.messages import BrokerRegistrationChangeRecord
+from kafkawire.records import Record, build
 from kafkawire.transactions.blocker_text import LINES, WIDTH
+from kafkawire.wire.message import Message
 from tests.cli.runner import Result, Run
 from tests.docs.guide import parse
 from tests.golden import check
@@ -79,6 +83,36 @@ def test_damage_blocks_a_partition_and_is_no_all_clear(run: Run, tmp_path: Path)
     assert result.code == 5
     other = run("why", tmp_path / "copies", "--topic", "orders", "--format", "json")
     assert json.loads(other.out)["blockers"] == []
+
+
+def appended(segment: Path, message: Message) -> int:
+    """Appends a record to a metadata log; returns its offset."""
+    data = segment.read_bytes()
+    *_, last = (item for item in records.read(data) if isinstance(item, records.Batch))
+    body = message.encode(version=0)
+    value = bytes((1, message.spec.api_key or 0, 0)) + body
+    record = Record(value=value, timestamp=last.max_timestamp)
+    offset = last.last_offset + 1
+    segment.write_bytes(data[: last.position + last.size] + build([record], base_offset=offset))
+    return offset
+
+
+def test_record_of_the_metadata_log_that_brokers_cannot_replay(run: Run, tmp_path: Path) -> None:
+    """bitnami/containers#80381: the offset, and why."""
+    copies = tmp_path / "copies"
+    shutil.copytree(Copy("cluster-three", "stopped").path, copies)
+    clear = run("why", copies, "--topic", "__cluster_metadata", "--format", "json")
+    assert json.loads(clear.out)["blockers"] == []
+    offsets = set()
+    for segment in copies.glob("*/__cluster_metadata-0/*.log"):
+        offsets.add(appended(segment, BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=1)))
+    result = run("why", copies, "--topic", "__cluster_metadata", "--format", "json")
+    (blocker,) = json.loads(result.out)["blockers"]
+    assert result.code in (3, 5)
+    assert (blocker["cause"], blocker["waits"][0]["offset"]) == ("unreplayable_record", max(offsets))
+    assert f"offset {max(offsets)}: BrokerRegistrationChangeRecord: tried to change" in blocker["on"]
+    dumped = run(*blocker["command"].split()[1:], "--format", "jsonl")
+    assert '"name":"BrokerRegistrationChangeRecord"' in dumped.text
 
 
 def test_subjects_that_are_not_there(run: Run, tmp_path: Path) -> None:
