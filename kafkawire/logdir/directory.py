@@ -173,6 +173,7 @@ class Partition:
     def __init__(self, files: Iterable[LogFile], broker: BrokerDirectory) -> None:
         self.files = tuple(files)
         self.copies: tuple[Partition, ...] = ()
+        self._small: dict[str, bytes | Damage] = {}
         self.tier_metadata: Callable[[], TierEvents] = TierEvents
         first = self.files[0]
         assert first.topic is not None
@@ -189,7 +190,7 @@ class Partition:
         """Of `partition.metadata`, in a tier of the directory's name; None where it is not known."""
         if self.state == TIERED:
             return topic_id(self.path)
-        data = content_of(self._beside("partition.metadata"))
+        data = self.small_file("partition.metadata")
         found = () if isinstance(data, Damage) else properties(data)
         ids = (uuid_of(line.value) for line in found if isinstance(line, Property) and line.name == "topic_id")
         return next(ids, None)
@@ -199,10 +200,20 @@ class Partition:
         """The last line of its `leader-epoch-checkpoint`; None where there is none, or the file is damaged."""
         if self.state == TIERED or all(file.name != EPOCHS for file in self.files):
             return None
-        data = content_of(self._beside(EPOCHS))
+        data = self.small_file(EPOCHS)
         found = [data] if isinstance(data, Damage) else list(leader_epochs(data))
         lines = [line for line in found if isinstance(line, EpochLine)]
         return lines[-1] if lines and len(lines) == len(found) else None
+
+    def small_file(self, name: str) -> bytes | Damage:
+        """A file of the directory; empty where there is none. In a store its listing tells that, and what was read once
+        is not asked for again."""
+        if not self.files[0].listed_whole:
+            return content_of(self._beside(name))
+        if name not in self._small:
+            there = any(file.name == name for file in self.files)
+            self._small[name] = content_of(self._beside(name)) if there else b""
+        return self._small[name]
 
     def _beside(self, name: str) -> LogFile:
         """A file of the directory, also where only others of it were given; it need not exist."""

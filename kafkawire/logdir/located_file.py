@@ -83,6 +83,11 @@ class LocatedFile(msgspec.Struct, frozen=True):
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     @property
+    def listed_whole(self) -> bool:
+        """Whether the files that its folder had are known: what was not listed then was not there."""
+        return False
+
+    @property
     def place(self) -> RowOrigin:
         """The origin of the file's rows."""
         return {"file": self.path, "topic": self.topic, "partition": self.partition}

@@ -10,11 +10,12 @@ from __future__ import annotations
 import errno
 import posixpath
 import re
+import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from glob import has_magic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -22,6 +23,7 @@ import msgspec
 from kafkawire.errors import MissingExtraError
 from kafkawire.logdir.file_names import PartitionName, is_uri
 from kafkawire.logdir.file_source import Opened
+from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.log_files import LogFile, log_file, partition_of, segment_names
 
 if TYPE_CHECKING:
@@ -31,27 +33,41 @@ if TYPE_CHECKING:
 _HOST = re.compile(r"[^:]*(:\d*)?", re.ASCII)
 
 
+#: A file that was written in the tick of a listing may have been written again since, with the same time and size.
+_TICK_NS = 10_000_000_000
+
+
+class FileTraits(NamedTuple):
+    """A file of a listing: its size, None where it is not known; when it was written, in ns."""
+
+    name: str
+    size: int | None = None
+    written: int = 0
+
+
 class RemoteFile(LogFile, frozen=True):
     """A file in another store.
 
     Attributes:
         store: the URI that was opened. `prefix`: the part of `path` before the store's own path.
-        listed: its size when it was listed, so that planning asks the store once for many files; None: not known.
+        listed: its size when its folder was listed, so that planning asks the store once for many files; None: not
+            known. `written`: when it had been written then, in ns; 0 where that is not known, or too near.
     """
 
     store: str = ""
     prefix: str = ""
     listed: int | None = None
+    written: int = 0
 
     @property
     def _stored_size(self) -> int:
         return int(self._info.size) if self.listed is None else self.listed
 
     def elsewhere(self, path: str) -> Self:
-        return msgspec.structs.replace(super().elsewhere(path), listed=None)
+        return msgspec.structs.replace(super().elsewhere(path), listed=None, written=0)
 
     def beside(self, kind: str) -> Self:
-        return msgspec.structs.replace(super().beside(kind), listed=None)
+        return msgspec.structs.replace(super().beside(kind), listed=None, written=0)
 
     @property
     def modified(self) -> float:
@@ -59,8 +75,13 @@ class RemoteFile(LogFile, frozen=True):
         return (self._info.mtime_ns or 0) / 1e9
 
     @property
-    def stamp(self) -> None:
-        return None
+    def stamp(self) -> Stamp | None:
+        """Of the listing: to ask for the time of a file costs as much as to read it."""
+        return (0, self.listed, self.written) if self.listed is not None and self.written else None
+
+    @property
+    def listed_whole(self) -> bool:
+        return self.listed is not None
 
     @property
     def _info(self) -> Any:
@@ -96,19 +117,22 @@ def remote_files(uri: str, tier_keys: tuple[str, ...] = ()) -> Iterator[RemoteFi
         OSError: the path does not exist, must not be read, or is of a store that pyarrow does not know.
         MissingExtraError: pyarrow is not installed.
     """
-    is_folder, path = found_at(uri)
-    found: dict[str, tuple[list[str], list[int]]] = {}
-    if is_folder:
-        found = listed(uri, path)
-    else:
+    found = _infos(uri, _opened(uri)[1])
+    if not found:
+        is_folder, path = found_at(uri)
+        if is_folder:
+            return
         directory, name = posixpath.split(path)
-        found = {directory: ([name], [])}
-    for directory, (names, sizes) in found.items():
+        found = {directory: [FileTraits(name)]}
+    settled = time.time_ns() - _TICK_NS
+    for directory, traits in found.items():
+        names = [one.name for one in traits]
         partition = partition_of(directory, names)
-        known = dict(zip(names, sizes, strict=False))
+        known = {one.name: one for one in traits}
         for name in segment_names(names):
             file = remote_file(uri, posixpath.join(directory, name), partition, tier_keys)
-            yield msgspec.structs.replace(file, listed=known.get(name))
+            _, size, written = known.get(name, FileTraits(name))
+            yield msgspec.structs.replace(file, listed=size, written=written if written < settled else 0)
 
 
 def remote_file(uri: str, path: str, partition: PartitionName | None, tier_keys: tuple[str, ...] = ()) -> RemoteFile:
@@ -154,17 +178,32 @@ def listed(uri: str, path: str, *, deep: bool = True) -> dict[str, tuple[list[st
     Args:
         deep: with the folders below.
     """
+    found = _infos(uri, path, deep=deep, must_exist=True)
+    return {
+        folder: ([one.name for one in traits], [one.size or 0 for one in traits]) for folder, traits in found.items()
+    }
+
+
+def _infos(uri: str, path: str, *, deep: bool = True, must_exist: bool = False) -> dict[str, list[FileTraits]]:
+    """The files in a folder, by folder, both sorted: one request for a thousand of them; of what is not there, none.
+
+    Args:
+        must_exist: a folder that is not there is an error.
+    """
     from pyarrow import fs
 
-    found: dict[str, list[tuple[str, int]]] = {}
-    for info in _opened(uri)[0].get_file_info(fs.FileSelector(path, recursive=deep)):
+    found: dict[str, list[FileTraits]] = {}
+    try:
+        infos = _opened(uri)[0].get_file_info(fs.FileSelector(path, allow_not_found=not must_exist, recursive=deep))
+    except NotADirectoryError:
+        if must_exist:
+            raise
+        return {}
+    for info in infos:
         if info.type == fs.FileType.File:
             directory, name = posixpath.split(info.path)
-            found.setdefault(directory, []).append((name, info.size or 0))
-    ordered = {directory: sorted(found[directory]) for directory in sorted(found)}
-    return {
-        directory: ([name for name, _ in pairs], [size for _, size in pairs]) for directory, pairs in ordered.items()
-    }
+            found.setdefault(directory, []).append(FileTraits(name, info.size or 0, info.mtime_ns or 0))
+    return {directory: sorted(found[directory]) for directory in sorted(found)}
 
 
 def matching(uri: str) -> Iterator[str]:

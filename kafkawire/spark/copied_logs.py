@@ -6,16 +6,20 @@ created again has another id, and is another log.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, TypeVar
 
 from kafkawire.logdir import Partition
+from kafkawire.logdir.directory import EPOCHS
 from kafkawire.logdir.entries import EpochLine
 from kafkawire.logdir.file_names import TIERED
-from kafkawire.logdir.tiers import content_of, epoch_lines
+from kafkawire.logdir.tiers import epoch_lines
 
+T = TypeVar("T")
+#: So many files of a store are read at a time.
+_AT_ONCE = 32
 #: The option `replicas`.
 REPLICAS = ("one", "all")
 
@@ -79,6 +83,8 @@ def logs_of(
     """
     found = list(replicas)
     names = Counter((one.topic, one.partition) for one in found)
+    several = [one for one in found if identified or (not every and names[one.topic, one.partition] > 1)]
+    of_replicas(lambda one: one.files[0].listed_whole and (one.topic_id, one.small_file(EPOCHS)), several)
 
     def id_of(one: Partition) -> str:
         needed = identified or (not every and names[one.topic, one.partition] > 1)
@@ -108,8 +114,7 @@ def logs_of(
 
 def lineage(replica: Partition) -> list[EpochLine]:
     """The leader epochs of a replica, by its `leader-epoch-checkpoint`; empty where that is not there or damaged."""
-    place = os.path.join(replica.path, "leader-epoch-checkpoint")
-    return epoch_lines(content_of(replica.files[0].elsewhere(place)))
+    return epoch_lines(replica.small_file(EPOCHS))
 
 
 def ordered(replicas: list[Partition]) -> tuple[Partition, ...]:
@@ -117,6 +122,19 @@ def ordered(replicas: list[Partition]) -> tuple[Partition, ...]:
     if len(replicas) == 1:
         return tuple(replicas)
     return tuple(sorted(replicas, key=_reach, reverse=True))
+
+
+def of_replicas(read: Callable[[Partition], T], replicas: Iterable[Partition]) -> list[T]:
+    """What is read of replicas, in their order. Of those in stores, many are read at a time: each waits for its store.
+
+    Raises:
+        OSError: as `read` does.
+    """
+    todo = list(replicas)
+    if not any(one.files[0].listed_whole for one in todo):
+        return [read(one) for one in todo]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read, todo))
 
 
 def _reach(replica: Partition) -> tuple[bool, int, int, int, str]:

@@ -12,6 +12,7 @@ from kafkawire import logdir
 from kafkawire.logdir import BrokerDirectory, Partition
 from kafkawire.logdir.file_names import TIERED, is_uri
 from kafkawire.logdir.folders import Links, scanned
+from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.log_files import log_file, partition_of
 
 #: File systems count time in ticks: a change in the tick of a listing does not show.
@@ -31,13 +32,15 @@ class ReplicaListing:
     """The replicas in use below paths, with their segments only; not those that a broker deletes or moves, nor
     those in tiers, of which it warns.
 
-    A directory's modification time changes with the names in it. Stores have no such time: there everything is listed.
+    A directory's modification time changes with the names in it. Stores have no such time: there everything is listed,
+    with one request for a thousand files, and only what the times and sizes show to be new is read.
     """
 
     def __init__(self, paths: Callable[[], Iterable[str]]) -> None:
         self._paths = paths
         self._folders: dict[str, _Folder] = {}
         self._warned: set[str] = set()
+        self._stamps: dict[str, tuple[tuple[tuple[str, Stamp | None], ...], Partition]] = {}
         self._properties: dict[str, dict[str, str]] = {}
 
     def __call__(self) -> dict[str, Partition]:
@@ -52,7 +55,7 @@ class ReplicaListing:
         for path in self._paths():
             local = not is_uri(path) and os.path.isdir(path)
             top = path.rstrip(os.sep) or os.sep
-            listed = self._below(top, before, Links(top)) if local else logdir.open(path).partitions
+            listed = self._below(top, before, Links(top)) if local else self._in_store(path)
             for replica in listed:
                 if replica.state == TIERED and replica.path not in self._warned:
                     self._warned.add(replica.path)
@@ -72,6 +75,15 @@ class ReplicaListing:
                 brokers[root].properties = self._properties[root]
             self._properties[root] = brokers[root].properties
         return brokers[root]
+
+    def _in_store(self, path: str) -> Iterator[Partition]:
+        """The replicas of a store: those of which no file was written since they were listed are the ones of then."""
+        for replica in logdir.open(path).partitions:
+            stamps = tuple((file.name, file.stamp) for file in replica.files)
+            known = self._stamps.get(replica.path)
+            if known is None or known[0] != stamps or any(stamp is None for _, stamp in stamps):
+                known = self._stamps[replica.path] = stamps, replica
+            yield known[1]
 
     def _below(self, path: str, before: dict[str, _Folder], links: Links) -> Iterator[Partition]:
         try:

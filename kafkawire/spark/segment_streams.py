@@ -40,7 +40,7 @@ from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.log_files import log_file, partition_of
 from kafkawire.records import Damage
 from kafkawire.spark.admission import BYTES, FILES, OFFSETS, LimitedStream, limit_of
-from kafkawire.spark.copied_logs import REPLICAS, CopiedLog, LogId, logs_of
+from kafkawire.spark.copied_logs import REPLICAS, CopiedLog, LogId, logs_of, of_replicas
 from kafkawire.spark.log_points import NO_EPOCH, LogPoints, anchor_of
 from kafkawire.spark.offset_options import EARLIEST, LATEST, RequestedRange, bounds
 from kafkawire.spark.replica_listing import ReplicaListing
@@ -103,11 +103,15 @@ class SegmentStream(LimitedStream):
 
     def _latest(self, start: Offset | None, limit: object) -> Offset:
         before = self._positions(start or {})  # PySpark 4.1 passes none, and no limit
-        available = before | {
-            id: self._end(log, before.get(id))
-            for id, log in self._logs.items()
-            if self._target is None or id in self._target
-        }
+        logs = [log for id, log in self._logs.items() if self._target is None or id in self._target]
+        by_path = {log.replica.path: log for log in logs}
+
+        def end(replica: Partition) -> Position:
+            log = by_path[replica.path]
+            return self._end(log, before.get(log.id))
+
+        ends = of_replicas(end, (log.replica for log in logs))
+        available = before | {log.id: position for log, position in zip(logs, ends, strict=True)}
         self._available = available
         asked = limit_of(limit)
         return as_offset(available if asked is None else self._admitted(before, available, *asked))

@@ -1,0 +1,128 @@
+"""What planning costs an object store: a LIST for a thousand keys, no HEAD of a segment; counted at the store."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kafkawire import records
+from kafkawire.logdir import remote
+from kafkawire.spark.segment_columns import BATCHES
+from kafkawire.spark.segment_reader import SegmentReader
+from kafkawire.spark.segment_streams import SegmentStream
+from kafkawire.spark.sources import SourceOptions
+from tests.spark import stores
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+BROKERS, PARTITIONS, SEGMENTS, KINDS = 2, 8, 55, (".log", ".index", ".timeindex")
+IDS = [f"{number:022}" for number in range(PARTITIONS)]
+
+
+def batch(offset: int) -> bytes:
+    return records.build(
+        [records.Record(offset=offset, value=b"value")], base_offset=offset, timestamp=1_700_000_000_000
+    )
+
+
+def fleet(root: Path) -> int:
+    """Log directories with 2,600 files and more; the number of files."""
+    for broker in range(BROKERS):
+        for partition in range(PARTITIONS):
+            folder = root / f"broker-{broker}" / f"orders-{partition}"
+            folder.mkdir(parents=True)
+            for segment in range(SEGMENTS):
+                for kind in KINDS:
+                    data = b"" if kind != ".log" else batch(segment)
+                    (folder / f"{segment:020}{kind}").write_bytes(data)
+            (folder / "partition.metadata").write_text(f"version: 0\ntopic_id: {IDS[partition]}\n")
+        (root / f"broker-{broker}" / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={broker}\n")
+    return sum(len(names) for _, _, names in os.walk(root))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    root = tmp_path_factory.mktemp("fleet")
+    files = fleet(root)
+    with stores.bucket({"logs": root}) as uri:
+        yield uri("logs"), files
+    shutil.rmtree(root)
+
+
+def options(uri: str, **more: str) -> SourceOptions:
+    return SourceOptions({"rows": "batches", "path": uri, **more})
+
+
+def test_a_batch_costs_a_list_for_a_thousand_keys_and_no_head_of_a_segment(store: Any) -> None:
+    uri, files = store
+    with stores.counted() as requests:
+        reader = SegmentReader(from_arrow_schema(BATCHES), options(uri))
+        tasks = reader.partitions()
+    found = requests.named()
+    assert found.pop(("GET", "LIST")) == -(-files // 1000)
+    # Two replicas have each name: their topic ids are asked for, and checkpoints by log directory.
+    by_directory = {"meta.properties", "replication-offset-checkpoint"}
+    assert {name for _, name in found} <= {"partition.metadata", *by_directory}
+    assert found["GET", "partition.metadata"] == BROKERS * PARTITIONS
+    assert all(count <= BROKERS for (_, name), count in found.items() if name in by_directory)
+    assert sum(len(task.items) for task in tasks) == PARTITIONS * SEGMENTS
+    with stores.counted() as requests:
+        rows = [row for task in tasks for batch in reader.read(task) for row in batch.to_pylist()]
+    assert Counter(row["base_offset"] for row in rows) == dict.fromkeys(range(SEGMENTS), PARTITIONS)
+    assert not any(name == "LIST" for _, name in requests.named())
+
+
+def test_one_replica_of_each_is_planned_by_the_list_alone(store: Any) -> None:
+    uri, files = store
+    place, mark, query = uri.partition("?")
+    with stores.counted() as requests:
+        assert SegmentReader(from_arrow_schema(BATCHES), options(f"{place}/broker-1{mark}{query}")).partitions()
+    found = requests.named()
+    assert found.pop(("GET", "LIST")) == -(-files // BROKERS // 1000)
+    assert {name for _, name in found} <= {"meta.properties", "replication-offset-checkpoint"}
+
+
+def test_an_idle_trigger_of_a_stream_reads_no_segment(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri, files = store
+    monkeypatch.setattr(remote, "_TICK_NS", 0)  # the files were written just now
+    time.sleep(1.1)  # the store's times are whole seconds
+    stream = SegmentStream(from_arrow_schema(BATCHES), options(uri))
+    with stores.counted() as requests:
+        first = stream.latestOffset()
+    assert requests.named()["GET", f"{SEGMENTS - 1:020}.log"] <= 2 * PARTITIONS
+    with stores.counted() as requests:
+        assert stream.latestOffset(first) == first
+    found = requests.named()
+    assert found.pop(("GET", "LIST")) == -(-files // 1000)
+    assert {name for _, name in found} <= {"replication-offset-checkpoint"}
+
+
+def test_what_was_written_since_is_read(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_TICK_NS", 0)
+    uri = store[0].replace("/logs?", "/growing?")
+    name = f"fleet/growing/orders-0/{0:020}.log"
+
+    def write(data: bytes) -> None:
+        with remote._opened(store[0])[0].open_output_stream(name) as file:
+            file.write(data)
+
+    write(batch(0))
+    time.sleep(1.1)
+    stream = SegmentStream(from_arrow_schema(BATCHES), options(uri))
+    first = stream.latestOffset()
+    write(batch(0) + batch(1))
+    second = stream.latestOffset(first)
+    tasks = stream.partitions(first, second)
+    rows = [row for task in tasks for found in stream.read(task) for row in found.to_pylist()]
+    assert [row["base_offset"] for row in rows] == [1]
