@@ -13,7 +13,8 @@ from kafkawire.errors import SchemaError
 
 _KAFKA = "Every Kafka message of releases 3.9.1 and 4.4.0, each with all its versions; imported on first use."
 _EMBEDDED = (
-    "Layouts inside of bytes in Kafka's messages: of assignors, Kafka Connect and Kafka Streams; imported on first use."
+    "Layouts inside of bytes in Kafka's messages and records: of assignors, Connect, Streams and MirrorMaker; "
+    "imported on first use."
 )
 _DRAFT = "Layouts that the text of {title} proposed and Kafka never shipped: to be encoded and decoded, never sent."
 

@@ -15,7 +15,7 @@ from kafkawire.logdir.located_file import BATCHES, LocatedFile, ascending
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import start_position
 from kafkawire.logdir.selected_batches import before_end, selected
-from kafkawire.records import INTERNAL_TOPICS, Batch, Damage
+from kafkawire.records import INTERNAL_TOPICS, Batch, Damage, RecordMessages
 
 if TYPE_CHECKING:
     from kafkawire.records.array_types import Int8
@@ -45,7 +45,7 @@ def fields_of(file: LocatedFile, options: Options) -> Fields | None:
         return None
     given = record_options(file, options)
     decoder = given["decode_as"] or given["topic"]
-    if options.payloads and (given["topic"] in options.messages or decoder in INTERNAL_TOPICS):
+    if options.payloads and (isinstance(decoder, RecordMessages) or decoder in INTERNAL_TOPICS):
         return None
     shown = {"transaction": options.transaction}
     of_record = {"payload": options.payloads, "metadata": options.metadata, **shown}

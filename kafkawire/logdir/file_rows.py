@@ -93,9 +93,7 @@ def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
     return {
         "payload": options.payloads,
         "metadata": options.metadata,
-        "decode_as": CLUSTER_METADATA
-        if file.kind == "kraft-snapshot"
-        else options.messages.get(file.topic or "", options.decode_as),
+        "decode_as": CLUSTER_METADATA if file.kind == "kraft-snapshot" else options.messages_of(file.topic),
         "show_secrets": options.show_secrets,
         **file.place,
     }

@@ -9,6 +9,7 @@ import msgspec
 from kafkawire.logdir.selection import Selection
 from kafkawire.records import MAX_BATCH_BYTES
 from kafkawire.records.internal_topics import COORDINATOR_TOPICS
+from kafkawire.records.mirror_topics import mirror_messages
 
 if TYPE_CHECKING:
     from kafkawire.logdir.view import View
@@ -53,10 +54,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     view: View | None = None
 
     def selection_of(self, topic: str | None) -> Selection:
-        """The selection for the records of a topic: in coordinators' topics a key may be an id or a group."""
-        if self.selection.key is None or (self.decode_as or topic) not in COORDINATOR_TOPICS:
+        """The selection for the records of a topic: in coordinators' topics a key may be an id or a group, in those of
+        MirrorMaker a group or a topic."""
+        at = 2 if (self.decode_as or topic) in COORDINATOR_TOPICS else 0 if mirror_messages(topic) else None
+        if self.selection.key is None or at is None:
             return self.selection
-        return msgspec.structs.replace(self.selection, coordinated=True)
+        return msgspec.structs.replace(self.selection, name_at=at)
+
+    def messages_of(self, topic: str | None) -> str | RecordMessages | None:
+        """As what the records of a topic are decoded: the messages that are given for it, or those of an internal
+        topic, by its name, or MirrorMaker's; None: by the topic's own name."""
+        return self.messages.get(topic or "") or self.decode_as or mirror_messages(topic)
 
     @property
     def transaction(self) -> bool:

@@ -24,8 +24,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         offsets, times: half-open ranges of offsets and of timestamps (epoch milliseconds).
         producer_id: of the batches, transactions and producers.
         key: of the records, as bytes.
-        coordinated: the records are a coordinator's: `key` is also the transactional id or group that their keys begin
-            with (`Options.selection_of`).
+        name_at: where the keys of the records have the transactional id, group or topic that `key` may be, too, as a
+            string with an int16 length (`Options.selection_of`); None: nowhere.
         control: True for control batches only, False for data only.
     """
 
@@ -33,7 +33,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     times: Range | None = None
     producer_id: int | None = None
     key: bytes | None = None
-    coordinated: bool = False
+    name_at: int | None = None
     control: bool | None = None
 
     @property
@@ -66,8 +66,11 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return (
             (self.offsets is None or _within(self.offsets, record.offset))
             and (self.times is None or _within(self.times, record.timestamp))
-            and (self.key is None or record.key == self.key or (self.coordinated and _name_in(record.key) == self.key))
+            and (self.key is None or record.key == self.key or self._names(record.key))
         )
+
+    def _names(self, key: bytes | memoryview | None) -> bool:
+        return self.name_at is not None and _name_in(key, self.name_at) == self.key
 
     def row(self, row: rows.Row) -> bool:
         """Whether an entry of a small file is selected."""
@@ -87,17 +90,17 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return True
 
     def _criteria(self) -> list[tuple[str, Any]]:
-        found = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "coordinated")
+        found = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "name_at")
         return [(name, wanted) for name, wanted in found if wanted is not None]
 
 
-def _name_in(key: bytes | memoryview | None) -> bytes | None:
-    """The transactional id or group in a coordinator's key: an int16 api key, and a string with an int16 length, which
-    all of them begin with. None where there is none."""
-    if key is None or len(key) < 4:
+def _name_in(key: bytes | memoryview | None, at: int) -> bytes | None:
+    """The string with an int16 length in a key. None where there is none."""
+    start = at + 2
+    if key is None or len(key) < start:
         return None
-    end = 4 + int.from_bytes(key[2:4], signed=True)
-    return bytes(key[4:end]) if 4 <= end <= len(key) else None
+    end = start + int.from_bytes(key[at:start], signed=True)
+    return bytes(key[start:end]) if start <= end <= len(key) else None
 
 
 _ALL = Selection()

@@ -14,6 +14,7 @@ import kafkawire
 from kafkawire.records import Record, build, build_marker
 from tests.cli.runner import Run
 from tests.own_schemas import ORDER, ORDER_KEY, write
+from tests.records.test_records_mirror_topics import CHECKPOINTS, checkpoint, records_of
 
 BAD = b"\x00\x7fa"
 
@@ -132,3 +133,19 @@ def test_refuses_two_messages_for_one_topic(run: Run, logs: Path) -> None:
     twice = ["--decode", "plain=AbortedTxn", "--decode", "plain=AbortedTxn"]
     refused = run("dump", logs, *twice)
     assert (refused.code, "plain is given twice" in refused.err) == (2, True)
+
+
+# MirrorMaker ----------------------------------------------------------------------------------------------------------
+
+
+def test_where_a_group_stands_on_a_mirror(run: Run, tmp_path: Path) -> None:
+    """KAFKA-12468: the checkpoints of one group, by its name; rows are those of internal topics."""
+    written = [checkpoint(group, 3, 4_700 + n, 12 + n) for n in range(2) for group in ("shipments", "billing")]
+    path = records_of(tmp_path, CHECKPOINTS, written)
+    result = run("dump", path, "--print-data-log", "--key", "shipments", "--format", "jsonl")
+    assert result.code == 0
+    found = [json.loads(line) for line in result.text.splitlines()]
+    values = [one["decoded"]["value"]["data"] for one in found if one["kind"] == "record"]
+    assert [one["downstreamOffset"] for one in values] == [12, 13]
+    whole = run("dump", path, "--print-data-log", "--format", "json")
+    assert whole.text.count('"MirrorCheckpointKey"') == 4
