@@ -94,7 +94,7 @@ def _conclude(
             coverage,
             checks=tuple(answer.check for answer in answers),
             settings=cluster.resolved.rows,
-            premises=(_reach(cluster, coverage), premises.soundness(damage, facts.more_damage)),
+            premises=(_reach(cluster, coverage), premises.soundness(damage, facts.more_damage, facts.paths)),
         ),
         findings=tuple(finding for _, finding in judged),
         violations=tuple(violations(placed)),
@@ -159,7 +159,7 @@ def _coverage(cluster: ClusterFacts) -> rows.Coverage:
 
 def _reach(cluster: ClusterFacts, coverage: rows.Coverage) -> rows.Premise:
     found = cluster.manifest
-    return premises.reach(coverage.partitions, found.sources, coverage.gaps, found.strays)
+    return premises.reach(coverage.partitions, found.sources, coverage.gaps, found.strays, coverage.paths)
 
 
 def finding_order(finding: rows.Finding) -> tuple[int, str, int, int, int]:

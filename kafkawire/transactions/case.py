@@ -196,6 +196,11 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         """How to become certain."""
 
     @property
+    @abstractmethod
+    def record_source(self) -> str | None:
+        """Where the coordinator's state was read: a file and the offset, or which broker answered; None: nowhere."""
+
+    @property
     def record_place(self) -> Place | None:
         """The partition of `__transaction_state` with the record of that state; None: its coordinator described it."""
         return None
@@ -218,7 +223,7 @@ class Case(msgspec.Struct, metaclass=_Abstract, frozen=True, kw_only=True, dict=
         stamp = (
             "Its client's stamp is plausible" if problem is None else f"Its client's stamp does not count, {problem}"
         )
-        return met(TIME, f"{stamp}{shown}.", self.open.place.copy)
+        return met(TIME, f"{stamp}{shown}.", self.open.place.path)
 
     @property
     def without_age(self) -> str:

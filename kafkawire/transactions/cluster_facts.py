@@ -155,6 +155,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
                 for number, partition in of_ids.items()
                 if (time := partition.leader_newest) is not None and not self.clocks.is_far(time)
             },
+            places={number: partition.place for number, partition in of_ids.items()},
             until={
                 number: self.covered[partition.place.copy]
                 for number, partition in of_ids.items()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
 
+from kafkawire.transactions.facts import Place
+
 #: By how much clocks of brokers may differ: what one wrote is after what another wrote where it is later by more. The
 #: second number: by how much the clock of one broker may be set back.
 SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
+#: As many folders are named as the source of a premise.
+_NAMED = 3
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
 
@@ -21,6 +26,7 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         partitions: how many it has. `read`, `damaged`: their numbers, ascending.
         leader_epochs: highest leader epoch of each partition: its coordinator's epoch.
         newest: of each partition the time of its newest record, the broker's clock; without those that have none.
+        places: the replica of each partition that was read.
         until: of those in directories of brokers that were stopped cleanly the newest broker-side time in the
             directory: until then they are whole, unless their leader has more.
     """
@@ -31,6 +37,17 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     leader_epochs: dict[int, int] = {}
     newest: dict[int, int] = {}
     until: dict[int, int] = {}
+    places: dict[int, Place] = {}
+
+    def source(self, chosen: Collection[int] | None = None) -> str | None:
+        """The folders of some partitions, of all that were read by default; the first of many; None for none.
+
+        Args:
+            chosen: numbers.
+        """
+        found = [self.places[number].path for number in chosen or self.read if number in self.places]
+        more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+        return "; ".join(found[:_NAMED]) + more or None
 
     @cached_property
     def missing(self) -> list[int]:

@@ -37,6 +37,11 @@ class Place(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def path(self) -> str:
+        """The replica's folder; of a log that was fetched the address of the cluster, and the partition."""
+        return f"{self.copy}/{self}" if self.copy else str(self)
+
 
 class OffsetGap(msgspec.Struct, frozen=True, order=True):
     """Offsets `[start, end)` that could not be read; `end` is None where nothing readable follows."""

@@ -60,10 +60,12 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         proof: why nothing can be hidden. `doubts`: what could hide an id, in sentences; empty where it is proven.
+        source: the brokers whose answers show it; None where that was not asked.
     """
 
     proof: str = ""
     doubts: tuple[str, ...] = ()
+    source: str | None = None
 
 
 class ClockSkew(msgspec.Struct, frozen=True):
@@ -186,15 +188,20 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         )
 
     @property
+    def record_source(self) -> str | None:
+        return self.id_state.source or None if self.id_state else None
+
+    @property
     def of_coordinators(self) -> tuple[Premise, ...]:
         id_state, absence = self.id_state, self.absence
         if id_state is None:
             if absence.doubts:
-                return tuple(unmet(REACH, doubt, self.certainty) for doubt in absence.doubts)
+                return tuple(unmet(REACH, doubt, self.certainty, absence.source) for doubt in absence.doubts)
             proof = f": {absence.proof}" if absence.proof else ""
-            return (met(REACH, f"No transactional id can be hidden{proof}.", absence.proof or None),)
+            return (met(REACH, f"No transactional id can be hidden{proof}.", absence.source),)
         if id_state.problem is not None:
-            return (unmet(REACH, f"Its coordinator could not describe it: {id_state.problem}.", self.certainty),)
+            what = f"Its coordinator could not describe it: {id_state.problem}."
+            return (unmet(REACH, what, self.certainty, self.coordinator_place),)
         return (met(REACH, "Its coordinator's state was read.", id_state.source),)
 
     @property
@@ -203,7 +210,7 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
 
     @property
     def of_unheld(self) -> tuple[Premise, ...]:
-        return tuple(unmet(REACH, sentence, self.certainty) for sentence in self.moved)
+        return tuple(unmet(REACH, sentence, self.certainty, f"broker {self.leader}") for sentence in self.moved)
 
     @property
     def of_partition(self) -> tuple[Premise, ...]:
@@ -241,8 +248,9 @@ class LiveCase(Case, frozen=True, kw_only=True, dict=True):
         if least is not None and least > self.limit_ms:
             return met(TIME, f"{stamp}. It has been open for at least {duration(least)}.", "this machine's clock")
         if self.agreed and self.standing in (ENDED, BUMPED):
-            return met(TIME, f"{stamp}. No age is needed: two readings agree that its transaction has ended.")
-        return unmet(TIME, f"{stamp}: its age is not known.", _AGE)
+            what = f"{stamp}. No age is needed: two readings agree that its transaction has ended."
+            return met(TIME, what, self.record_source)
+        return unmet(TIME, f"{stamp}: its age is not known.", _AGE, f"broker {self.leader}")
 
     @property
     def without_age(self) -> str:

@@ -17,16 +17,22 @@ _NAMED = 3
 _GRANT = "have what is missing granted or repaired, and look again"
 
 
-def reach(read: int, named_by: Sequence[str], gaps: Sequence[str], passed_over: Sequence[str] = ()) -> rows.Premise:
+def reach(
+    read: int,
+    named_by: Sequence[str],
+    gaps: Sequence[str],
+    passed_over: Sequence[str] = (),
+    given: Sequence[str] = (),
+) -> rows.Premise:
     """That every partition was read that is named, up to its high watermark.
 
     Args:
         read: number of partitions that were read.
         named_by: the files that name the partitions of log directories; none: those that were given are all.
         gaps: what was not read, as sentences.
-        passed_over: folders that no broker uses.
+        passed_over: folders that no broker uses. `given`: the paths that were given.
     """
-    source = _some(named_by) or None
+    source = _some(named_by or given) or None
     if gaps:
         what = f"not everything was read: {_some(gaps)}"
         return rows.Premise(name=REACH, holds=False, what=what, source=source, needs="a copy of what is missing")
@@ -36,12 +42,12 @@ def reach(read: int, named_by: Sequence[str], gaps: Sequence[str], passed_over: 
     return rows.Premise(name=REACH, holds=True, what=what, source=source)
 
 
-def soundness(damage: Sequence[rows.DamageRow], more: int = 0) -> rows.Premise:
+def soundness(damage: Sequence[rows.DamageRow], more: int = 0, read: Sequence[str] = ()) -> rows.Premise:
     """That nothing that was read is damaged.
 
     Args:
         damage: in any order, the same place may be in it several times.
-        more: number of further damaged places.
+        more: number of further damaged places. `read`: what was read: paths.
     """
     found = sorted(
         {(one.file or "", one.position or 0, one.detail or one.reason) for one in damage if not one.harmless}
@@ -52,9 +58,10 @@ def soundness(damage: Sequence[rows.DamageRow], more: int = 0) -> rows.Premise:
             name=SOUNDNESS,
             holds=False,
             what=f"damaged: {_some(places, more)}",
+            source=_some(list(dict.fromkeys(file for file, _, _ in found))),
             needs="an undamaged copy, or another replica",
         )
-    return rows.Premise(name=SOUNDNESS, holds=True, what="nothing that was read is damaged")
+    return rows.Premise(name=SOUNDNESS, holds=True, what="nothing that was read is damaged", source=_some(read) or None)
 
 
 # Of a live cluster ----------------------------------------------------------------------------------------------------

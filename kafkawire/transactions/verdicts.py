@@ -106,9 +106,9 @@ def _decide(case: Case) -> _Verdict:
     if value is not None:
         if standing is None:
             state = f"No coordinator writes the state {state_name(value.transaction_status)}."
-            premises.append(unmet(SOUNDNESS, state, case.certainty))
+            premises.append(unmet(SOUNDNESS, state, case.certainty, case.record_source))
         elif standing == AHEAD:
-            premises.append(unmet(REACH, case.too_old, case.certainty))
+            premises.append(unmet(REACH, case.too_old, case.certainty, case.record_source))
         elif standing == CURRENT and case.listed:
             premises += case.of_held
             return _unknown(case, evidence, premises) if _missing(premises) else _held(case, evidence, premises)
@@ -190,7 +190,7 @@ def _held(case: Case, evidence: list[str], premises: list[Premise]) -> _Verdict:
     ends = begun + value.transaction_timeout_ms
     timeout = f"It began {when(begun)} and may take {duration(value.transaction_timeout_ms)}"
     clock = case.coordinator_until
-    premises = [*premises, met(DEADLINE, f"{timeout}: it is late from {when(ends)} on.", case.coordinator_place)]
+    premises = [*premises, met(DEADLINE, f"{timeout}: it is late from {when(ends)} on.", case.record_source)]
     if clock is not None and timed_out("Ongoing", begun, value.transaction_timeout_ms, clock):
         late = f"{timeout}: the coordinator should have aborted it {duration(clock - ends)} before the clock."
         action = f"none on the partition: its coordinator must end it, by itself or on {force}"

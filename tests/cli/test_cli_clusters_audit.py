@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,18 @@ def test_findings_have_the_offsets_states_and_times_of_the_brokers(run: Run, cop
             state = states.get(finding["producer_id"], {"transactional_id": None, "state": None})
             assert finding["transactional_id"] == state["transactional_id"]
             assert finding["coordinator_state"] == state["state"]
+
+
+@pytest.mark.parametrize("copy", ALL, ids=str)
+def test_what_a_premise_rests_on_is_a_file_with_its_place(run: Run, copy: Copy) -> None:
+    _, answer = audit(run, copy)
+    premises = [one for finding in (answer["read"], *answer["findings"]) for one in finding["premises"]]
+    sources = [one for premise in premises for one in str(premise["source"]).split("; ")]
+    places = [one.partition(": offset ") for one in sources if not one.startswith("and ")]
+    assert [path for path, _, _ in places if not Path(path).exists()] == []
+    with_offset = {Path(path).name for path, _, offset in places if offset.isdigit()}
+    assert with_offset
+    assert all(name.startswith("__transaction_state-") for name in with_offset)
 
 
 @pytest.mark.parametrize("copy", STOPPED, ids=str)

@@ -79,6 +79,7 @@ def test_verdict_follows_from_the_described_state(state: str, epoch: int, verdic
     assert (found.verdict, found.reason) == (verdict, reason), found.evidence
     assert found.transactional_id == "pay"
     assert found.last_offset is None
+    assert {premise.source for premise in found.premises} <= {SOURCE, "broker 1"}
     assert found.evidence[1].startswith(
         f"Transactional id 'pay' is {state}, producer id {PID}, epoch {epoch} ({SOURCE})"
     )

@@ -55,15 +55,17 @@ class NoOwnerProver:
             proof = (
                 f"no authorizer hides any, all coordinators have loaded their ids, and all brokers answered: {answered}"
             )
-            return Absence(proof=proof), {}
+            return Absence(proof=proof, source=f"brokers {answered}: ListTransactions"), {}
+        asked = numbers(sorted({*reading.listed.values, *reading.listed.errors}))
+        source = f"brokers {asked}: ListTransactions"
         if not self._read_log:
-            return Absence(doubts=(*silent, _LATER)), {}
+            return Absence(doubts=(*silent, _LATER), source=source), {}
         logs = await self._logs(reading)
         if isinstance(logs, ClientError) or logs.errors or not logs.values:
             hidden = [HIDDEN] if await self.has_authorizer() and _denied(logs) else []
             self.tried = not hidden
             why = [] if hidden else [_unreadable(logs)]
-            return Absence(doubts=(*silent, *hidden, *why)), {}
+            return Absence(doubts=(*silent, *hidden, *why), source=source), {}
         self.tried = True
         self.read = sorted(place.partition for place in logs.values)
         id_states = {}
@@ -72,7 +74,8 @@ class NoOwnerProver:
             if state is not None:
                 id_states[producer_id] = state
         read = f"all {count(len(self.read), 'partition')} of {TRANSACTION_STATE} were read"
-        return Absence(proof=read), id_states
+        led = {leader for leader, _ in reading.coordinators[1].leaders.values() if leader is not None}
+        return Absence(proof=read, source=f"brokers {numbers(sorted(led))}: {TRANSACTION_STATE}"), id_states
 
     async def _logs(self, reading: ClusterReading) -> Results[TopicPartition, IdLog] | ClientError:
         leaders = reading.coordinators[1].leaders
@@ -131,11 +134,12 @@ def _id_state(producer_id: int, logs: dict[TopicPartition, IdLog], reading: Clus
     if owner is None:
         return None
     newest = owner.newest
+    coordinator = reading.coordinators[1].leaders.get(newest.place.partition, (None, -1))[0]
     return IdState(
         transactional_id=newest.transactional_id,
-        source=f"{newest.place}, offset {newest.offset}",
+        source=f"broker {coordinator}: {newest.place}: offset {newest.offset}",
         value=newest.value,
         partition=newest.place.partition,
-        coordinator=reading.coordinators[1].leaders.get(newest.place.partition, (None, -1))[0],
+        coordinator=coordinator,
         epoch=epoch_of(newest.transactional_id, reading.coordinators[1]),
     )
