@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.interrupt import terminating
+from kafkawire.cli.server_tls import server_tls
 
 
 def register(app: typer.Typer) -> None:
@@ -35,6 +37,12 @@ def mock(
             help="Level of the feature transaction.version; by default 2, and 0 for a --release below 4.0.",
         ),
     ] = None,
+    nodes: Annotated[
+        int, typer.Option(min=1, max=100, help="How many brokers; they listen on PORT and those that follow.")
+    ] = 1,
+    tls_certificate: Annotated[
+        Path | None, typer.Option(metavar="PEM", help="Clients connect by TLS, with this certificate and its key.")
+    ] = None,
     no_verification: Annotated[
         bool, typer.Option("--no-verification", help="Accept records of a transaction that has ended: it hangs then.")
     ] = False,
@@ -45,7 +53,7 @@ def mock(
         int, typer.Option(min=1, metavar="BYTES", help="Of all partitions, producers and groups; more is refused.")
     ] = 1 << 30,
 ) -> None:
-    """Run a Kafka broker for tests: one node, in memory, without security. Nothing is kept on disk.
+    """Run a Kafka broker for tests, or a cluster of several, in memory. Nothing is kept on disk.
 
     Producers, transactions and consumer groups of usual clients work (docs/testing.md). Topics that clients ask for are
     created with one partition. Ends on Ctrl-C (130) or SIGTERM (143).
@@ -65,6 +73,8 @@ def mock(
             verify_transactions=not no_verification,
             max_log_bytes=max_log_bytes,
             max_bytes=max_bytes,
+            nodes=nodes,
+            tls=server_tls(tls_certificate),
             host=host,
             port=port,
         )
@@ -76,7 +86,8 @@ def mock(
             stack.enter_context(broker)
         except OSError as error:
             raise OSError(f"--listen {listen}: {error.strerror}") from None
-        print(f"listening on {broker.address}: a broker for tests, in memory", flush=True)
+        addresses = ",".join(broker.addresses.values())
+        print(f"listening on {addresses}: a broker for tests, in memory", flush=True)
         threading.Event().wait()  # until a signal
 
 

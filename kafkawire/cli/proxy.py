@@ -14,6 +14,7 @@ from kafkawire.cli.arguments import parse_address
 from kafkawire.cli.formatting import printable
 from kafkawire.cli.interrupt import terminating
 from kafkawire.cli.output_file import check_output
+from kafkawire.cli.server_tls import server_tls
 
 if TYPE_CHECKING:
     from kafkawire.wire.message import Message
@@ -92,7 +93,7 @@ def proxy(
             port=port,
             record=record,
             broker_tls=_broker_tls(bootstrap, command_config),
-            client_tls=_client_tls(tls_certificate),
+            client_tls=server_tls(tls_certificate),
         )
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
@@ -146,14 +147,3 @@ def _broker_tls(bootstrap: str, command_config: Path | None) -> ssl.SSLContext |
         properties = kept | {"security.protocol": protocol}
     tls = Config.of(bootstrap, properties).tls
     return None if tls is None else tls.context()
-
-
-def _client_tls(certificate: Path | None) -> ssl.SSLContext | None:
-    if certificate is None:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(certificate)
-    except ssl.SSLError as problem:
-        raise ValueError(f"--tls-certificate {certificate}: {problem.reason or problem}") from None
-    return context

@@ -10,6 +10,7 @@ requests and responses. A frame that neither a filter, a fault nor an address as
 """
 
 from kafkawire.proxy.faults import Fault
+from kafkawire.proxy.holding import Held
 from kafkawire.proxy.proxy import Proxy
 
-__all__ = ["Fault", "Proxy"]
+__all__ = ["Fault", "Held", "Proxy"]

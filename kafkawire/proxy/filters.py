@@ -35,6 +35,12 @@ class Filters:
     def on_request(self, kind: type[Message], function: OnRequest) -> None:
         self._requests.setdefault(_key(kind), []).append(function)
 
+    def forget(self, kind: type[Message], function: OnRequest) -> None:
+        listed = self._requests[_key(kind)]
+        listed.remove(function)
+        if not listed:
+            del self._requests[_key(kind)]
+
     def on_response(self, kind: type[Message], function: OnResponse) -> None:
         self._responses.setdefault(_key(kind), []).append(function)
 
@@ -51,7 +57,7 @@ class Filters:
 
     async def request(self, body: Message) -> Message:
         """The request after all its filters, or the response of one of them."""
-        for function in self._requests.get(body.spec.api_key or 0, ()):
+        for function in tuple(self._requests.get(body.spec.api_key or 0, ())):
             changed = await _value(function(body))
             if changed is not None:
                 body = changed

@@ -17,6 +17,7 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.messages import REGISTRY
 from kafkawire.proxy.faults import Fault, Faults
 from kafkawire.proxy.filters import Filters
+from kafkawire.proxy.holding import Held
 from kafkawire.proxy.recording import Recording
 from kafkawire.proxy.relay import DroppedError, Relay
 from kafkawire.visit import Endpoint
@@ -111,6 +112,17 @@ class Proxy:
     def fault(self, fault: Fault) -> None:
         """Adds a fault; of several that are for a request the first happens."""
         self._faults.add(fault)
+
+    def hold(self, kind: type[Message], number: int = 1) -> Held:
+        """Holds a request back until `release` of what is returned: the network delays it, or loses it.
+
+        Args:
+            kind: the request's class.
+            number: which of those that come from now on; 1 is the next.
+        """
+        held = Held(number, lambda found: self._filters.forget(kind, found))
+        self._filters.on_request(kind, held)
+        return held
 
     def clear_faults(self) -> None:
         """Forgets the faults."""

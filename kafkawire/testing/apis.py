@@ -6,8 +6,9 @@ up by key, and values are made into the other class field by field.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,7 +19,7 @@ from kafkawire.wire.registry import Registry
 T = TypeVar("T", bound=Message)
 
 #: A request -> its response; None: the broker's own.
-Own = Callable[[Any], "Message | None"]
+Own = Callable[[Any], "Message | Awaitable[Message | None] | None"]
 #: A request and the broker's own response -> the response that is sent.
 Change = Callable[[Any, Any], Message]
 
@@ -45,6 +46,14 @@ def made(value: Message, cls: type[T]) -> T:
     return value if isinstance(value, cls) else msgspec.convert(value, cls, from_attributes=True)
 
 
+class _Control(NamedTuple):
+    """A handler of a test; `node`: for the requests to this one; `times`: how many it still answers."""
+
+    handler: Own
+    node: int | None
+    times: int | None
+
+
 class Apis:
     """See the module.
 
@@ -61,15 +70,17 @@ class Apis:
         self.registry = registry
         self._release = release
         self._handlers = {key_of(kind): (kind, *answer) for kind, answer in handlers.items()}
-        self._own: dict[int, Own] = {}
+        self._own: dict[int, list[_Control]] = {}
         self._changes: dict[int, Change] = {}
         self.versions = self._offered()
 
-    def on(self, kind: type[Message], handler: Own) -> None:
+    def on(self, kind: type[Message], handler: Own, *, node: int | None = None, times: int | None = None) -> None:
         """As `MockBroker.on`."""
+        if times is not None and times < 1:
+            raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
         if self.registry.rpc(key_of(kind), "request") is not kind:
             raise ValueError(f"{kind.spec.name} with api key {kind.spec.api_key} is not in the broker's registry")
-        self._own[key_of(kind)] = handler
+        self._own.setdefault(key_of(kind), []).insert(0, _Control(handler, node, times))
         self.versions = self._offered()
 
     def change(self, kind: type[Message], change: Change) -> None:
@@ -90,10 +101,20 @@ class Apis:
             offered[key] = found.spec.valid_versions
         return {key: their for key, their in offered.items() if their}
 
-    def own(self, body: Message) -> Message | None:
-        """What a handler of the test answers; None where there is none, or it leaves the request to the broker."""
-        handler = self._own.get(body.spec.api_key or 0)
-        return None if handler is None else handler(body)
+    async def own(self, body: Message, node: int = 1) -> Message | None:
+        """What the handlers of the test answer, the last one first; None where they leave the request to the broker."""
+        listed = self._own.get(body.spec.api_key or 0, [])
+        for control in tuple(listed):
+            if control not in listed or control.node not in (None, node):
+                continue
+            found: Any = control.handler(body)
+            answer: Message | None = await found if inspect.isawaitable(found) else found
+            if answer is not None:
+                if control.times is not None and control in listed:
+                    at = listed.index(control)
+                    listed[at : at + 1] = [] if control.times == 1 else [control._replace(times=control.times - 1)]
+                return answer
+        return None
 
     def handler(self, body: Message) -> tuple[Handler, Message] | None:
         """The broker's own handler, and the request as that knows it; None where there is none."""

@@ -1,36 +1,41 @@
-"""`MockBroker`: a Kafka broker for tests: one node, in this process, in memory.
+"""`MockBroker`: a Kafka cluster for tests, of one node or several, in this process, in memory.
 
     with MockBroker(topics={"orders": 3}) as broker:          # in a thread of its own; or `async with`
         producer = Producer({"bootstrap.servers": broker.address})
         ...
         assert [record.value for record in broker.records("orders", 0)] == [b"1"]
 
-The answers are made by the handlers in `state`, which do no input or output; `Server` has the connections.
+The answers are made by the handlers in `state`, which do no input or output; `Answering` runs them, and each node has a
+`Server` with its connections.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
 
-from kafkawire import frames, records, versions
-from kafkawire.errors import KafkaWireError
-from kafkawire.kafka_errors import CODES, NAMES
+from kafkawire import records, versions
+from kafkawire.kafka_errors import NAMES
 from kafkawire.messages import REGISTRY, ApiVersionsRequest, ApiVersionsResponse
 from kafkawire.messages.api_versions_response import FinalizedFeatureKey, SupportedFeatureKey
+from kafkawire.testing.answering import Answering
 from kafkawire.testing.apis import Apis
-from kafkawire.testing.script import Answer, Fault, RequestLog, Script
-from kafkawire.testing.server import Address, Reply, Server
-from kafkawire.testing.state.call import Call, Handlers, Wait
+from kafkawire.testing.script import Answer, Fault, RequestLog
+from kafkawire.testing.server import Address, Server, address_of
+from kafkawire.testing.state.call import Call, Handlers
 from kafkawire.testing.state.group_requests import GroupRequests
 from kafkawire.testing.state.log_requests import LogRequests
+from kafkawire.testing.state.logins import Logins
+from kafkawire.testing.state.nodes import GROUP, TRANSACTION, Nodes
 from kafkawire.testing.state.partition_log import PartitionLog
 from kafkawire.testing.state.topics import Topics
 from kafkawire.testing.state.transactions import Transactions
@@ -40,15 +45,12 @@ from kafkawire.wire.registry import Registry
 
 M = TypeVar("M", bound=Message)
 
-UNSUPPORTED_VERSION = CODES["UNSUPPORTED_VERSION"]
-_API_VERSIONS = 18
 _END_TXN = 26
-_REFUSALS = 100
-_CLOSED = Reply(end="close")
+_CONSUMER_GROUP_HEARTBEAT = 68
 
 
 class MockBroker:
-    """A broker for tests. It has no security, keeps nothing on disk, and replicates nothing.
+    """A broker for tests, or a cluster of several: in memory, and every node sees the same partitions.
 
     Args:
         topics: name -> number of partitions.
@@ -58,12 +60,18 @@ class MockBroker:
         verify_transactions: transaction.partition.verification.enable. Without it, transactions can be left hanging.
         auto_create_partitions: of topics that Metadata requests create; 0: they create none.
         registry: the messages that it reads. Requests of your own get a handler by `on`.
+        nodes: how many there are, with the ids 1 to `nodes`. Partitions and coordinators are spread over them.
+        tls: the context of a server, `ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)` with a certificate; None:
+            without TLS.
+        users: name -> password. Clients log in by SASL: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512 (needs the extra `net`).
+        tokens: those that SASL's OAUTHBEARER accepts.
         max_log_bytes: of a partition; the oldest batches are dropped beyond it.
         max_bytes: of all partitions, producers, transactional ids and groups together, about; what would exceed them
             is refused with POLICY_VIOLATION.
         max_request_bytes: a connection with a larger request is closed; no batch is larger, decompressed either.
-        max_connections: further connections are closed.
-        host, port: where it listens: loopback by default; port 0 takes a free one.
+        max_connections: of a node; further connections are closed.
+        host, port: where the first node listens: loopback by default; port 0 takes a free one. Further nodes listen on
+            the ports that follow, or on free ones.
 
     Attributes:
         requests: the last requests, as `frames.Request`.
@@ -79,6 +87,10 @@ class MockBroker:
         verify_transactions: bool = True,
         auto_create_partitions: int = 1,
         registry: Registry = REGISTRY,
+        nodes: int = 1,
+        tls: ssl.SSLContext | None = None,
+        users: Mapping[str, str] | None = None,
+        tokens: Collection[str] = (),
         max_log_bytes: int = 64 << 20,
         max_bytes: int = 1 << 30,
         max_request_bytes: int = 16 << 20,
@@ -86,43 +98,55 @@ class MockBroker:
         host: str = "127.0.0.1",
         port: int = 0,
     ) -> None:
-        self._release = versions.of(release or versions.releases()[-1])
+        offered = versions.of(release or versions.releases()[-1])
         if transaction_version is None:
-            transaction_version = 2 if 5 in self._release.get(_END_TXN, ()) else 0
+            transaction_version = 2 if 5 in offered.get(_END_TXN, ()) else 0
         if not 0 <= transaction_version <= 2:
             raise ValueError(f"transaction_version={transaction_version}: there are 0, 1 and 2")
-        self._transaction_version = transaction_version
+        self._levels = {"transaction.version": (transaction_version, 2)} if transaction_version else {}
+        if offered.get(_CONSUMER_GROUP_HEARTBEAT):
+            self._levels["group.version"] = (1, 1)
+        self._nodes = Nodes(nodes)
         self._topics = Topics(
             auto_create=auto_create_partitions,
             max_log_bytes=max_log_bytes,
             max_batch_bytes=max_request_bytes,
             max_bytes=max_bytes,
+            nodes=self._nodes,
         )
         self._transactions = Transactions(
             self._topics, transaction_version=transaction_version, verify=verify_transactions
         )
         self._groups = GroupRequests(self._topics, self._transactions)
+        logins = Logins(users or {}, tokens) if users or tokens else None
         handlers: Handlers = {
             ApiVersionsRequest: (self._api_versions, range(6)),
             **self._topics.handlers,
             **LogRequests(self._topics, self._transactions).handlers,
             **self._groups.handlers,
             **self._transactions.handlers,
+            **(logins.handlers if logins else {}),
         }
-        self._apis = Apis(handlers, self._release, registry)
-        self._script = Script()
-        self._lock = threading.RLock()
-        self._ahead_ms = 0
-        self._listen = host, port
-        self._bound: Address | None = None
-        self._server = Server(
-            self._respond, self._refuse, max_request_bytes=max_request_bytes, max_connections=max_connections
-        )
+        self._apis = Apis(handlers, offered, registry)
+        self._answering = Answering(self._apis, self._nodes, self._transactions, logs_in=logins is not None)
+        self._lock = self._answering.lock
+        self._host, self._port = host, port
+        self._bound: dict[int, Address] = {}
+        self._servers = {
+            node: Server(
+                partial(self._answering.respond, node),
+                self._answering.refuse,
+                max_request_bytes=max_request_bytes,
+                max_connections=max_connections,
+                tls=tls,
+            )
+            for node in self._nodes.ids
+        }
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._change = asyncio.Event()
+        self._starting: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
-        self.requests = RequestLog()
-        self.refusals: deque[str] = deque(maxlen=_REFUSALS)
+        self.requests: RequestLog = self._answering.requests
+        self.refusals: deque[str] = self._answering.refusals
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
 
@@ -130,21 +154,54 @@ class MockBroker:
 
     @property
     def address(self) -> str:
-        """host:port of the running broker, for `bootstrap.servers`."""
-        if self._bound is None:
+        """host:port of the first node that is up, for `bootstrap.servers`."""
+        return next(iter(self.addresses.values()))
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Node id -> host:port, of the nodes that are up."""
+        found = {node: str(address) for node, address in self._bound.items() if node not in self._nodes.down}
+        if not found:
             raise RuntimeError("the broker is not running: use `with` or `async with`")
-        return str(self._bound)
+        return found
 
     async def __aenter__(self) -> MockBroker:
         self._loop = asyncio.get_running_loop()
-        self._bound = await self._server.start(*self._listen)
+        try:
+            for node in self._nodes.ids:
+                if node not in self._nodes.down:
+                    await self._servers[node].start(self._listener(node))
+        except BaseException:
+            await self._stop_all()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._server.stop()
-        self._bound = self._loop = None
+        await self._stop_all()
+
+    async def _stop_all(self) -> None:
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        for server in self._servers.values():
+            await server.stop()
+        self._bound.clear()
+        self._nodes.ports.clear()
+        self._loop = None
+
+    def _listener(self, node: int) -> socket.socket:
+        """A node's socket, which listens from now on: where it did before, if it did."""
+        first = node == self._nodes.ids[0]
+        wanted = self._nodes.ports.get(node, self._port + node - 1 if self._port else 0)
+        try:
+            listener = _listen(self._host, wanted)
+        except OSError:
+            if first or not wanted:
+                raise
+            listener = _listen(self._host, 0)
+        self._bound[node] = address_of(listener.getsockname())
+        self._nodes.ports[node] = self._bound[node].port
+        return listener
 
     def __enter__(self) -> MockBroker:
         started: Future[asyncio.Event] = Future()
@@ -179,14 +236,27 @@ class MockBroker:
         """Api key -> the versions that the broker offers."""
         return self._apis.versions
 
-    def on(self, kind: type[M], handler: Callable[[M], Message | None]) -> None:
+    def on(
+        self,
+        kind: type[M],
+        handler: Callable[[M], Message | Awaitable[Message | None] | None],
+        *,
+        times: int | None = None,
+        node: int | None = None,
+    ) -> None:
         """Answers a request of your own, or one of Kafka's before this broker does.
+
+        Of several handlers of a class the last one is asked first.
 
         Args:
             kind: the request's class; of your own messages, one of the broker's `registry`.
-            handler: the request -> its response; None leaves the request to the broker. It runs in the broker's thread.
+            handler: the request -> its response; None leaves the request to the next handler, and then to the broker.
+                It runs in the broker's thread. An `async` one may wait while other connections are served.
+            times: how many requests it answers; None: all.
+            node: for the requests that are sent to this node; None: to any.
         """
-        self._apis.on(kind, handler)
+        with self._lock:
+            self._apis.on(kind, handler, times=times, node=node)
 
     def change(self, kind: type[M], change: Callable[[M, Any], Message]) -> None:
         """Changes what the broker itself answers to the requests of a class.
@@ -197,44 +267,133 @@ class MockBroker:
         """
         self._apis.change(kind, change)
 
-    def answer(self, kind: type[Message], answer: Answer, *, times: int | None = 1) -> None:
+    def answer(self, kind: type[Message], answer: Answer, *, times: int | None = 1, node: int | None = None) -> None:
         """Answers the next requests of a class with a response, bytes, or what a function makes of the request.
 
         Args:
             kind: the request's class.
             answer: a response; bytes of a frame with its size, sent as they are; or a function of the request.
             times: for how many requests; None: for all.
+            node: those that are sent to this node; None: to any.
         """
         with self._lock:
-            self._script.add(kind, answer, times)
+            self._answering.script.add(kind, answer, times, node)
 
-    def fault(self, kind: type[Message] | None, fault: Fault, *, times: int | None = 1) -> None:
+    def fault(
+        self, kind: type[Message] | None, fault: Fault, *, times: int | None = 1, node: int | None = None
+    ) -> None:
         """Lets the next requests of a class go wrong.
 
         Args:
             kind: their class; None: any.
             fault: what goes wrong.
             times: for how many requests; None: for all.
+            node: those that are sent to this node; None: to any.
         """
         with self._lock:
-            self._script.add(kind, fault, times)
+            self._answering.script.add(kind, fault, times, node)
 
     def clear_script(self) -> None:
         """Forgets the faults and answers that have not happened yet."""
         with self._lock:
-            self._script.clear()
+            self._answering.script.clear()
 
     def advance(self, milliseconds: int) -> None:
         """Puts the broker's clock forward: sessions and transactions over their time end."""
-        with self._lock:
-            self._ahead_ms += milliseconds
-            self._transactions.expire(self._now())
+        self._answering.advance(milliseconds)
         self._notify()
 
     def drop_connections(self) -> None:
         """Closes all connections; clients may connect again."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._server.drop_connections)
+            for server in self._servers.values():
+                self._loop.call_soon_threadsafe(server.drop_connections)
+
+    # Nodes ------------------------------------------------------------------------------------------------------------
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Lets a node lead a partition, in a new leader epoch; also where it leads the partition already.
+
+        Args:
+            topic, partition: which. Raises LookupError where there is none.
+            node: its id. Raises ValueError where there is no such node, or it is stopped.
+        """
+        self._nodes.check(node)
+        if node in self._nodes.down:
+            raise ValueError(f"node {node} is stopped")
+        with self._lock:
+            self._log(topic, partition).lead(node)
+        self._notify()
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The id of the node that leads a partition; -1 for none."""
+        with self._lock:
+            return self._log(topic, partition).leader
+
+    def move_coordinator(self, node: int, *, group: str | None = None, transactional_id: str | None = None) -> None:
+        """Lets a node coordinate a group or a transactional id.
+
+        Args:
+            node: its id.
+            group, transactional_id: one of them. What shares its partition of the internal topic moves with it.
+        """
+        if (group is None) == (transactional_id is None):
+            raise TypeError("either group or transactional_id")
+        with self._lock:
+            if group is not None:
+                self._nodes.move_coordinator(GROUP, group, node)
+            else:
+                self._nodes.move_coordinator(TRANSACTION, transactional_id or "", node)
+        self._notify()
+
+    def stop_node(self, node: int) -> None:
+        """Stops a node: its connections end, and others take over what it leads and coordinates."""
+        self._nodes.check(node)
+        with self._lock:
+            self._nodes.down.add(node)
+            self._topics.elect()
+        self._in_loop(self._servers[node].stop_soon)  # its port is free when this returns
+        self._notify()
+
+    def start_node(self, node: int) -> None:
+        """Starts a stopped node, at its former address. What it led stays where it is."""
+        self._nodes.check(node)
+        if node not in self._nodes.down:
+            raise ValueError(f"node {node} is not stopped")
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._started, node, self._listener(node))
+        with self._lock:
+            self._nodes.down.discard(node)
+            self._topics.elect()
+        self._notify()
+
+    def _in_loop(self, function: Callable[[], None]) -> None:
+        """Calls a function in the event loop, and returns after it."""
+        loop = self._loop
+        if loop is None:
+            return
+        with suppress(RuntimeError):  # no loop runs in this thread
+            if asyncio.get_running_loop() is loop:
+                function()
+                return
+
+        async def call() -> None:
+            function()
+
+        asyncio.run_coroutine_threadsafe(call(), loop).result()
+
+    def _started(self, node: int, listener: socket.socket) -> None:
+        task = asyncio.ensure_future(self._servers[node].start(listener))
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+
+    # Topics -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """Name -> number of partitions."""
+        with self._lock:
+            return {name: len(topic.partitions) for name, topic in self._topics.by_name.items()}
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Creates a topic. Raises ValueError where the broker refuses it."""
@@ -259,10 +418,10 @@ class MockBroker:
         """
         with self._lock:
             log = self._log(topic, partition)
-            batch = log.checked(records.build(listed, timestamp=self._now()))
+            batch = log.checked(records.build(listed, timestamp=self._answering.now()))
             if isinstance(batch, int):
                 raise ValueError(f"{topic}-{partition} does not take the records: {NAMES[batch]}")
-            offset = log.append(batch, self._now()).base_offset
+            offset = log.append(batch, self._answering.now()).base_offset
         self._notify()
         return offset
 
@@ -304,109 +463,26 @@ class MockBroker:
     # Answering --------------------------------------------------------------------------------------------------------
 
     def _api_versions(self, call: Call) -> ApiVersionsResponse:
-        level = self._transaction_version
-        response = versions.to_response(self.versions)
         return ApiVersionsResponse(
             error_code=call.error,
-            api_keys=response.api_keys,
-            supported_features=(SupportedFeatureKey(name="transaction.version", max_version=2),) if level else (),
+            api_keys=versions.to_response(self.versions).api_keys,
+            supported_features=tuple(
+                SupportedFeatureKey(name=name, max_version=most) for name, (_, most) in self._levels.items()
+            ),
             finalized_features_epoch=0,
-            finalized_features=(
-                (FinalizedFeatureKey(name="transaction.version", max_version_level=level, min_version_level=level),)
-                if level
-                else ()
+            finalized_features=tuple(
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, (level, _) in self._levels.items()
             ),
         )
-
-    def _now(self) -> int:
-        return time.time_ns() // 1_000_000 + self._ahead_ms
 
     def _notify(self) -> None:
         """Runs handlers again that wait for a change; from any thread."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has just ended
-                self._loop.call_soon_threadsafe(self._changed)
+                self._loop.call_soon_threadsafe(self._answering.changed)
 
-    def _changed(self) -> None:
-        self._change.set()
-        self._change = asyncio.Event()
 
-    def _refuse(self, reason: str) -> None:
-        self.refusals.append(reason)
-
-    async def _respond(self, frame: bytes, address: Address) -> Reply:
-        request = frames.decode_request(frame, registry=self._apis.registry)
-        key, number = request.api_key, request.correlation_id
-        if key == _API_VERSIONS and number is not None and request.version not in self.versions.get(key, ()):
-            return self._lower_api_versions(number)
-        if isinstance(request, frames.UndecodedRequest):
-            self._refuse(request.reason)
-            return _CLOSED
-        if request.version not in self.versions.get(request.api_key, ()):
-            self._refuse(f"{type(request.body).__name__} version {request.version} is not offered")
-            return _CLOSED
-        with self._lock:
-            self.requests.add(request, len(frame))
-            step = self._script.take(request.body)
-        try:
-            return await self._answered(request, step, address)
-        except KafkaWireError as error:
-            self._refuse(f"{type(request.body).__name__}: no response: {error}")
-            return _CLOSED
-
-    def _lower_api_versions(self, correlation_id: int) -> Reply:
-        """The answer to an ApiVersions request of a version that is not offered: version 0 with an error (KIP-511)."""
-        keys = versions.to_response(self.versions).api_keys
-        answer = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=keys)
-        return Reply(frames.encode_response(answer, version=0, correlation_id=correlation_id))
-
-    async def _answered(self, request: frames.Request[Message], step: Fault | Answer | None, address: Address) -> Reply:
-        if step is not None and not isinstance(step, Fault):
-            return self._reply(request, step(request.body) if callable(step) else step)
-        fault = step or Fault()
-        dropped = Reply(end="reset" if fault.reset else "close")
-        if fault.delay_s:
-            await asyncio.sleep(fault.delay_s)
-        if fault.drop == "before":
-            return dropped
-        response = await self._carried_out(request, fault, address)
-        if fault.drop == "after":
-            return dropped
-        if response is None or fault.silent:
-            return Reply()
-        return self._reply(request, response, shift=int(fault.wrong_correlation_id))
-
-    def _reply(self, request: frames.Request[Message], response: Message | bytes, shift: int = 0) -> Reply:
-        if isinstance(response, bytes):
-            return Reply(response)
-        number = (request.correlation_id + shift) & 0x7FFFFFFF if shift else request.correlation_id
-        response = self._apis.response(request.body, response)
-        return Reply(frames.encode_response(response, version=request.version, correlation_id=number))
-
-    async def _carried_out(self, request: frames.Request[Message], fault: Fault, address: Address) -> Message | None:
-        if not fault.error and (own := self._apis.own(request.body)) is not None:
-            return own
-        found = self._apis.handler(request.body)
-        if found is None:
-            return frames.error_response(request, fault.error)
-        handler, body = found
-        call = Call(
-            body,
-            request.version,
-            client_id=request.client_id,
-            now_ms=self._now(),
-            host=address.host,
-            port=address.port,
-            error=fault.error,
-        )
-        while True:
-            change = self._change
-            with self._lock:
-                call.now_ms = self._now()
-                self._transactions.expire(call.now_ms)
-                result = handler(call)
-            if not isinstance(result, Wait):
-                self._changed()
-                return None if result is None else self._apis.changed(request.body, result)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(change.wait(), max(0.001, (result.until_ms - call.now_ms) / 1000))
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=128)

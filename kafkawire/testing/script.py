@@ -51,6 +51,7 @@ class _ScriptStep(NamedTuple):
     kind: type[Message] | None
     action: Fault | Answer
     times: int | None
+    node: int | None
 
 
 class Script:
@@ -59,26 +60,29 @@ class Script:
     def __init__(self) -> None:
         self._steps: list[_ScriptStep] = []
 
-    def add(self, kind: type[Message] | None, action: Fault | Answer, times: int | None) -> None:
+    def add(
+        self, kind: type[Message] | None, action: Fault | Answer, times: int | None, node: int | None = None
+    ) -> None:
         """Adds a step for the next requests of a class.
 
         Args:
             kind: their class; None: any.
             action: what happens to them.
             times: for how many requests, at least 1; None: for all.
+            node: those that are sent to this node; None: to any.
         """
         if times is not None and times < 1:
             raise ValueError(f"times={times}: a number of requests, at least 1, or None for all of them")
-        self._steps.append(_ScriptStep(kind, action, times))
+        self._steps.append(_ScriptStep(kind, action, times, node))
 
-    def take(self, body: Any) -> Fault | Answer | None:
+    def take(self, body: Any, node: int = 1) -> Fault | Answer | None:
         """The first step that is for this request; None for none."""
-        for at, (kind, action, times) in enumerate(self._steps):
-            if is_of(kind, body):
+        for at, (kind, action, times, where) in enumerate(self._steps):
+            if where in (None, node) and is_of(kind, body):
                 if times == 1:
                     del self._steps[at]
                 elif times is not None:
-                    self._steps[at] = _ScriptStep(kind, action, times - 1)
+                    self._steps[at] = _ScriptStep(kind, action, times - 1, where)
                 return action
         return None
 
@@ -90,27 +94,28 @@ class RequestLog:
     """The last requests: at most `max_requests`, whose frames have at most `max_bytes`."""
 
     def __init__(self, max_requests: int = 10_000, max_bytes: int = 16 << 20) -> None:
-        self._held: deque[tuple[Request[Message], int]] = deque()
+        self._held: deque[tuple[Request[Message], int, int]] = deque()
         self._bytes = 0
         self._max_requests = max_requests
         self._max_bytes = max_bytes
 
-    def add(self, request: Request[Message], size: int) -> None:
-        """Adds a request; `size`: bytes of its frame."""
-        self._held.append((request, size))
+    def add(self, request: Request[Message], size: int, node: int = 1) -> None:
+        """Adds a request; `size`: bytes of its frame. `node`: the id of the node that it was sent to."""
+        self._held.append((request, size, node))
         self._bytes += size
         while len(self._held) > self._max_requests or self._bytes > self._max_bytes:
             self._bytes -= self._held.popleft()[1]
 
     def __iter__(self) -> Iterator[Request[Message]]:
-        return (request for request, _ in tuple(self._held))
+        return (request for request, _, _ in tuple(self._held))
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def of(self, kind: type[Message]) -> list[Any]:
-        """The bodies of the requests of a class, oldest first."""
-        return [request.body for request in self if is_of(kind, request.body)]
+    def of(self, kind: type[Message], *, node: int | None = None) -> list[Any]:
+        """The bodies of the requests of a class, oldest first; `node`: those that were sent to this node."""
+        held = tuple(self._held)
+        return [each.body for each, _, where in held if node in (None, where) and is_of(kind, each.body)]
 
     def clear(self) -> None:
         self._held.clear()

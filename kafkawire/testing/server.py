@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kafkawire.errors import DecodeError
 from kafkawire.frames import FrameReader
@@ -32,8 +33,21 @@ class Reply(NamedTuple):
     end: Literal["close", "reset"] | None = None
 
 
-#: A frame without its size, and the address at which the client has reached the server -> the reply.
-Respond = Callable[[bytes, Address], Awaitable[Reply]]
+class Connection:
+    """A connection of a client.
+
+    Attributes:
+        address: at which the client has reached the server.
+        kept: what the answering side keeps for this connection.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.kept: Any = None
+
+
+#: A frame without its size, and its connection -> the reply.
+Respond = Callable[[bytes, Connection], Awaitable[Reply]]
 
 
 class Server:
@@ -44,6 +58,7 @@ class Server:
         refused: is called with the reason when a connection is closed because of what the client sent.
         max_request_bytes: size of a frame above which a connection is closed.
         max_connections: further connections are closed at once.
+        tls: the context of a server; None: without TLS.
     """
 
     def __init__(
@@ -53,27 +68,36 @@ class Server:
         *,
         max_request_bytes: int,
         max_connections: int,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._respond = respond
         self._refused = refused
         self._max_request_bytes = max_request_bytes
         self._max_connections = max_connections
+        self._tls = tls
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._server: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> Address:
-        """Listens; port 0 takes a free one. Raises OSError where the address cannot be used."""
-        self._server = await asyncio.start_server(self.serve, host, port)
-        return _address(self._server.sockets[0].getsockname())
+    async def start(self, listener: socket.socket) -> None:
+        """Accepts the connections of a listening socket, which is the server's from then on."""
+        self._server = await asyncio.start_server(self.serve, sock=listener, ssl=self._tls)
 
     async def stop(self) -> None:
         """Closes the listener and all connections."""
         if self._server is not None:
             self._server.close()
+            self._server = None
         tasks = list(self._connections)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stop_soon(self) -> None:
+        """As `stop`, without waiting for the connections."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self.drop_connections()
 
     def drop_connections(self) -> None:
         """Closes all connections; clients may connect again."""
@@ -100,11 +124,11 @@ class Server:
 
     async def _answer_frames(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         frames = FrameReader(self._max_request_bytes)
-        address = _address(writer.get_extra_info("sockname"))
+        connection = Connection(address_of(writer.get_extra_info("sockname")))
         while data := await reader.read(_CHUNK):
             try:
                 for frame in frames.feed(data):
-                    reply = await self._respond(frame, address)
+                    reply = await self._respond(frame, connection)
                     if reply.data:
                         writer.write(reply.data)
                         await writer.drain()
@@ -117,7 +141,8 @@ class Server:
                 return
 
 
-def _address(name: tuple[str, int]) -> Address:
+def address_of(name: tuple[str, int]) -> Address:
+    """The address of a socket's name."""
     return Address(name[0], name[1])
 
 

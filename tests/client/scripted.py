@@ -23,7 +23,7 @@ from kafkawire.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kafkawire.testing.server import Address, Reply, Server
+from kafkawire.testing.server import Connection, Reply, Server
 from kafkawire.wire.message import Message
 
 #: What 4.4.0 offers of the requests that tests use.
@@ -109,7 +109,7 @@ class ScriptedBroker:
         self.connections += 1
         await self._server.serve(reader, writer)
 
-    async def _respond(self, frame: bytes, _: Address) -> Reply:
+    async def _respond(self, frame: bytes, _: Connection) -> Reply:
         request = frames.decode_request(frame)
         assert isinstance(request, frames.Request), request
         self.requests.append(request.body)

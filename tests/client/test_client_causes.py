@@ -24,6 +24,7 @@ from kafkawire.messages import (
     InitProducerIdResponse,
     ProduceRequest,
 )
+from kafkawire.proxy import Proxy
 from kafkawire.rows import Cause
 from kafkawire.transactions.cluster_traits import VERIFICATION, ClusterTraits
 from tests.broker_fixture import StartCluster
@@ -33,7 +34,6 @@ from tests.client.scripted import ScriptedBroker
 from tests.client.setups import until
 from tools import polling
 from tools.broker import RunningCluster
-from tools.fault_proxy import FaultProxy
 from tools.recordings.errors import RecordingError
 from tools.recordings.raw_client import TRANSIENT, RawCluster, RawProducer
 
@@ -52,10 +52,11 @@ def late_batch(bootstrap: str, partition: int, name: str, *, version: int = 1) -
     answered: list[str] = []
     at = int(time.time() * 1000) - 3 * HOUR_MS
     with (
-        FaultProxy(bootstrap, ProduceRequest) as proxy,
+        Proxy(bootstrap) as proxy,
         RawCluster(bootstrap) as direct,
         RawCluster(proxy.address) as slow,
     ):
+        held = proxy.hold(ProduceRequest)
         producer = direct.init_producer(name)
         if version < 2:
             direct.add_partitions(producer, {TOPIC: [partition]})
@@ -70,10 +71,10 @@ def late_batch(bootstrap: str, partition: int, name: str, *, version: int = 1) -
 
         writing = threading.Thread(target=produce)
         writing.start()
-        assert proxy.caught.wait(20)
+        assert held.caught.wait(20)
         assert direct.end(producer, committed=True, version=end_version) == 0
         until(direct, name, "CompleteCommit")
-        proxy.release()
+        held.release()
         writing.join(30)
     (answer,) = answered
     return answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import threading
 import time
 from typing import Any
@@ -14,12 +15,12 @@ from kafkawire.client.actions import lease
 from kafkawire.client.actions.aborting import abort, look_at
 from kafkawire.client.rpc.fetch_batches import first_batch
 from kafkawire.messages import DescribeProducersRequest, ListOffsetsRequest, MetadataRequest
+from kafkawire.proxy import Held, Proxy
 from kafkawire.records import Batch
 from kafkawire.transactions.abort_rules import Refused, TransactionSpec, choose
 from tests.broker_fixture import StartCluster
 from tests.client import real_cluster
 from tools.broker import RunningCluster
-from tools.fault_proxy import FaultProxy
 from tools.recordings.raw_client import RawCluster, RawProducer
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
@@ -49,20 +50,24 @@ def test_a_transaction_that_begins_while_an_answer_is_late_is_committed(
             await real_cluster.create_topics(admin, {topic: 2})
 
     asyncio.run(topics())
-    with RawCluster(old_version.bootstrap) as wire, FaultProxy(old_version.bootstrap, kind, number=0) as proxy:
+    with RawCluster(old_version.bootstrap) as wire, Proxy(old_version.bootstrap) as proxy:
         producer = wire.init_producer(topic)
         _hang(wire, topic, producer)
+        recorded: list[bool] = []
+        holding: queue.Queue[Held] = queue.Queue()
 
         def application() -> None:
-            assert proxy.caught.wait(TIMEOUT_S)
+            held = holding.get(timeout=TIMEOUT_S)
+            assert held.caught.wait(TIMEOUT_S)
             wire.add_partitions(producer, {topic: [0]})
             wire.produce(topic, 0, [b"live"], producer, timestamp=int(time.time() * 1000), sequence=1)
             time.sleep(lease.LIMIT_S + 0.2)  # the lease is over by then
-            proxy.release()
+            held.release()
 
         def record(_: Any, __: Any, result: Any) -> None:
-            if result is None and not proxy.caught.is_set():
-                proxy.hold_next()
+            if result is None and not recorded:
+                recorded.append(True)
+                holding.put(proxy.hold(kind))
 
         async def attempt() -> None:
             async with Admin.connect(proxy.address) as admin:

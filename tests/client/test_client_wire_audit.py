@@ -31,7 +31,6 @@ from kafkawire.messages.metadata_response import (
     MetadataResponseTopic,
 )
 from kafkawire.testing import MockBroker
-from kafkawire.testing.state import topics
 from kafkawire.transactions import Settings
 from kafkawire.transactions.facts import TRANSACTION_STATE, Place
 from kafkawire.transactions.replica_facts import ReplicaMerge
@@ -234,9 +233,11 @@ def test_an_interrupted_reading_is_resumed(tmp_path: Path, monkeypatch: pytest.M
         over_the_wire(serving(path), LATER, load=load, journal=str(journal), progress=interrupt)
     with journal.open("ab") as file:
         file.write(b'{"topic":"torn')  # the process was killed while it wrote
-    if not same_leaders:
-        monkeypatch.setattr(topics, "LEADER_EPOCH", 1)
     broker = serving(path)
+    if not same_leaders:
+        for topic, count in broker.topics.items():
+            for partition in range(count):
+                broker.move_leader(topic, partition, 1)
     sizes: list[int] = []
     wire = over_the_wire(broker, LATER, load=load, journal=str(journal), progress=sizes.append)
     alone: list[int] = []

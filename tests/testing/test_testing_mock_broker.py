@@ -224,7 +224,8 @@ def test_offers_the_versions_of_a_release(release: str, fetch: range, level: int
     offered = kafkawire.versions.from_response(answer)
     assert offered == broker.versions
     assert offered[1] == fetch
-    assert [feature.max_version_level for feature in answer.finalized_features] == ([level] if level else [])
+    levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
+    assert levels == ({"transaction.version": level, "group.version": 1} if level else {})
 
 
 def test_transaction_version_that_does_not_exist_is_refused() -> None:
@@ -313,7 +314,9 @@ def _with_one_of_each(kind: type[Any], version: int) -> Any:
             element = _with_one_of_each(field.struct, version)
             values[field.attribute] = (element,) if field.is_array else element
         elif (
-            field.is_array and version in field.versions and field.attribute.startswith(("partition", "coord", "trans"))
+            field.is_array
+            and version in field.versions
+            and field.attribute.startswith(("partition", "coord", "trans", "group"))
         ):
             values[field.attribute] = ("x",) if "string" in field.type else (0,)
         elif field.type == "string" and version in field.versions and field.attribute != "member_id":

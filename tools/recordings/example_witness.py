@@ -10,8 +10,8 @@ from typing import Any
 from confluent_kafka import Producer
 
 from kafkawire.messages import ProduceRequest
+from kafkawire.proxy import Fault, Proxy
 from tools.broker import cluster
-from tools.fault_proxy import FaultProxy
 
 from . import clients
 from .clients import Service, order
@@ -34,7 +34,7 @@ def record(folder: Path, cache: Path | None = None) -> dict[str, Any]:
     with cluster(1, config=_CONFIG, cache=cache) as running:
         clients.create_topics(running.bootstrap, TOPICS, replicas=1, config={})
         with (
-            FaultProxy(running.bootstrap, ProduceRequest, number=0, loses_response=True) as proxy,
+            Proxy(running.bootstrap) as proxy,
             recorded(folder / CAPTURE, int(proxy.address.rpartition(":")[2])),
         ):
             _transactions(proxy.address)
@@ -55,7 +55,7 @@ def _transactions(bootstrap: str) -> None:
         service.transaction(numbers, timestamp=now - (10 - number) * _MINUTE, committed=number != 3)
 
 
-def _lose(proxy: FaultProxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
+def _lose(proxy: Proxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
     """Writes 12 batches, and loses the response to the seventh."""
     failed: list[str] = []
     producer = Producer(
@@ -72,7 +72,7 @@ def _lose(proxy: FaultProxy, topic: str, *, idempotent: bool) -> dict[str, Any]:
     )
     for number in range(12):
         if number == 6:
-            proxy.hold_next()
+            proxy.fault(Fault(ProduceRequest, drop="response", times=1))
         producer.produce(
             topic,
             order(number),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kafkawire.kafka_errors import CODES
+from kafkawire.testing.state.login import Login
 from kafkawire.wire.message import Message
 
 #: The most partitions, groups, transactional ids, and producers of a partition that a broker keeps.
@@ -32,9 +33,9 @@ class Call(msgspec.Struct, eq=False):
     Attributes:
         body, version, client_id: of the request.
         arrived_ms, now_ms: when it came, and the time of this run of the handler; epoch milliseconds.
-        host, port: the address at which the client has reached the broker.
+        host, port: the address at which the client has reached the broker. `node`: the id of the broker.
         error: the error code of a `Fault`, with which the handler answers instead of carrying the request out; 0: none.
-        kept: what the handler keeps between its runs.
+        kept: what the handler keeps between its runs. `login`: of the connection, where clients have to log in.
     """
 
     body: Any
@@ -43,8 +44,10 @@ class Call(msgspec.Struct, eq=False):
     now_ms: int = 0
     host: str = "127.0.0.1"
     port: int = 0
+    node: int = 1
     error: int = 0
     kept: Any = None
+    login: Login | None = None
     arrived_ms: int = 0
 
     def __post_init__(self) -> None:

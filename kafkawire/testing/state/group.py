@@ -1,4 +1,4 @@
-"""`Group`: the members of a consumer group under the classic protocol, and its committed offsets.
+"""`Group`: the members of a consumer group under the classic protocol.
 
 The states are those of Kafka's `ClassicGroup`. `expire` does what Kafka's timers do; handlers call it before they look
 at a group. A static member (`group.instance.id`) that comes back causes a rebalance here; Kafka spares it.
@@ -7,10 +7,10 @@ at a group. A static member (`group.instance.id`) that comes back causes a rebal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from kafkawire.kafka_errors import CODES
-from kafkawire.testing.state.memory import ENTRY, GROUP
+from kafkawire.testing.state.group_offsets import GroupOffsets
+from kafkawire.testing.state.memory import ENTRY
 
 ILLEGAL_GENERATION = CODES["ILLEGAL_GENERATION"]
 INCONSISTENT_GROUP_PROTOCOL = CODES["INCONSISTENT_GROUP_PROTOCOL"]
@@ -18,22 +18,6 @@ UNKNOWN_MEMBER_ID = CODES["UNKNOWN_MEMBER_ID"]
 REBALANCE_IN_PROGRESS = CODES["REBALANCE_IN_PROGRESS"]
 
 EMPTY, PREPARING, COMPLETING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
-
-
-class Committed(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-
-
-def size_of(committed: Committed) -> int:
-    """Bytes that a committed offset takes in memory."""
-    return ENTRY + len(committed.metadata or "")
-
-
-Offsets = dict[tuple[str, int], Committed]
 
 
 class Member:
@@ -54,7 +38,7 @@ class Member:
         self.assignment = b""
 
 
-class Group:
+class Group(GroupOffsets):
     """See the module.
 
     Attributes:
@@ -64,10 +48,10 @@ class Group:
         announced: member ids that were given out and have not joined yet, with the end of their session.
         roster: member id -> member at the beginning of this generation.
         deadline_ms: when a rebalance continues without the members that have not joined.
-        offsets: committed. `pending`: producer id -> offsets of its open transaction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, former: GroupOffsets | None = None) -> None:
+        super().__init__(former)
         self.state = EMPTY
         self.generation = 0
         self.protocol_type: str | None = None
@@ -77,22 +61,20 @@ class Group:
         self.announced: dict[str, int] = {}
         self.roster: dict[str, Member] = {}
         self.deadline_ms = 0
-        self.offsets: Offsets = {}
-        self.pending: dict[int, Offsets] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self.members) + len(self.announced)
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory."""
         members = self.members | self.roster
         protocols = (protocol for member in members.values() for protocol in member.protocols.items())
-        offsets = (one for kept in (self.offsets, *self.pending.values()) for one in kept.values())
         return (
-            GROUP
+            super().size
             + sum(ENTRY + len(member_id) for member_id in (*self.announced, *members))
-            + ENTRY * len(self.pending)
             + sum(ENTRY + len(name) + len(data) for name, data in protocols)
             + sum(len(member.assignment) for member in members.values())
-            + sum(map(size_of, offsets))
         )
 
     # Members ----------------------------------------------------------------------------------------------------------
@@ -190,25 +172,8 @@ class Group:
         member.seen_ms = now_ms
         return 0
 
-    # Offsets ----------------------------------------------------------------------------------------------------------
-
     def check_commit(self, member_id: str, generation: int, now_ms: int) -> int:
-        """The error code for offsets that a member commits, or a consumer without members; 0 for none.
-
-        Args:
-            member_id, generation, now_ms: as of `check`.
-        """
         if generation < 0 and not member_id:
             return UNKNOWN_MEMBER_ID if self.members else 0
         error = self.check(member_id, generation, now_ms)
         return error or (REBALANCE_IN_PROGRESS if self.state == COMPLETING else 0)
-
-    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The offsets of a transaction become the group's, or are dropped."""
-        offsets = self.pending.pop(producer_id, {})
-        if committed:
-            self.offsets |= offsets
-
-    def is_unstable(self, place: tuple[str, int]) -> bool:
-        """Whether an open transaction holds an offset for that partition."""
-        return any(place in offsets for offsets in self.pending.values())

@@ -1,4 +1,4 @@
-"""The requests about partitions: Produce, Fetch, ListOffsets, DescribeProducers."""
+"""The requests about partitions: Produce, Fetch, ListOffsets, OffsetForLeaderEpoch, DescribeProducers."""
 
 from __future__ import annotations
 
@@ -10,19 +10,30 @@ from kafkawire.messages import (
     FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
     ProduceRequest,
     ProduceResponse,
 )
 from kafkawire.messages.describe_producers_response import PartitionResponse, ProducerState, TopicResponse
 from kafkawire.messages.fetch_request import FetchPartition
-from kafkawire.messages.fetch_response import AbortedTransaction, FetchableTopicResponse, PartitionData
+from kafkawire.messages.fetch_response import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from kafkawire.messages.list_offsets_request import ListOffsetsPartition
 from kafkawire.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from kafkawire.messages.offset_for_leader_epoch_request import OffsetForLeaderPartition
+from kafkawire.messages.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderTopicResult
 from kafkawire.messages.produce_request import PartitionProduceData, TopicProduceData
+from kafkawire.messages.produce_response import LeaderIdAndEpoch as ProduceLeader
 from kafkawire.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
 from kafkawire.testing.state.call import Call, Handlers, Wait
-from kafkawire.testing.state.partition_log import LEADER_EPOCH, PartitionLog
-from kafkawire.testing.state.topics import Topic, Topics
+from kafkawire.testing.state.configs import MAX_MESSAGE_BYTES
+from kafkawire.testing.state.partition_log import MESSAGE_TOO_LARGE, PartitionLog
+from kafkawire.testing.state.topics import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, Topic, Topics
 from kafkawire.testing.state.transactions import Transactions
 
 OFFSET_OUT_OF_RANGE = CODES["OFFSET_OUT_OF_RANGE"]
@@ -30,6 +41,9 @@ CORRUPT_MESSAGE = CODES["CORRUPT_MESSAGE"]
 INVALID_REQUIRED_ACKS = CODES["INVALID_REQUIRED_ACKS"]
 FETCH_SESSION_ID_NOT_FOUND = CODES["FETCH_SESSION_ID_NOT_FOUND"]
 
+#: Answers that name the leader (KIP-951).
+_ELSEWHERE = (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
+_NO_LEADER = -1, -1
 _ACKS = (-1, 0, 1)
 _READ_COMMITTED = 1
 
@@ -44,6 +58,7 @@ class LogRequests:
             ProduceRequest: (self.produce, range(3, 14)),
             FetchRequest: (self.fetch, range(4, 19)),
             ListOffsetsRequest: (self.list_offsets, range(1, 12)),
+            OffsetForLeaderEpochRequest: (self.offset_for_leader_epoch, range(2, 5)),
             DescribeProducersRequest: (self.describe_producers, range(1)),
         }
 
@@ -60,13 +75,19 @@ class LogRequests:
         return TopicProduceResponse(name=asked.name, topic_id=asked.topic_id, partition_responses=parts)
 
     def _appended(self, call: Call, topic: Topic | int, data: PartitionProduceData) -> PartitionProduceResponse:
-        log = call.error or self._topics.log(topic, data.index)
+        log = call.error or self._topics.led(call, topic, data.index)
         if not isinstance(log, int) and call.body.acks not in _ACKS:
             log = INVALID_REQUIRED_ACKS
         if isinstance(log, int):
-            return PartitionProduceResponse(index=data.index, error_code=log, base_offset=-1)
+            leader = self._leader(topic, data.index) if log in _ELSEWHERE and call.version >= 10 else _NO_LEADER
+            current = ProduceLeader(leader_id=leader[0], leader_epoch=leader[1])
+            return PartitionProduceResponse(index=data.index, error_code=log, base_offset=-1, current_leader=current)
         assert isinstance(topic, Topic)
-        error, base_offset = self._append(call, log, (topic.name, data.index), data.records)
+        most = int(topic.setting(MAX_MESSAGE_BYTES))
+        if len(data.records or b"") > most:
+            error, base_offset = MESSAGE_TOO_LARGE, -1
+        else:
+            error, base_offset = self._append(call, log, (topic.name, data.index), data.records)
         return PartitionProduceResponse(
             index=data.index, error_code=error, base_offset=base_offset, log_start_offset=-1 if error else log.start
         )
@@ -80,6 +101,11 @@ class LogRequests:
         if batch.transactional and (error := self._transactions.admits(call, batch, log, place)):
             return error, -1
         return log.append(batch, call.now_ms)
+
+    def _leader(self, topic: Topic | int, number: int) -> tuple[int, int]:
+        """The node that leads a partition, and its epoch (KIP-951)."""
+        log = self._topics.log(topic, number)
+        return _NO_LEADER if isinstance(log, int) else (log.leader, log.leader_epoch)
 
     # Fetch ------------------------------------------------------------------------------------------------------------
 
@@ -111,9 +137,16 @@ class LogRequests:
     def _fetched(
         self, call: Call, topic: Topic | int, wanted: FetchPartition, left: int, *, at_least_one: bool
     ) -> PartitionData:
-        log = call.error or self._topics.log(topic, wanted.partition)
+        log = call.error or self._topics.led(call, topic, wanted.partition, wanted.current_leader_epoch)
         if isinstance(log, int):
-            return PartitionData(partition_index=wanted.partition, error_code=log, high_watermark=-1, records=b"")
+            leader = self._leader(topic, wanted.partition) if log in _ELSEWHERE and call.version >= 12 else _NO_LEADER
+            return PartitionData(
+                partition_index=wanted.partition,
+                error_code=log,
+                high_watermark=-1,
+                current_leader=LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1]),
+                records=b"",
+            )
         stable, offset = log.last_stable_offset, wanted.fetch_offset
         inside = log.start <= offset <= log.end
         committed = call.body.isolation_level == _READ_COMMITTED
@@ -135,7 +168,7 @@ class LogRequests:
             records=b"".join(stored.data for stored in taken),
         )
 
-    # ListOffsets, DescribeProducers -----------------------------------------------------------------------------------
+    # ListOffsets, OffsetForLeaderEpoch, DescribeProducers -------------------------------------------------------------
 
     def list_offsets(self, call: Call) -> ListOffsetsResponse:
         request: ListOffsetsRequest = call.body
@@ -151,7 +184,7 @@ class LogRequests:
 
     def _offset(self, call: Call, name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
         number = wanted.partition_index
-        log = call.error or self._topics.log(self._topics.topic(name), number)
+        log = call.error or self._topics.led(call, self._topics.topic(name), number, wanted.current_leader_epoch)
         if isinstance(log, int):
             return ListOffsetsPartitionResponse(partition_index=number, error_code=log)
         below = log.last_stable_offset if call.body.isolation_level == _READ_COMMITTED else log.end
@@ -160,8 +193,28 @@ class LogRequests:
             partition_index=number,
             timestamp=timestamp,
             offset=offset,
-            leader_epoch=LEADER_EPOCH if offset >= 0 and call.version >= 4 else -1,
+            leader_epoch=log.leader_epoch if offset >= 0 and call.version >= 4 else -1,
         )
+
+    def offset_for_leader_epoch(self, call: Call) -> OffsetForLeaderEpochResponse:
+        request: OffsetForLeaderEpochRequest = call.body
+        return OffsetForLeaderEpochResponse(
+            topics=tuple(
+                OffsetForLeaderTopicResult(
+                    topic=asked.topic,
+                    partitions=tuple(self._epoch_end(call, asked.topic, wanted) for wanted in asked.partitions),
+                )
+                for asked in request.topics
+            )
+        )
+
+    def _epoch_end(self, call: Call, name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+        number = wanted.partition
+        log = call.error or self._topics.led(call, self._topics.topic(name), number, wanted.current_leader_epoch)
+        if isinstance(log, int):
+            return EpochEndOffset(partition=number, error_code=log)
+        epoch, end = log.epoch_end(wanted.leader_epoch)
+        return EpochEndOffset(partition=number, leader_epoch=epoch, end_offset=end)
 
     def describe_producers(self, call: Call) -> DescribeProducersResponse:
         request: DescribeProducersRequest = call.body
@@ -176,7 +229,7 @@ class LogRequests:
         )
 
     def _producers(self, call: Call, name: str, number: int) -> PartitionResponse:
-        log = call.error or self._topics.log(self._topics.topic(name), number)
+        log = call.error or self._topics.led(call, self._topics.topic(name), number)
         if isinstance(log, int):
             return PartitionResponse(partition_index=number, error_code=log)
         return PartitionResponse(

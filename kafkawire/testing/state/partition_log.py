@@ -7,7 +7,7 @@ soon as it is appended: the high watermark is the end of the log.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from itertools import islice
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ INVALID_TXN_STATE = CODES["INVALID_TXN_STATE"]
 TRANSACTION_COORDINATOR_FENCED = CODES["TRANSACTION_COORDINATOR_FENCED"]
 INVALID_RECORD = CODES["INVALID_RECORD"]
 
-LEADER_EPOCH = 0
-
+#: Epochs whose first offsets are kept.
+_MOST_EPOCHS = 1000
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL = -1, -2, -3, -4
 
 
@@ -64,6 +64,7 @@ class PartitionLog:
     Attributes:
         batches: in order of offset. `start`, `end`: first offset, and the offset after the last.
         replay: the state of the producers. `aborted`: aborted transactions, in order of their markers.
+        leader: the node that leads it. `leader_epoch`: raised with each new leader.
     """
 
     def __init__(self, max_bytes: int, max_batch_bytes: int, memory: Memory | None = None) -> None:
@@ -71,6 +72,9 @@ class PartitionLog:
         self.start = self.end = 0
         self.replay = Replay()
         self.aborted: list[AbortedTxn] = []
+        self.leader = 1
+        self.leader_epoch = 0
+        self._epochs = [(0, 0)]
         self._bytes = 0
         self._max_bytes = max_bytes
         self._max_batch_bytes = max_batch_bytes
@@ -80,6 +84,26 @@ class PartitionLog:
     @property
     def last_stable_offset(self) -> int:
         return self.replay.last_stable_offset(self.end, self.start)
+
+    def lead(self, node: int) -> None:
+        """Another node leads the partition, in a new epoch."""
+        self.leader = node
+        self.leader_epoch += 1
+        if self._epochs[-1][1] == self.end:
+            self._epochs.pop()  # nothing was written in that one
+        self._epochs = [*self._epochs[-_MOST_EPOCHS:], (self.leader_epoch, self.end)]
+
+    def epoch_end(self, epoch: int) -> tuple[int, int]:
+        """The last epoch up to the given one that the log has, and the offset where it ends; -1 and -1 for one to come.
+
+        As Kafka's `LeaderEpochFileCache.endOffsetFor`.
+        """
+        if epoch == self.leader_epoch:
+            return epoch, self.end
+        known = bisect_right(self._epochs, epoch, key=lambda entry: entry[0])
+        if known == len(self._epochs):
+            return -1, -1
+        return self._epochs[known - 1][0] if known else epoch, self._epochs[known][1]
 
     # Appends ----------------------------------------------------------------------------------------------------------
 
@@ -121,7 +145,9 @@ class PartitionLog:
         last_offset = base_offset + batch.last_offset_delta
         if append is not None:
             self.replay.add(replace(append, base_offset=base_offset, last_offset=last_offset))
-        self._store(Stored(base_offset, last_offset, batch.max_timestamp, batch.rebased(base_offset, LEADER_EPOCH)))
+        self._store(
+            Stored(base_offset, last_offset, batch.max_timestamp, batch.rebased(base_offset, self.leader_epoch))
+        )
         return AppendedBatches(0, base_offset)
 
     def mark(self, name: str, producer_id: int, epoch: int, coordinator_epoch: int, now_ms: int) -> int:
@@ -150,7 +176,7 @@ class PartitionLog:
             producer_id=producer_id,
             producer_epoch=epoch,
             coordinator_epoch=coordinator_epoch,
-            partition_leader_epoch=LEADER_EPOCH,
+            partition_leader_epoch=self.leader_epoch,
         )
         ended = self.replay.add(Append(offset, offset, now_ms, producer_id, epoch, name, coordinator_epoch))
         if ended is not None and ended.aborted is not None:

@@ -44,6 +44,7 @@ from kafkawire.messages.write_txn_markers_response import (
 )
 from kafkawire.testing.state.call import MAX_ENTRIES, POLICY_VIOLATION, Call, Handlers, by_topic
 from kafkawire.testing.state.memory import ENTRY
+from kafkawire.testing.state.nodes import TRANSACTION
 from kafkawire.testing.state.partition_log import INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, PartitionLog
 from kafkawire.testing.state.topics import INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, Topics
 from kafkawire.transactions import coordinator_machine as machine
@@ -360,9 +361,10 @@ class Transactions:
             for topic in marker.topics:
                 numbers = topic.partition_indexes
                 own = marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
-                errors = [call.error] * len(numbers)
-                if not call.error:
-                    errors = self._mark(topic.name, numbers, *own, call.now_ms)
+                errors = [call.error or self._elsewhere(call, topic.name, number) for number in numbers]
+                led = [number for number, error in zip(numbers, errors, strict=True) if not error]
+                marked = iter(self._mark(topic.name, led, *own, call.now_ms))
+                errors = [error or next(marked) for error in errors]
                 parts = (
                     WritableTxnMarkerPartitionResult(partition_index=number, error_code=error)
                     for number, error in zip(numbers, errors, strict=True)
@@ -370,6 +372,11 @@ class Transactions:
                 topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(parts)))
             markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=tuple(topics)))
         return WriteTxnMarkersResponse(markers=tuple(markers))
+
+    def _elsewhere(self, call: Call, topic: str, number: int) -> int:
+        """The error code where another node leads a partition; 0 for none."""
+        log = 0 if topic == OFFSETS_TOPIC else self._topics.led(call, self._topics.topic(topic), number)
+        return log if isinstance(log, int) else 0
 
     def list_transactions(self, call: Call) -> ListTransactionsResponse:
         request: ListTransactionsRequest = call.body
@@ -381,6 +388,7 @@ class Transactions:
                 ListedTransaction(transactional_id=name, producer_id=state.producer_id, transaction_state=state.state)
                 for name, state in self.ids.items()
                 if not call.error
+                and self._topics.nodes.coordinator(TRANSACTION, name) == call.node
                 and (not states or state.state in states)
                 and (not producers or state.producer_id in producers)
                 and (request.duration_filter < 0 or call.now_ms - state.started > request.duration_filter)
