@@ -72,6 +72,15 @@ def why(
         bool,
         typer.Option("--history", help="The story of the group or id: what each record of its coordinator changed."),
     ] = False,
+    longest: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            metavar="N",
+            help="Of a topic: the N transactions that blocked read_committed consumers the longest, also ended ones.",
+        ),
+    ] = None,
     max_transaction_timeout: MaxTimeoutOption = None,
     confirm_after: ConfirmOption = 1.0,
     blocked_after: BlockedAfterOption = BLOCKED_AFTER,
@@ -108,6 +117,8 @@ def why(
     On a cluster, and on copies of its log directories:
       kafkawire why --bootstrap-server 127.0.0.1:9092 --group shipments
       kafkawire why /copies/broker-1 /copies/broker-2 --topic orders --partition 0
+    Which transactions blocked readers of a topic the longest:
+      kafkawire why /copies/broker-1 --topic orders --longest 20
     The story of an id, with who fenced whom:
       kafkawire why /copies/broker-1 /copies/broker-2 --transactional-id orders-service --history
     A line of a log:
@@ -125,6 +136,15 @@ def why(
         subject, given = words, []
     if bool(given) == (bootstrap is not None):
         raise typer.BadParameter("give copies of log directories (PATH...), or a cluster (--bootstrap-server)")
+    if longest is not None:
+        if subject.topic is None or history:
+            raise typer.BadParameter("--longest needs --topic, and goes not with --history", param_hint="--longest")
+        if evidence or as_of is not None or max_transaction_timeout is not None:
+            raise typer.BadParameter("--longest goes with none of --evidence, --as-of and --max-transaction-timeout")
+        from kafkawire.cli.why_longest import print_longest
+
+        print_longest(given, bootstrap, command_config, timeout, subject, longest, fetch_bytes, chosen, tier_key or ())
+        return
     if history:
         if subject.group is None and subject.transactional_id is None:
             raise typer.BadParameter("--history needs --group or --transactional-id")

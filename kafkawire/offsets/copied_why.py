@@ -52,7 +52,7 @@ def copied_why(
     one_cluster(directory)
     replicas = LeadingReplicas(directory)
     if subject.topic is not None:
-        _check_topic(replicas, subject)
+        check_topic(replicas, subject)
     view = None if subject.group is None else group_view(replicas, subject.group)
     if subject.group is not None and view is None:
         raise UnknownSubjectError(f"no copy of {CONSUMER_OFFSETS} names group {subject.group}")
@@ -86,7 +86,8 @@ def one_cluster(directory: LogDirectory) -> None:
         raise UnknownSubjectError(f"the copies are of several clusters ({', '.join(clusters)}): give those of one")
 
 
-def _check_topic(replicas: LeadingReplicas, subject: rows.Subject) -> None:
+def check_topic(replicas: LeadingReplicas, subject: rows.Subject) -> None:
+    """Raises UnknownSubjectError where no copy of a topic, or of a partition that is asked about, is here."""
     topic = subject.topic or ""
     here = replicas.numbers(topic)
     missing = [number for number in subject.partitions if number not in here]

@@ -7,7 +7,7 @@ left out of the output. Text has surrogate escapes (PEP 383) for bytes that are 
 
 from kafkawire.rows.audits import Audit, CheckAnswer, Coverage, Finding, Omitted, Outcome, Setting, Unread, Violation
 from kafkawire.rows.base import Columns, Json, Lines, LogRow, Row, RowOrigin, field_names, text_or_base64, to_dict
-from kafkawire.rows.blockers import Blocker, FillShare, HistoryEvent, Subject, Wait, Why
+from kafkawire.rows.blockers import Blocker, FillShare, HistoryEvent, Hold, Subject, Wait, Why
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, OldClient, TimelineStep
 from kafkawire.rows.causes import Cause
 from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
@@ -84,6 +84,7 @@ __all__ = [
     "HeaderRow",
     "HeldCompaction",
     "HistoryEvent",
+    "Hold",
     "IdCensus",
     "Impact",
     "Index",

@@ -121,6 +121,36 @@ class HistoryEvent(Row, frozen=True, kw_only=True):
     damaged: bool = False
 
 
+class Hold(Row, frozen=True, kw_only=True):
+    """How long a transaction held the last stable offset of a partition (`kafkawire why --longest`).
+
+    Attributes:
+        transactional_id: by the coordinator's records or brokers; None: not known, or there is none.
+        first_offset, last_offset, records: of its data.
+        outcome: COMMIT, ABORT, `open` (it lasts), or `unknown` (the marker cannot be read).
+        began: timestamp of its first batch, mostly a client's clock. `ended`: of its marker, a broker's.
+        held_since: when it began to hold the last stable offset: `began`, or the end of the one before it.
+        held_ms: from then on to its end; of one that lasts up to now, of copies to the newest timestamp of the log.
+            None: the first batch has no timestamp.
+    """
+
+    kind: str = "hold"
+    topic: str
+    partition: int
+    held_ms: int | None
+    transactional_id: str | None = None
+    producer_id: int
+    producer_epoch: int
+    outcome: str
+    first_offset: int
+    last_offset: int
+    marker_offset: int | None
+    records: int
+    began: int | None
+    held_since: int | None
+    ended: int | None
+
+
 class Why(Row, frozen=True, kw_only=True):
     """The answer of `kafkawire why`: one JSON object. In jsonl each of its parts is a line with a `kind`.
 

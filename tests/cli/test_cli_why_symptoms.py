@@ -68,6 +68,35 @@ def test_what_is_not_verified_is_said(broker: RunningCluster, run: Run) -> None:
     assert found["read"]["scope"].startswith(f"Damage was not looked for in {topic}-0 below offset ")
 
 
+def test_transactions_that_blocked_readers_longest(broker: RunningCluster, run: Run, tmp_path: Path) -> None:
+    """kafka-streams-examples#447: of several threads the one that held the others' records; the same of a copy."""
+    topic = "why-longest"
+    with_topic(broker, topic, 1)
+    began = int(time.time() * 1000)
+    with RawCluster(broker.bootstrap) as wire:
+        producers = [wire.init_producer(f"why-longest-{number}") for number in range(4)]
+        for producer in producers:
+            wire.add_partitions(producer, {topic: [0]})
+            wire.produce(topic, 0, [b"x"], producer, timestamp=int(time.time() * 1000))
+        time.sleep(0.3)
+        for producer in (*producers[1:], producers[0]):  # the first is the last to end
+            assert wire.end(producer, committed=True) == 0
+    result = run("why", "--bootstrap-server", broker.bootstrap, "--topic", topic, "--longest", 2, "--format", "json")
+    assert result.code == 0
+    (hold,) = json.loads(result.out)  # none of the others ever was the first
+    assert (hold["transactional_id"], hold["first_offset"], hold["outcome"]) == ("why-longest-0", 0, "COMMIT")
+    assert 300 <= hold["held_ms"] <= int(time.time() * 1000) - began
+    copy = tmp_path / "copy"
+    shutil.copytree(segment_of(broker, topic).parent, copy / f"{topic}-0")
+    copied = run("why", copy, "--topic", topic, "--longest", 2, "--format", "json")
+    (same,) = json.loads(copied.out)
+    assert same | {"transactional_id": "why-longest-0"} == hold
+    table = run("why", copy, "--topic", topic, "--longest", 1, "--format", "table")
+    assert f"{topic}-0" in table.text
+    for wrong in (("--group", "g"), ("--topic", topic, "--evidence")):
+        assert run("why", copy, *wrong, "--longest", 2).code == 2
+
+
 def test_tier_that_takes_no_copies(start_cluster: StartCluster, run: Run, tmp_path: Path) -> None:
     """The folder of the tier is a file: every copy fails, and local retention deletes nothing."""
     tier = tmp_path / "tier"

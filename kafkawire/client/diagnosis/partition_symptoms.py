@@ -103,7 +103,7 @@ async def read_symptoms(
 
     async def verify(place: TopicPartition) -> _Verified | ClientError:
         three = offsets.values[place]
-        first = _first_offset(three, sizes.values.get(place), budget)
+        first = newest_from(three, sizes.values.get(place), budget)
         async with side_by_side:
             return await verified(cluster, place, first, three.high_watermark, budget)
 
@@ -189,9 +189,13 @@ def _damage_in(data: bytes, expected: int) -> list[DamagedBatch]:
     return found
 
 
-def _first_offset(offsets: Offsets, log_bytes: int | None, budget: int) -> int:
+def newest_from(offsets: Offsets, log_bytes: int | None, budget: int) -> int:
     """Where to begin, so that a budget reaches the end: consumers are near it, mostly. Offsets are taken to be evenly
-    large."""
+    large.
+
+    Args:
+        log_bytes: of the whole log; None: not known. `budget`: bytes.
+    """
     if log_bytes is None or log_bytes <= budget:
         return offsets.log_start
     length = offsets.high_watermark - offsets.log_start
