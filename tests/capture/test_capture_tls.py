@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -169,10 +170,14 @@ def test_other_protocols_inside_tls_are_no_kafka(ends: Endpoints) -> None:
 
 
 @pytest.mark.slow
-def test_follow_waits_for_secrets_that_are_written_later(ends: Endpoints, tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [Path.touch, os.mkfifo])
+def test_follow_waits_for_secrets_that_are_written_later(
+    ends: Endpoints, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    """Also for those of a pipe that had no writer."""
     sent = ends.connect(MESSAGES).sent
     late = tmp_path / "late.log"
-    late.touch()
+    make(late)
     file = tmp_path / "growing.pcap"
     *first, last = packets(sent)
     file.write_bytes(pcap(first))

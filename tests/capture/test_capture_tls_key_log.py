@@ -156,6 +156,25 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     assert secrets.count == 1
 
 
+def test_a_pipe_that_grows_is_never_waited_for(tmp_path: Path) -> None:
+    """It may have no writer yet, or one that writes no more and does not close it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    secrets = Secrets([KeyLogFile(path)], grows=True)
+    secrets.read()
+    with path.open("w") as writer:
+        for text, count in ((LINE[:100], 0), (f"{LINE[100:]}\n", 1), ("", 1), (f"{LINE}\n{LINE}\n", 3)):
+            writer.write(text)
+            writer.flush()
+            secrets.read()
+            assert secrets.count == count
+    secrets.read()
+    with path.open("w") as another:
+        another.write(f"{LINE}\nno\n")
+    secrets.read()
+    assert (secrets.count, secrets.problems) == (4, [f"{path}, line 5 is not a line of a key log"])
+
+
 @pytest.mark.parametrize(("limit", "text"), [("_MOST_BYTES", "bytes"), ("_MOST_LINES", "lines")])
 def test_a_key_log_without_an_end_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, text: str

@@ -12,11 +12,13 @@ of any output.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+import weakref
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
 from kafkawire.capture.tls.key_schedule import MASTER_SECRET_BYTES
@@ -224,13 +226,14 @@ def _wrong_size(secret: bytes, *sizes: int) -> str:
 
 
 class KeyLogFile:
-    """A key log that may grow. `name`: its path, as given."""
+    """A key log that may grow: a file, or a pipe. `name`: its path, as given."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.name = os.fspath(path)
         self._position = self._number = 0
         self._rest = b""
         self._opened = False
+        self._pipe: int | None = None
 
     def lines(self, *, final: bool = False) -> Iterable[tuple[int, bytes]]:
         """Number, from 1, and text of each line that the file has gained since the last call.
@@ -240,25 +243,45 @@ class KeyLogFile:
 
         Raises OSError; KeyLogError for a device, and for more bytes or lines than a key log has.
         """
-        if not self._opened or os.stat(self.name).st_size > self._position:  # a pipe has no size
+        for data in self._gained(wait=final):
+            self._position += len(data)
+            if self._position > _MOST_BYTES:
+                raise KeyLogError(f"{self.name} has more than {_MOST_BYTES:,} bytes: no TLS key log is so long")
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                yield self._next(line)
+            # Of a line that is too long only so much is kept that it is recognized.
+            self._rest = self._rest[: _MAX_LINE_BYTES + 1]
+        if final and self._rest:
+            rest, self._rest = self._rest, b""
+            yield self._next(rest)
+
+    def _gained(self, *, wait: bool) -> Iterator[bytes]:
+        """What the file has gained since the last call, in parts.
+
+        Args:
+            wait: read a pipe to its end; otherwise what is in it now, though it may have no writer yet.
+        """
+        found = os.stat(self.name)
+        if stat.S_ISFIFO(found.st_mode) and not wait:
+            yield from self._in_pipe()
+        elif not self._opened or found.st_size > self._position:  # a pipe has no size
             self._opened = True
-            if stat.S_ISCHR(kind := os.stat(self.name).st_mode) or stat.S_ISBLK(kind):
+            if stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode):
                 raise KeyLogError(f"{self.name} is a device: a TLS key log is a file or a pipe")
             with open(self.name, "rb") as file:
                 if self._position:
                     file.seek(self._position)
                 while data := file.read(_READ_BYTES):
-                    self._position += len(data)
-                    if self._position > _MOST_BYTES:
-                        raise KeyLogError(f"{self.name} has more than {_MOST_BYTES:,} bytes: no TLS key log is so long")
-                    *lines, self._rest = (self._rest + data).split(b"\n")
-                    for line in lines:
-                        yield self._next(line)
-                    # Of a line that is too long only so much is kept that it is recognized.
-                    self._rest = self._rest[: _MAX_LINE_BYTES + 1]
-        if final and self._rest:
-            rest, self._rest = self._rest, b""
-            yield self._next(rest)
+                    yield data
+
+    def _in_pipe(self) -> Iterator[bytes]:
+        if self._pipe is None:
+            self._pipe = os.open(self.name, os.O_RDONLY | os.O_NONBLOCK)
+            weakref.finalize(self, os.close, self._pipe)
+        with contextlib.suppress(BlockingIOError):  # nothing more is in it now
+            while data := os.read(self._pipe, _READ_BYTES):
+                yield data
 
     def _next(self, line: bytes) -> tuple[int, bytes]:
         self._number += 1
