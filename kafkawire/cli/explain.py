@@ -72,8 +72,12 @@ def explain(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH...", help="Log directories, tiers, and folders that hold several.")
     ],
-    topic: Annotated[str, typer.Option(metavar="NAME", help="The topic.")],
-    partition: Annotated[int, typer.Option(min=0, metavar="N", help="The partition of it.")],
+    topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic.")] = None,
+    partition: Annotated[int | None, typer.Option(min=0, metavar="N", help="The partition of it.")] = None,
+    share_group: Annotated[
+        str | None,
+        typer.Option("--share-group", metavar="GROUP", help="What each offset is to this share group; of all topics."),
+    ] = None,
     offset: Annotated[int | None, typer.Option(min=0, metavar="N", help="The story of this offset.")] = None,
     first: Annotated[int | None, typer.Option("--from", min=0, metavar="A", help="Only offsets from A on.")] = None,
     end: Annotated[
@@ -92,6 +96,24 @@ def explain(
         bool,
         typer.Option("--equal-records", help="Also search for records that were written twice; reads all records."),
     ] = False,
+    delivery_count_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--delivery-count-limit",
+            min=1,
+            max=32_767,
+            metavar="N",
+            help="Of a share group: group.share.delivery.count.limit of the brokers' server.properties.",
+        ),
+    ] = None,
+    dead_letter_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--dead-letter-topic",
+            metavar="NAME",
+            help="Of a share group: its dead-letter topic; default: its property.",
+        ),
+    ] = None,
     tier_key: TierKeys = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
@@ -109,11 +131,39 @@ def explain(
       kafkawire explain /var/kafka-logs --topic orders --partition 0
     All replicas, their tier, and the coordinator's records of one offset:
       kafkawire explain /copies/broker-* /copies/tier --topic orders --partition 0 --offset 4711
+    A share group: what became of each record, and the story of one:
+      kafkawire explain /copies/broker-* --share-group workers
+      kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 4711
     Part of a log in full detail:
       kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
     """
     from kafkawire import logdir, offsets
 
+    if share_group is not None:
+        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report}
+        for option, value in given.items():
+            if value is not None:
+                raise typer.BadParameter(f"{option} does not go with --share-group")
+        if partition is not None and topic is None:
+            raise typer.BadParameter("--partition needs --topic")
+        if offset is not None and partition is None:
+            raise typer.BadParameter("--offset needs --topic and --partition")
+        from kafkawire.cli.explain_shares import copied, print_shares
+
+        chosen = all_paths(paths, None)
+        check_log_output(to, [*chosen, *(tier_key or ())])
+        found_shares, gaps = copied(
+            chosen, tier_key or (), share_group, topic, partition, delivery_count_limit, dead_letter_topic
+        )
+        print_shares(found_shares, gaps, offset, max_ranges or None, format=format, to=to, wide=wide, no_cut=no_cut)
+        return
+    for option, value in {
+        "--delivery-count-limit": delivery_count_limit, "--dead-letter-topic": dead_letter_topic,
+    }.items():  # fmt: skip
+        if value is not None:
+            raise typer.BadParameter(f"{option} needs --share-group")
+    if topic is None or partition is None:
+        raise typer.BadParameter("give --topic and --partition, or --share-group")
     if offset is not None and (first is not None or end is not None or equal_records or report is not None):
         raise typer.BadParameter("--offset goes with none of --from, --to, --equal-records and --report")
     if report is not None and not max_ranges:

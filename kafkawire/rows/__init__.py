@@ -39,6 +39,7 @@ from kafkawire.rows.logs import (
 )
 from kafkawire.rows.premises import Premise
 from kafkawire.rows.segments import BatchRow, DamageRow, HeaderRow, RecordRow
+from kafkawire.rows.share_groups import DeadLetter, SharePartitionState, ShareRange, ShareStep, ShareTotal
 from kafkawire.rows.watches import Change, Poll
 from kafkawire.rows.witnesses import (
     CommitAnomaly,
@@ -72,6 +73,7 @@ __all__ = [
     "CopyDifference",
     "Coverage",
     "DamageRow",
+    "DeadLetter",
     "DeliveryAnomaly",
     "Epoch",
     "EqualRecords",
@@ -113,6 +115,10 @@ __all__ = [
     "Row",
     "RowOrigin",
     "Setting",
+    "SharePartitionState",
+    "ShareRange",
+    "ShareStep",
+    "ShareTotal",
     "Snapshot",
     "Stats",
     "StatusRange",

@@ -35,7 +35,7 @@ from kafkawire.transactions.replica_files import place_of
 K = TypeVar("K")
 
 #: ConfigResource.Type. The broker "" has the default of all brokers.
-_TOPIC, _BROKER = 2, 4
+_TOPIC, _BROKER, _GROUP = 2, 4, 32
 #: As leader of a PartitionChangeRecord: the leader stays.
 _SAME_LEADER = -2
 
@@ -61,7 +61,7 @@ def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
     """What counts of a copy that is not its cluster's newest. A copy may have 100,000 partitions: of these only those
     are kept that are assigned to its own broker."""
     own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
-    return replace(copy, assigned=own, leaders={}, topic_configs={})
+    return replace(copy, assigned=own, leaders={}, topic_configs={}, topic_ids={}, removed_ids={}, group_configs={})
 
 
 def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:
@@ -98,6 +98,7 @@ def _read(partition: Partition) -> ClusterMetadata:
     topics = _Topics()
     configs: dict[tuple[str, str], str] = {}
     of_topics: dict[str, dict[str, str]] = {}
+    of_groups: dict[str, dict[str, str]] = {}
     features: dict[str, int] = {}
     blocks: list[ProducerIdsBlock] = []
     checkpointed: int | None = None
@@ -112,6 +113,8 @@ def _read(partition: Partition) -> ClusterMetadata:
                 _set(configs, (config.resource_name, config.name), config.value)
             case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
                 _set(of_topics.setdefault(config.resource_name, {}), config.name, config.value)
+            case ConfigRecord() as config if config.resource_type == _GROUP:
+                _set(of_groups.setdefault(config.resource_name, {}), config.name, config.value)
             case FeatureLevelRecord() as feature:
                 features[feature.name] = feature.feature_level
             case ProducerIdsRecord() as ids:
@@ -138,6 +141,9 @@ def _read(partition: Partition) -> ClusterMetadata:
         leaders=topics.leaders(),
         removed=topics.removed(),
         since_checkpoint=log.whole_checkpoint,
+        topic_ids=topics.names,
+        removed_ids=topics.gone,
+        group_configs=of_groups,
         gaps=log.gaps,
     )
 
@@ -146,18 +152,19 @@ class _Topics:
     """The partitions of topics, record by record."""
 
     def __init__(self) -> None:
-        self._names: dict[UUID, str] = {}
-        self._gone: set[str] = set()
+        self.names: dict[UUID, str] = {}
+        self.gone: dict[UUID, str] = {}
         self._partitions: dict[UUID, dict[int, Assignment]] = {}
         self._leaders: dict[UUID, dict[int, Leader]] = {}
 
     def take(self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord) -> None:
         match record:
             case TopicRecord():
-                self._names[record.topic_id] = record.name
+                self.names[record.topic_id] = record.name
             case RemoveTopicRecord():
-                name = self._names.pop(record.topic_id, None)
-                self._gone |= set() if name is None else {name}
+                name = self.names.pop(record.topic_id, None)
+                if name is not None:
+                    self.gone[record.topic_id] = name
                 self._partitions.pop(record.topic_id, None)
                 self._leaders.pop(record.topic_id, None)
             case PartitionRecord():
@@ -186,7 +193,7 @@ class _Topics:
         """The leader of each partition that has had one."""
         return {
             (name, number): leader
-            for id, name in self._names.items()
+            for id, name in self.names.items()
             for number, leader in self._leaders.get(id, {}).items()
             if leader.broker >= 0
         }
@@ -195,13 +202,13 @@ class _Topics:
         """The brokers and directories of each partition."""
         return {
             (name, number): replicas
-            for id, name in self._names.items()
+            for id, name in self.names.items()
             for number, replicas in self._partitions.get(id, {}).items()
         }
 
     def removed(self) -> frozenset[str]:
         """The topics that were removed, and are not there under another id."""
-        return frozenset(self._gone - set(self._names.values()))
+        return frozenset(self.gone.values()) - frozenset(self.names.values())
 
 
 def _assignment(brokers: Sequence[int], directories: Sequence[UUID] | None) -> Assignment:

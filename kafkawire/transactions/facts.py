@@ -342,6 +342,9 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
         leaders: of each partition that has had one.
         removed: the topics that were removed, as far as the log reaches back.
         since_checkpoint: the log begins with a checkpoint that was read whole: topics that are not here do not exist.
+        topic_ids: the name of each topic that there is, by its id. removed_ids: likewise, of those that were removed,
+            as far as the log reaches back.
+        group_configs: group -> name -> value, of the properties that were set for it.
         gaps: sentences on what could not be read, with the file.
     """
 
@@ -359,6 +362,9 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     leaders: dict[tuple[str, int], Leader] = {}
     removed: frozenset[str] = frozenset()
     since_checkpoint: bool = False
+    topic_ids: dict[UUID, str] = {}
+    removed_ids: dict[UUID, str] = {}
+    group_configs: dict[str, dict[str, str]] = {}
     gaps: tuple[str, ...] = ()
 
 

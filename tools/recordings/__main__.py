@@ -27,6 +27,7 @@ from . import (
     isolation_levels,
     log_directories,
     read_committed,
+    share_groups,
     tier_objects,
     tiered_storage,
 )
@@ -46,6 +47,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "tier-objects": tier_objects.record,
     "every-offset": every_offset.record,
     "deliveries": deliveries.record,
+    share_groups.NAME: share_groups.record,
     client_batches.NAME: client_batches.record,
     client_captures.NAME: client_captures.record,
     **{one.archive: partial(clusters.record, one) for one in clusters.CONFIGURATIONS},

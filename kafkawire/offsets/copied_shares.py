@@ -1,0 +1,142 @@
+"""`kafkawire explain --share-group`, of copies of log directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from kafkawire.errors import KafkaWireError, RecordError
+from kafkawire.logdir.splits import pieces as batches_of
+from kafkawire.offsets.dead_letters import Letter, letters_of
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.replica import Replica, replicas
+from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares
+from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
+from kafkawire.offsets.share_fates import Held, held
+from kafkawire.offsets.share_settings import ShareSettings, share_settings
+from kafkawire.records import Batch, Damage
+from kafkawire.share_groups.fates import UNREAD
+
+
+class UnknownShareGroupError(KafkaWireError):
+    """No record of `__share_group_state` names the group."""
+
+
+def explained_shares(
+    replicas_: LeadingReplicas,
+    group: str,
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    limit: int | None = None,
+    dead_letter_topic: str | None = None,
+) -> tuple[list[ShareExplained], list[str]]:
+    """The share partitions of a group; and why there may be more, a sentence each.
+
+    Args:
+        replicas_: of the log directories of one cluster.
+        topic, partition: only these.
+        limit: the delivery count limit, where the log directories do not have it.
+        dead_letter_topic: likewise.
+
+    Raises:
+        UnknownShareGroupError: there is nothing to explain.
+    """
+    found, gaps = chosen_shares(replicas_, group, topic, partition)
+    settings = share_settings(replicas_.metadata, group, limit, dead_letter_topic)
+    return [_explained(replicas_, one, settings) for one in found], gaps
+
+
+def chosen_shares(
+    replicas_: LeadingReplicas, group: str, topic: str | None, partition: int | None
+) -> tuple[list[ShareSource], list[str]]:
+    """The share partitions of a group that are asked for.
+
+    Raises:
+        UnknownShareGroupError: there is none.
+    """
+    found, gaps = copied_shares(replicas_, group)
+    chosen = [
+        one
+        for one in found
+        if (topic is None or one.topic == topic) and (partition is None or one.key.partition == partition)
+    ]
+    if not chosen:
+        what = (
+            f"group {group}"
+            if topic is None
+            else f"group {group} in {topic}" + ("" if partition is None else f"-{partition}")
+        )
+        why = f": {gaps[0]}" if gaps else ""
+        raise UnknownShareGroupError(f"no copy of {STATE_TOPIC} that was read names {what}{why}")
+    return chosen, gaps
+
+
+def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareSettings) -> ShareExplained:
+    problems: list[str] = []
+    replica = _replica(replicas_, source, problems)
+    span = None
+    if replica is not None:
+        found = replica.span
+        span = PartitionSpan(found.log_start_offset, found.last_stable_offset, found.high_watermark)
+    return ShareExplained(
+        source,
+        settings,
+        span,
+        partial(_holds, replica, problems),
+        partial(_letters, replicas_, settings.dead_letter_topic, problems),
+        problems,
+    )
+
+
+def _replica(replicas_: LeadingReplicas, source: ShareSource, problems: list[str]) -> Replica | None:
+    """The copy of the partition itself; None where none is here. Another topic may have its name by now."""
+    if source.topic is None or source.gone:
+        return None
+    leading = replicas_.of(source.topic, source.key.partition)
+    if leading is None or leading.partition.topic_id not in (None, source.key.topic_id):
+        return None
+    if leading.doubt is not None:
+        problems.append(leading.doubt)
+    found = replicas(replicas_.directory, source.topic, source.key.partition)
+    return next((one for one in found if one.partition is leading.partition), None)
+
+
+def _holds(replica: Replica | None, problems: list[str], end: int) -> Iterator[Held]:
+    if replica is None:
+        if end:
+            yield Held(0, end, UNREAD)
+        return
+    yield from held(replica.runs(0, end), end)
+    for one in (*replica.damage, *replica.support_damage, *replica.undecided):
+        if not one.harmless:
+            _add(problems, f"{one.file}: {one.detail or one.reason}")
+
+
+def _letters(replicas_: LeadingReplicas, topic: str | None, problems: list[str]) -> Iterator[Letter]:
+    """All copies in a dead-letter topic."""
+    if topic is None:
+        return
+    numbers, count = replicas_.numbers(topic), replicas_.count_of(topic)
+    if not numbers:
+        _add(problems, f"no copy of the dead-letter topic {topic} is here: why records were archived is less certain")
+    for number in set(range(count or 0)) - set(numbers) if numbers else ():
+        _add(problems, f"{topic}-{number}, of the dead-letter topic, is not here")
+    for number in numbers:
+        leading = replicas_.of(topic, number)
+        for file in () if leading is None else leading.partition.segments:
+            for item in batches_of(file):
+                if isinstance(item, Damage):
+                    if not item.harmless:
+                        _add(problems, f"{file.path}: at byte {item.position}: {item.detail or item.reason}")
+                    continue
+                for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
+                    try:
+                        yield from letters_of(batch, number)
+                    except RecordError as error:
+                        _add(problems, f"{file.path}: offset {batch.base_offset}: {error}")
+
+
+def _add(problems: list[str], text: str) -> None:
+    if text not in problems:
+        problems.append(text)

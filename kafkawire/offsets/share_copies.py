@@ -1,0 +1,159 @@
+"""The state of share groups in copies of `__share_group_state`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+from uuid import UUID
+
+from kafkawire.offsets.group_records import GroupLog, mentions
+from kafkawire.offsets.group_view import topic_names
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord, Step
+from kafkawire.share_groups.history import ShareHistory
+from kafkawire.share_groups.state_runs import Run
+from kafkawire.transactions.facts import ClusterMetadata
+
+STATE_TOPIC = "__share_group_state"
+
+#: The records of a partition of the state, in order, anew each time.
+Records = Callable[[], Iterator[ShareRecord]]
+
+
+class ShareSource(NamedTuple):
+    """The records of one share group in one partition.
+
+    Attributes:
+        key: group, topic id and partition. topic: its name; None where it is not known.
+        gone: the topic was removed.
+        path: of the copy; None of a live cluster. number: partition of `__share_group_state`.
+        records: all of that partition's records that may be of the group. from_start: none was removed before them.
+        history: of the first pass.
+        problems: what could not be read, a sentence each.
+    """
+
+    key: SharePartition
+    topic: str | None
+    gone: bool
+    path: str | None
+    number: int
+    records: Records
+    from_start: bool
+    history: ShareHistory
+    problems: tuple[str, ...] = ()
+
+    def steps(self) -> Iterator[Step]:
+        """Its steps, in order."""
+        return steps_of(self.records(), self.key, from_start=self.from_start)
+
+    def finished(self) -> Iterator[Run]:
+        """What became of the offsets below the start offset, as far as records say."""
+        return self.history.finished(self.steps())
+
+
+def steps_of(records: Iterable[ShareRecord], key: SharePartition, *, from_start: bool) -> Iterator[Step]:
+    """The steps of one share partition."""
+    fold = ShareFold(from_start=from_start)
+    for record in records:
+        if record.key == key:
+            yield fold.take(record)
+
+
+def histories(
+    records: Iterable[ShareRecord], group: str | None, *, from_start: bool
+) -> dict[SharePartition, ShareHistory]:
+    """The first pass over a partition of the state: of each share partition of a group, or of all (None)."""
+    fold, found = ShareFold(from_start=from_start), dict[SharePartition, ShareHistory]()
+    for record in records:
+        if group is None or record.key.group == group:
+            found.setdefault(record.key, ShareHistory()).take(fold.take(record))
+    return found
+
+
+class TopicNames:
+    """The names of topics by id: of partitions that are here, and of the metadata log."""
+
+    def __init__(self, here: dict[UUID, str], metadata: ClusterMetadata | None) -> None:
+        self._names = dict(here)
+        self._gone: dict[UUID, str] = {}
+        if metadata is not None:
+            self._gone = metadata.removed_ids
+            self._names |= metadata.topic_ids
+
+    @classmethod
+    def of(cls, replicas: LeadingReplicas) -> TopicNames:
+        return cls(topic_names(replicas), replicas.metadata)
+
+    def name(self, id: UUID) -> str | None:
+        return self._gone.get(id) or self._names.get(id)
+
+    def gone(self, id: UUID) -> bool:
+        """Whether the topic was removed, by the metadata log."""
+        return id in self._gone
+
+
+def copied_shares(replicas: LeadingReplicas, group: str) -> tuple[list[ShareSource], list[str]]:
+    """The share partitions of a group, by topic and partition; and why there may be more, a sentence each.
+
+    Args:
+        replicas: of the log directories of one cluster.
+        group: its id.
+    """
+    names, gaps, found = TopicNames.of(replicas), list[str](), list[ShareSource]()
+    count = replicas.count_of(STATE_TOPIC)
+    numbers = replicas.numbers(STATE_TOPIC)
+    if count is None:
+        gaps.append(f"how many partitions {STATE_TOPIC} has is not known (no __cluster_metadata)")
+    else:
+        missing = sorted(set(range(count)) - set(numbers))
+        gaps += [f"{STATE_TOPIC}-{number}, which may keep states of the group, is not here" for number in missing]
+    for number in numbers:
+        leading = replicas.of(STATE_TOPIC, number)
+        if leading is None:
+            continue
+        try:
+            log = GroupLog(leading.partition)
+        except OSError as error:
+            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
+            continue
+        records = _reader(log, group)
+        from_start = begins_at_zero(log)
+        kept = histories(records(), group, from_start=from_start)
+        problems = (*log.problems, *(() if leading.doubt is None else (leading.doubt,)))
+        gaps += problems
+        found += [
+            ShareSource(
+                key=key,
+                topic=names.name(key.topic_id),
+                gone=names.gone(key.topic_id),
+                path=leading.partition.path,
+                number=number,
+                records=records,
+                from_start=from_start,
+                history=history,
+                problems=problems,
+            )
+            for key, history in kept.items()
+        ]
+    return sorted(found, key=lambda one: (one.topic or "", str(one.key.topic_id), one.key.partition)), gaps
+
+
+def begins_at_zero(log: GroupLog) -> bool:
+    """Whether no record was removed from the front of a log. The share coordinator deletes what no longer counts."""
+    segments = log.partition.segments
+    return not (log.partition.log_start_offset or 0) and bool(segments) and not (segments[0].offset or 0)
+
+
+def _reader(log: GroupLog, group: str) -> Records:
+    def read() -> Iterator[ShareRecord]:
+        start = log.partition.log_start_offset or 0
+        for one in log.records(mentions(group)):
+            record = None if one.problem is not None else ShareRecord.of(one.offset, one.timestamp, one.key, one.value)
+            if record is None:
+                log.problems[
+                    f"{STATE_TOPIC}-{log.partition.partition}: offset {one.offset}: {one.problem or 'no state'}"
+                ] = None
+            elif one.offset >= start:
+                yield record
+
+    return read

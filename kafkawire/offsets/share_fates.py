@@ -1,0 +1,225 @@
+"""What each offset of a partition is to a share group: the state beside the partition's own offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from kafkawire.logdir.transaction_states import ABORTED as ABORTED_CODE
+from kafkawire.logdir.transaction_states import OPEN as OPEN_CODE
+from kafkawire.logdir.transaction_states import UNKNOWN as UNKNOWN_CODE
+from kafkawire.offsets.dead_letters import DeadLetterCauses
+from kafkawire.offsets.statuses import ABORT, COMMIT, COMPACTED, CONTROL, TRUNCATED, UNREADABLE, Runs
+from kafkawire.offsets.statuses import DELETED as DELETED_CODE
+from kafkawire.rows import RowOrigin, ShareRange, ShareTotal
+from kafkawire.share_groups.fates import ABORTED, DELETED, NO_RECORD, OPEN, RECORD, UNDECIDED, UNREAD, Fate, Known, fate
+from kafkawire.share_groups.state_runs import Run
+
+_HELD = {
+    ABORTED_CODE: ABORTED, OPEN_CODE: OPEN, UNKNOWN_CODE: UNDECIDED,
+    COMMIT: NO_RECORD, ABORT: NO_RECORD, CONTROL: NO_RECORD, COMPACTED: NO_RECORD,
+    DELETED_CODE: DELETED, TRUNCATED: UNREAD, UNREADABLE: UNREAD,
+}  # fmt: skip
+_NEVER = 1 << 62
+
+
+class Held(NamedTuple):
+    """Consecutive offsets of a partition that hold the same. end: the one after the last."""
+
+    first: int
+    end: int
+    what: str
+
+
+class Piece(NamedTuple):
+    """Consecutive offsets with one fate, both included."""
+
+    first: int
+    last: int
+    fate: Fate
+
+
+def held(runs: Iterable[Runs], end: int) -> Iterator[Held]:
+    """What a partition holds at its offsets up to `end`, as runs that follow one another."""
+    pending: Held | None = None
+    for found in runs:
+        for first, after, code in zip(found.first.tolist(), found.end.tolist(), found.code.tolist(), strict=True):
+            after = min(after, end)
+            what = _HELD.get(code, RECORD)
+            if first >= after:
+                continue
+            if pending is not None and pending.what == what and pending.end == first:
+                pending = pending._replace(end=after)
+                continue
+            if pending is not None:
+                yield pending
+            pending = Held(first, after, what)
+    if pending is not None:
+        yield pending
+        if pending.end < end:
+            yield Held(pending.end, end, UNREAD)
+    elif end:
+        yield Held(0, end, UNREAD)
+
+
+def pieces(
+    held: Iterable[Held],
+    runs: Iterable[Run],
+    known: Known,
+    skipped: Iterable[tuple[int, int]] = (),
+    causes: DeadLetterCauses | None = None,
+) -> Iterator[Piece]:
+    """The fates of all offsets, in order: pieces that follow one another, neighbours of one fate joined.
+
+    Args:
+        held: what the partition has, from offset 0 on.
+        runs: of the state, in order and without overlaps.
+        skipped: ranges that resets left out, in order.
+        causes: of copies in a dead-letter topic.
+    """
+    walk, left_out, pending = _Runs(runs), list(skipped), None
+    begun = _NEVER if known.begun_at is None else known.begun_at
+    start = _NEVER if known.start is None else known.start
+    for one in held:
+        at = one.first
+        while at < one.end:
+            run, until = walk.at(at)
+            place = "before" if at < begun else "from" if at >= start else "below"
+            ends = [one.end, until, *(edge for edge in (begun, start) if edge > at)]
+            for first, after in left_out:
+                if first <= at < after and run is None:
+                    place = "skipped"
+                ends += [edge for edge in (first, after) if edge > at]
+            cause = None
+            if causes is not None and run is not None:
+                cause, known_until = causes.at(at)
+                ends.append(known_until)
+            end = min(ends)
+            made = Piece(at, end - 1, fate(run, one.what, known, place, cause))
+            if pending is not None and pending.fate == made.fate:
+                pending = pending._replace(last=made.last)
+            else:
+                if pending is not None:
+                    yield pending
+                pending = made
+            at = end
+    if pending is not None:
+        yield pending
+
+
+class _Runs:
+    """Looks up offsets that rise."""
+
+    def __init__(self, runs: Iterable[Run]) -> None:
+        self._runs = iter(runs)
+        self._run = next(self._runs, None)
+
+    def at(self, offset: int) -> tuple[Run | None, int]:
+        """The run that an offset is in, and up to which offset, without it, that holds."""
+        while self._run is not None and self._run.last < offset:
+            self._run = next(self._runs, None)
+        if self._run is None:
+            return None, _NEVER
+        if self._run.first > offset:
+            return None, self._run.first
+        return self._run, self._run.last + 1
+
+
+class ShareSummary:
+    """Adds up pieces: exact totals, and a number of ranges at most: neighbours are merged, the shortest first."""
+
+    def __init__(self, most: int, group: str, origin: RowOrigin) -> None:
+        self._most, self._group, self._origin = most, group, origin
+        self._ranges: list[ShareRange] = []
+        self._totals: dict[tuple[str, str | None], list[int]] = {}
+
+    def add(self, piece: Piece) -> None:
+        """Take the next piece."""
+        row = self.row(piece)
+        count = (piece.fate.deliveries or 0) * row.offsets
+        total = self._totals.setdefault((row.status, row.reason), [0, 0, 0, row.first_offset, 0])
+        total[0] += row.offsets
+        total[1] += 1
+        total[2] += count
+        total[4] = row.last_offset
+        self._ranges.append(row)
+        if len(self._ranges) > 4 * self._most:
+            self._ranges = _merged(self._ranges, 2 * self._most)
+
+    def row(self, piece: Piece) -> ShareRange:
+        """A piece as a row."""
+        return ShareRange(
+            **self._origin,
+            group=self._group,
+            first_offset=piece.first,
+            last_offset=piece.last,
+            offsets=piece.last - piece.first + 1,
+            status=piece.fate.status,
+            reason=piece.fate.reason,
+            delivery_count=piece.fate.deliveries,
+        )
+
+    def ranges(self) -> list[ShareRange]:
+        return _merged(self._ranges, self._most)
+
+    def totals(self) -> Iterator[ShareTotal]:
+        """The number of offsets of each status and reason."""
+        for (status, reason), (offsets, count, deliveries, first, last) in sorted(
+            self._totals.items(), key=lambda item: (item[0][0], item[0][1] or "")
+        ):
+            yield ShareTotal(
+                **self._origin,
+                group=self._group,
+                status=status,
+                reason=reason,
+                offsets=offsets,
+                ranges=count,
+                deliveries=deliveries,
+                first_offset=first,
+                last_offset=last,
+            )
+
+
+def _merged(rows: list[ShareRange], most: int) -> list[ShareRange]:
+    while len(rows) > most:
+        pairs = range(0, len(rows) - 1, 2)
+        cost = sorted(pairs, key=lambda place: rows[place].offsets + rows[place + 1].offsets)
+        chosen = set(cost[: len(rows) - most])
+        made: list[ShareRange] = []
+        place = 0
+        while place < len(rows):
+            if place in chosen:
+                made.append(_joined(rows[place], rows[place + 1]))
+                place += 2
+            else:
+                made.append(rows[place])
+                place += 1
+        rows = made
+    return rows
+
+
+def _joined(one: ShareRange, other: ShareRange) -> ShareRange:
+    counts: dict[str, int] = {}
+    for name, number in chain(_counts(one), _counts(other)):
+        counts[name] = counts.get(name, 0) + number
+    alike = len(counts) == 1
+    return ShareRange(
+        file=one.file,
+        topic=one.topic,
+        partition=one.partition,
+        group=one.group,
+        first_offset=one.first_offset,
+        last_offset=other.last_offset,
+        offsets=one.offsets + other.offsets,
+        status=one.status if alike else "mixed",
+        reason=one.reason if alike else None,
+        delivery_count=one.delivery_count if one.delivery_count == other.delivery_count else None,
+        of=None if alike else counts,
+    )
+
+
+def _counts(row: ShareRange) -> Iterable[tuple[str, int]]:
+    if row.of is not None:
+        return row.of.items()
+    return [(row.status if row.reason is None else f"{row.status}_{row.reason}", row.offsets)]

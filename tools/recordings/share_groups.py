@@ -1,0 +1,217 @@
+"""Share groups of real brokers, with what became of each record: planted, and told by Kafka's Java share consumer.
+
+`node-1/` and `node-2/` are log directories, copied while a consumer holds records; `truth.json` has the deliveries.
+`orders` has records of each fate, in the group `workers` (no dead-letter topic) and in `auditors` (one, from 4.4 on);
+`ledger` transactions, some of them aborted, in `bookkeepers` (share.isolation.level=read_committed); `trimmed` lost its
+beginning to DeleteRecords; `gone` is a topic that was deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tools.broker import RunningCluster, cluster, jars
+from tools.broker.jars import BROKER_VERSION
+
+from . import clients
+from .errors import RecordingError
+
+NAME = "share-groups"
+LIMIT = 3
+WORKERS, AUDITORS, BOOKKEEPERS, TRIMMERS = "workers", "auditors", "bookkeepers", "trimmers"
+DEAD_LETTERS = "dlq.auditors"
+#: Brokers write nothing into it: its name lacks their prefix (errors.deadletterqueue.topic.name.prefix).
+MISNAMED = "trimmers-dead-letters"
+_LOCK_S = 3
+_SECONDS = 60.0
+_FATES = ("accept", "accept", "reject", "accept", "release", "retry", "accept", "accept", "accept", "accept")
+_SOURCE = Path(__file__).parent / "ShareFates.java"
+_CONFIG = {
+    "group.share.delivery.count.limit": LIMIT,
+    "group.share.min.record.lock.duration.ms": 1000,
+    "group.share.record.lock.duration.ms": _LOCK_S * 1000,
+    "offsets.topic.num.partitions": 1,
+    "share.coordinator.cold.partition.snapshot.interval.ms": 20_000,
+    "share.coordinator.snapshot.update.records.per.snapshot": 12,
+    "share.coordinator.state.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 1,
+    "replica.high.watermark.checkpoint.interval.ms": 500,
+}
+#: Partitions of `orders`, and records of each.
+SMALL = (2, 60)
+
+
+def record(folder: Path, cache: Path | None = None) -> None:
+    """Makes `kafka-VERSION/` of both releases in `folder`, each with node-1/, node-2/ and truth.json."""
+    for version in (BROKER_VERSION, "4.2.0"):
+        make(folder / f"kafka-{version}", version, *SMALL, cache=cache)
+
+
+def make(
+    folder: Path,
+    version: str,
+    partitions: int,
+    records: int,
+    *,
+    prune_ms: int = 3_600_000,
+    cache: Path | None = None,
+) -> None:
+    """One cluster: two brokers and a controller.
+
+    Args:
+        folder: is made.
+        partitions, records: of `orders`: partitions, and records of each.
+        prune_ms: how often the coordinators remove records of the state that no longer count.
+    """
+    folder.mkdir(parents=True)
+    told = folder / "told"
+    told.mkdir()
+    config = {**_CONFIG, "share.coordinator.state.topic.prune.interval.ms": prune_ms}
+    with cluster(2, controllers=1, config=config, version=version, cache=cache) as running:
+        run = _Run(running, told, jars.broker_jars(version, cache=cache), folder / "classes")
+        truth = run.everything(version, partitions, records)
+        with run.holding():
+            time.sleep(2)
+            for number in (1, 2):
+                _copy(running.log_dirs[number], folder / f"node-{number}")
+        truth["deliveries"] = run.deliveries()
+    shutil.rmtree(told)
+    shutil.rmtree(folder / "classes")
+    (folder / "truth.json").write_text(json.dumps(truth, separators=(",", ":")) + "\n")
+
+
+class _Run:
+    def __init__(self, running: RunningCluster, told: Path, libraries: Path, classes: Path) -> None:
+        self._running, self._told, self._libraries, self._classes = running, told, libraries, classes
+        self._admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        self._files: list[tuple[Path, str, str, str]] = []
+        classes.mkdir()
+        subprocess.run(["javac", "-cp", f"{libraries}/*", "-d", str(classes), str(_SOURCE)], check=True)
+
+    def everything(self, version: str, partitions: int, records: int) -> dict[str, Any]:
+        """All that happens before the last copy, and what it should have led to."""
+        dead_letters = version != "4.2.0"
+        topics = {"orders": partitions, "ledger": 1, "trimmed": 1, "gone": 1}
+        config = {}
+        if dead_letters:
+            topics |= {DEAD_LETTERS: 1, MISNAMED: 1}
+            config = {name: {"errors.deadletterqueue.group.enable": "true"} for name in (DEAD_LETTERS, MISNAMED)}
+        clients.create_topics(self._running.bootstrap, topics, replicas=2, config=config)
+        for group in (WORKERS, AUDITORS, BOOKKEEPERS, TRIMMERS):
+            given = ["share.auto.offset.reset=earliest"]
+            if group == BOOKKEEPERS:
+                given.append("share.isolation.level=read_committed")
+            if group in (AUDITORS, TRIMMERS) and dead_letters:
+                given.append(f"errors.deadletterqueue.topic.name={DEAD_LETTERS if group == AUDITORS else MISNAMED}")
+                given.append("errors.deadletterqueue.copy.record.enable=true")
+            self._java("config", group, *given)
+        for number in range(partitions):
+            keys = ["expire"] * 6 + ["die"] * 6 + [_FATES[i % len(_FATES)] for i in range(records - 12)]
+            self._produce("orders", number, keys)
+        self._produce("trimmed", 0, ["accept"] * 10 + ["expire"] * 10 + ["reject"] * 5 + ["accept"] * 5)
+        self._produce("gone", 0, ["accept"] * 5)
+        for group in (WORKERS, AUDITORS):
+            for mode in ("expire", "die"):
+                self._read(mode, group, "orders", seconds=_LOCK_S + 2)
+        self._read("run", TRIMMERS, "gone", seconds=3)
+        self._read("run", WORKERS, "orders", seconds=_LOCK_S + 4)
+        # A coordinator fails over, and so do leaders of the topics.
+        self._running.restart_node(1)
+        self._read("run", AUDITORS, "orders", seconds=_LOCK_S + 4)
+        self._transactions()
+        self._read("run", BOOKKEEPERS, "ledger", seconds=4)
+        self._read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
+        self._admin.delete_records([TopicPartition("trimmed", 0, 14)])[TopicPartition("trimmed", 0)].result(_SECONDS)
+        self._read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
+        self._admin.delete_topics(["gone"])["gone"].result(_SECONDS)
+        self._running.restart_node(2)
+        for number in range(partitions):
+            self._produce("orders", number, ["hold"] * 5 + ["accept"] * 5)
+        return {"version": version, "limit": LIMIT, "partitions": partitions, "records": records}
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """A consumer that holds records, and records that nobody gets."""
+        command, file = self._command("hold", WORKERS, "orders", 0)
+        holder = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert holder.stdout is not None
+            if holder.stdout.readline().strip() != "held":
+                raise RecordingError(f"the consumer that holds records ended with {holder.wait()}: {file}")
+            self._produce("orders", 0, ["accept"] * 7)
+            yield
+        finally:
+            holder.kill()
+            holder.wait()
+
+    def deliveries(self) -> list[dict[str, Any]]:
+        """What each consumer was given and did: rows of partition, offset, delivery count, and what was done."""
+        told = []
+        for file, mode, group, topic in self._files:
+            rows = [line.split(" ") for line in file.read_text().splitlines()]
+            failed = [row for row in rows if row[0] == "failed"]
+            if failed:
+                raise RecordingError(f"{mode} of {group} in {topic}: {failed[0]}")
+            of_file = [[int(p), int(offset), int(count), done] for p, offset, count, done in rows]
+            told.append({"mode": mode, "group": group, "topic": topic, "rows": of_file})
+        return told
+
+    def _transactions(self) -> None:
+        now = int(time.time() * 1000)
+        service = clients.Service(self._running.bootstrap, "ledger-service")
+        for number in range(12):
+            writes = {("ledger", 0): range(10 * number, 10 * number + 3)}
+            service.transaction(writes, timestamp=now, committed=number % 3 != 1)
+        service = clients.Service(self._running.bootstrap, "open-service")
+        service.begin()
+        service.send("ledger", 0, range(200, 203), timestamp=now)
+        service.flush()
+        self._open = service
+
+    def _produce(self, topic: str, partition: int, keys: list[str]) -> None:
+        failed: list[str] = []
+        settings = {"bootstrap.servers": self._running.bootstrap, "batch.num.messages": 7, "linger.ms": 20}
+        producer = Producer({**settings, "acks": "all"})
+        for number, key in enumerate(keys):
+            producer.produce(
+                topic,
+                clients.order(number),
+                key=f"{key}:{number}",
+                partition=partition,
+                on_delivery=lambda error, _: failed.append(str(error)) if error is not None else None,
+            )
+        if producer.flush(_SECONDS) or failed:
+            raise RecordingError(f"{topic}-{partition}: not written: {failed[:1]}")
+
+    def _read(self, mode: str, group: str, topic: str, *, seconds: int) -> None:
+        command, _ = self._command(mode, group, topic, seconds)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        if ended.returncode:
+            raise RecordingError(f"{mode} of {group} in {topic}: {ended.stderr[-2000:]}")
+
+    def _command(self, mode: str, group: str, topic: str, seconds: int) -> tuple[list[str], Path]:
+        file = self._told / f"{len(self._files)}.txt"
+        self._files.append((file, mode, group, topic))
+        return [*self._program(), mode, group, topic, str(file), str(seconds)], file
+
+    def _java(self, *arguments: str) -> None:
+        subprocess.run([*self._program(), *arguments], check=True, capture_output=True, timeout=120)
+
+    def _program(self) -> list[str]:
+        place = f"{self._classes}:{self._libraries}/*"
+        return [jars.java(), "-XX:TieredStopAtLevel=1", "-cp", place, "ShareFates", self._running.bootstrap]
+
+
+def _copy(log_dir: Path, to: Path) -> None:
+    """A log directory without indexes and what the cleaner removes."""
+    shutil.copytree(log_dir, to, ignore=shutil.ignore_patterns("*.index", "*.timeindex", ".lock", "*.deleted"))
