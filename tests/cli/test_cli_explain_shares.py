@@ -63,7 +63,8 @@ def test_damage_in_the_state_makes_exit_code_4(run: Run, logs: Path) -> None:
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
     found = run("explain", str(logs), "--share-group", "auditors", "--format", "jsonl")
-    assert found.code == 4 and "__share_group_state-1" in found.err
+    assert found.code == 4
+    assert "__share_group_state-1" in found.err
 
 
 @pytest.mark.parametrize(
@@ -81,12 +82,16 @@ def test_damage_in_the_state_makes_exit_code_4(run: Run, logs: Path) -> None:
 )
 def test_options_that_do_not_go_together(run: Run, logs: Path, options: tuple[str, ...], text: str) -> None:
     found = run("explain", str(logs), *options)
-    assert found.code == 2 and text in found.err
+    assert found.code == 2
+    assert text in found.err
 
 
 def test_a_group_that_is_not_there_and_an_offset_that_it_has_not_reached(run: Run, logs: Path) -> None:
     found = run("explain", str(logs), "--share-group", "nobody\x1b[31m")
-    assert found.code != 0 and "names group nobody" in found.err and "\x1b" not in found.err
+    assert found.code != 0
+    assert "names group nobody" in found.err
+    assert "\x1b" not in found.err
     asked = ("explain", str(logs), "--share-group", "auditors", "--topic", "orders", "--partition", "0")
     found = run(*asked, "--offset", "999")
-    assert found.code != 0 and "offset 999 is not below the high watermark, 77" in found.err
+    assert found.code != 0
+    assert "offset 999 is not below the high watermark, 77" in found.err
