@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from kafkawire.witness import Witness
 
 _MOST = 1000  # `witness.MOST_ANOMALIES`
+#: The counts of what breaks a promise.
+_FOUND = ("anomalies", "read_anomalies", "transaction_anomalies", "order_anomalies", "commit_anomalies")
 
 _VIEWS: Views = {
     rows.WitnessSummary: TableView(
         columns=(
             "captures", "requests", "sendings", "batches", "records", "acknowledged", "held", "anomalies", "unknown",
             "undecoded", "old", "partitions", "copies", "unseen", "fetched", "read_anomalies", "read_unknown", "ended",
-            "transaction_anomalies",
+            "transaction_anomalies", "order_anomalies", "commits", "commit_anomalies", "commit_unknown",
         ),
         primary=("batches", "acknowledged", "held", "anomalies", "unknown"),
-        minor=("captures", "old", "undecoded", "partitions", "copies"),
+        minor=("captures", "old", "undecoded", "partitions", "copies", "unseen"),
     ),
     rows.FateTotal: TableView(
         columns=("response", "fate", "transaction", "error", "reason", "batches", "records", "detail"),
@@ -42,6 +44,11 @@ _VIEWS: Views = {
     ),
     rows.TransactionTotal: TableView(
         columns=("end_txn", "transaction", "batches"), primary=("end_txn", "transaction", "batches")
+    ),
+    rows.CommitTotal: TableView(
+        columns=("commit", "delivery", "reason", "commits", "detail"),
+        primary=("commit", "delivery", "reason", "commits"),
+        prose=("detail",),
     ),
     rows.Premise: TableView(
         columns=("name", "holds", "what", "source", "needs"), primary=("name", "holds", "what"), prose=("what", "needs")
@@ -67,11 +74,29 @@ _VIEWS: Views = {
     ),
     rows.TransactionAnomaly: TableView(
         columns=(
-            "name", "topic", "partition", "offset", "producer_id", "producer_epoch", "end_txn", "transaction", "packet",
-            "response_packet", "file", "rule", "hint",
+            "name", "topic", "partition", "offset", "marker_offset", "producer_id", "producer_epoch", "end_txn",
+            "transaction", "packet", "response_packet", "file", "log", "rule", "hint",
         ),
         primary=("name", "topic", "partition", "offset", "end_txn", "transaction", "packet"),
         minor=("producer_epoch", "file", "response_packet"),
+        prose=("rule", "hint"),
+    ),
+    rows.OrderAnomaly: TableView(
+        columns=(
+            "name", "topic", "partition", "offset", "later_offset", "producer_id", "producer_epoch", "sequence",
+            "later_sequence", "client_id", "packet", "file", "log", "rule", "hint",
+        ),
+        primary=("name", "topic", "partition", "offset", "later_offset", "packet"),
+        minor=("producer_epoch", "client_id", "file"),
+        prose=("rule", "hint"),
+    ),
+    rows.CommitAnomaly: TableView(
+        columns=(
+            "name", "group", "topic", "partition", "offset", "first_offset", "last_offset", "record_offset",
+            "producer_id", "producer_epoch", "client_id", "packet", "response_packet", "file", "log", "rule", "hint",
+        ),
+        primary=("name", "group", "topic", "partition", "offset", "first_offset", "packet"),
+        minor=("producer_id", "producer_epoch", "client_id", "file", "response_packet"),
         prose=("rule", "hint"),
     ),
     rows.DamageRow: TableView(
@@ -149,9 +174,11 @@ def witness(
             yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
         for row in joined.rows():
             if isinstance(row, rows.WitnessSummary):
-                found = row.anomalies + row.read_anomalies + row.transaction_anomalies
+                found = sum(getattr(row, name) for name in _FOUND)
                 if row.read_unknown:
                     missing.append(f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known")
+                if row.commit_unknown:
+                    missing.append(f"of {row.commit_unknown} of {row.commits} committed offsets not all is known")
                 if row.unknown:
                     missing.append(f"the fate of {row.unknown} of {row.batches} batches is unknown")
                 if not (row.requests or row.fetches):
@@ -159,6 +186,7 @@ def witness(
             elif isinstance(row, rows.Premise) and not row.holds:
                 missing.append(row.what)
             yield row
+        missing.extend(joined.problems)
 
     output.print_rows(
         judged(),
@@ -167,10 +195,13 @@ def witness(
             rows.FateTotal,
             rows.ReadTotal,
             rows.TransactionTotal,
-            rows.TransactionAnomaly,
+            rows.CommitTotal,
             rows.Premise,
             rows.DeliveryAnomaly,
+            rows.TransactionAnomaly,
+            rows.OrderAnomaly,
             rows.ReadAnomaly,
+            rows.CommitAnomaly,
             rows.DamageRow,
         ],
         format=format,

@@ -19,7 +19,7 @@ class GroupRecord(NamedTuple):
     """A record of a coordinator.
 
     Attributes:
-        offset, timestamp: of the record. producer_id: -1 where it is in no transaction.
+        offset, timestamp: of the record. producer_id, producer_epoch: -1 where it is in no transaction.
         state: of its transaction (`transaction_states`). key: its message.
         value: None for a tombstone, and where the value cannot be read: then `problem` says why.
     """
@@ -31,6 +31,7 @@ class GroupRecord(NamedTuple):
     key: Message
     value: Message | None
     problem: str | None = None
+    producer_epoch: int = -1
 
 
 class GroupLog:
@@ -77,6 +78,7 @@ class GroupLog:
                         key=read.message,
                         value=None if value is None else value.message,
                         problem=problem,
+                        producer_epoch=batch.producer_epoch if batch.transactional else -1,
                     )
             except RecordError as error:
                 self.problems[f"{topic}-{self.partition.partition}: offset {batch.base_offset}: {error}"] = None

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
+
+import numpy as np
 
 from kafkawire import offsets
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.topic_names import TopicNames
-from kafkawire.kafka_errors import error_name
 from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.logdir.transaction_states import STATES
-from kafkawire.rows import (
-    DamageRow,
-    DeliveryAnomaly,
-    FateTotal,
-    Premise,
-    ReadAnomaly,
-    Row,
-    TransactionAnomaly,
-    WitnessSummary,
-)
+from kafkawire.offsets import Replica
+from kafkawire.rows import DamageRow, Premise, Row, WitnessSummary
+from kafkawire.transactions.facts import TRANSACTION_STATE
 from kafkawire.witness import fates
-from kafkawire.witness.ended import EndedTransactions, TransactionCounts
-from kafkawire.witness.exchange_rows import Place
-from kafkawire.witness.fates import FATES, REASONS, RESPONSES
-from kafkawire.witness.fetched import READINGS, FetchedBatches, ReadCounts, read_anomalies, readings
+from kafkawire.witness.commits import CommittedOffsets
+from kafkawire.witness.decided import DecidedTransactions
+from kafkawire.witness.ended import EndedTransactions, RegisteredPartitions
+from kafkawire.witness.exchange_rows import Place, Sources
+from kafkawire.witness.fates import FATES
+from kafkawire.witness.fetched import FetchedBatches
+from kafkawire.witness.group_log import CONSUMER_OFFSETS, GroupLogs
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
-from kafkawire.witness.judgement import Counts, Judgement, Key, added
-from kafkawire.witness.packed_rows import PackedRows
+from kafkawire.witness.partition_join import Captured, Context, join_partition
+from kafkawire.witness.positions import FetchPositions
 from kafkawire.witness.sent import SentBatches
+from kafkawire.witness.totals import Totals, acknowledged
 
 #: Anomalies that are listed unless another number is given; all are counted.
 MOST_ANOMALIES = 1000
@@ -47,7 +43,7 @@ class Witness:
 
     Attributes:
         sent, fetched, ended: what captures hold, by `add`.
-        damage: what of the logs cannot be read, once `rows` was called.
+        damage: what of the logs cannot be read, once `rows` was called. problems: of groups' logs, sentences.
     """
 
     def __init__(self, directory: LogDirectory, *, most: int = MOST_ANOMALIES) -> None:
@@ -59,15 +55,20 @@ class Witness:
         def name_of(topic_id: UUID) -> str | None:
             return self._learned.name_of(topic_id) or ids.get(topic_id)
 
-        self.sent = SentBatches(name_of)
-        self.fetched = FetchedBatches(name_of)
-        self.ended = EndedTransactions()
+        sources = self._sources = Sources(name_of)
+        self.sent = SentBatches(sources)
+        self.fetched = FetchedBatches(sources)
+        self.ended = EndedTransactions(sources)
+        self.commits = CommittedOffsets(sources)
+        self._registered = RegisteredPartitions(sources)
+        self._positions = FetchPositions(sources)
         self._clusters: set[str] = set()
         self._topic_ids: dict[str, set[UUID]] = {}
         self._left_out: list[str] = []
         self._captures: Counter[str] = Counter()
         self._unmatched = 0
         self.damage: list[DamageRow] = []
+        self.problems: list[str] = []
 
     def add(self, found: CapturedExchange) -> None:
         """Take the next exchange."""
@@ -76,9 +77,8 @@ class Witness:
             self._unmatched += 1
         self._learned.learn(found.response)
         self._identify(found.response)
-        self.sent.add(found)
-        self.fetched.add(found)
-        self.ended.add(found)
+        for collected in (self.sent, self.fetched, self.ended, self.commits, self._registered, self._positions):
+            collected.add(found)
 
     def _identify(self, response: Any) -> None:
         """Takes the ids of the cluster and of topics from Metadata responses."""
@@ -91,8 +91,8 @@ class Witness:
                 self._topic_ids.setdefault(topic.name, set()).add(topic.topic_id)
 
     def rows(self, progress: Callable[[Place], None] = lambda place: None) -> Iterator[Row]:
-        """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `TransactionTotal`s, `Premise`s, then `DeliveryAnomaly`s,
-        `TransactionAnomaly`s, `ReadAnomaly`s and `DamageRow`s.
+        """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `TransactionTotal`s, `CommitTotal`s, `Premise`s, then the
+        rows of anomalies and `DamageRow`s.
 
         Args:
             progress: is called with each partition before it is read.
@@ -100,48 +100,66 @@ class Witness:
         Raises:
             OSError: a file cannot be read.
         """
-        counts: list[Counts] = []
-        listed: list[DeliveryAnomaly | ReadAnomaly | TransactionAnomaly] = []
-        ended = TransactionCounts(self.ended.answers(), self.ended.files)
-        partitions = copies = unseen = sendings = 0
-        without: list[Place] = []
-        all_sent, all_fetched = dict(self.sent.by_place()), dict(self.fetched.by_place())
-        reads = ReadCounts()
-        for place in dict.fromkeys((*all_sent, *all_fetched)):
+        captured = self.captured()
+        context = self.context(captured)
+        totals = Totals()
+        for place, of_place in captured.items():
             progress(place)
-            sent, fetched = all_sent.get(place), all_fetched.get(place)
-            judgement = None if sent is None else Judgement(place, sent)
-            newest: CopyOfPartition | None = None
-            read = 0
-            for copy in self._copies(place, only_newest=judgement is None):
-                newest = newest or copy
-                read += 1
-                if judgement is not None:
-                    judgement.add(copy)
-            copies += read
-            if judgement is not None:
-                partitions, sendings = partitions + 1, sendings + len(judgement)
-                unseen += judgement.unseen or 0
-                if not read:
-                    without.append(place)
-                counts.append(judgement.counts())
-                found = judgement.anomalies(self.sent.files, self.sent.clients)
-                listed += islice(found, max(self._most - len(listed), 0))
-                torn = ended.add(place, judgement.first_sendings, judgement.states, judgement.held_at)
-                listed += islice(torn, max(self._most - len(listed), 0))
-            if fetched is not None:
-                rows = PackedRows.of(fetched)
-                judged = readings(rows, newest)
-                reads.add(rows, judged)
-                broken = read_anomalies(place, rows, judged, newest, self.fetched.files, self.fetched.clients)
-                listed += islice(broken, max(self._most - len(listed), 0))
-        total = added(counts)
-        yield self._summary(total, reads, ended, partitions, copies, unseen, sendings)
-        yield from _totals(total)
-        yield from reads.rows()
-        yield from ended.rows()
-        yield from self._premises(without)
-        yield from listed
+            copies = self._copies(place, only_newest=of_place.sent is None)
+            totals.add(join_partition(place, of_place, copies, context), self._most)
+        yield from self.result(totals)
+
+    def captured(self) -> dict[Place, Captured]:
+        """What captures hold of each partition. It is taken out."""
+        sent, fetched, commits, steps, registered = (
+            dict(one.by_place()) for one in (self.sent, self.fetched, self.commits, self._positions, self._registered)
+        )
+        return {
+            place: Captured(*(one.get(place) for one in (sent, fetched, commits, steps, registered)))
+            for place in dict.fromkeys((*sent, *fetched, *commits))
+        }
+
+    def context(self, captured: dict[Place, Captured]) -> Context:
+        """What all partitions have in common: reads the coordinators' logs.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        ids = [one.sent["producer_id"][one.sent["transactional"]] for one in captured.values() if one.sent is not None]
+        decided = DecidedTransactions(np.concatenate([np.empty(0, np.int64), *ids]))
+        groups = self.commits.groups
+        wanted = (
+            (groups[group], *place)
+            for place, one in captured.items()
+            if one.commits is not None
+            for group in np.unique(one.commits["group"]).tolist()
+        )
+        logs = GroupLogs(wanted)
+        for topic, needed in ((TRANSACTION_STATE, any(map(len, ids))), (CONSUMER_OFFSETS, self.commits.commits > 0)):
+            numbers = {one.partition for one in self._directory.partitions if one.topic == topic and not one.state}
+            for number in sorted(number for number in numbers if number is not None) if needed else ():
+                found = self._newest((topic, number))
+                if found is not None and topic == TRANSACTION_STATE:
+                    decided.add(found.partition)
+                elif found is not None:
+                    logs.add(found, same=self._is_same(found.partition) is True)
+        decided.finish()
+        self.problems += logs.problems
+        return Context(self._sources, self.ended.answers(), decided, self.commits, logs, self._most)
+
+    def _newest(self, place: Place) -> Replica | None:
+        """The newest copy of a partition that may be of what was captured."""
+        found = newest_first(offsets.replicas(self._directory, *place))
+        return next(
+            (one for one in found if one.partition.segments and self._is_same(one.partition) is not False), None
+        )
+
+    def result(self, totals: Totals) -> Iterator[Row]:
+        """The rows of all partitions' totals: see `rows`."""
+        yield self._summary(totals)
+        yield from totals.rows()
+        yield from self._premises(totals.without, totals.numbers["without"])
+        yield from totals.listed
         yield from dict.fromkeys(self.damage)
 
     def _copies(self, place: Place, *, only_newest: bool = False) -> Iterator[CopyOfPartition]:
@@ -168,47 +186,40 @@ class Witness:
             return partition.topic_id in topic_ids
         return True if cluster is not None and self._clusters else None
 
-    def _summary(
-        self,
-        total: Counts,
-        reads: ReadCounts,
-        ended: TransactionCounts,
-        partitions: int,
-        copies: int,
-        unseen: int,
-        sendings: int,
-    ) -> WitnessSummary:
-        def number(chosen: Callable[[Key], bool]) -> int:
-            return sum(batches for key, (batches, _) in total.items() if chosen(key))
-
+    def _summary(self, totals: Totals) -> WitnessSummary:
+        numbers = totals.numbers
         return WitnessSummary(
             captures=len(self._captures),
             requests=self.sent.requests,
-            sendings=sendings,
-            batches=number(lambda key: True),
-            records=sum(records for _, records in total.values()),
-            acknowledged=number(lambda key: key[0] == fates.ACKED),
-            held=number(lambda key: key[1] == fates.F_HELD),
-            anomalies=number(lambda key: FATES[key[1]].anomaly),
-            unknown=number(lambda key: key[1] == fates.F_UNKNOWN),
-            undecoded=self.sent.undecoded + self.fetched.undecoded,
+            batches=totals.number(lambda key: True),
+            records=totals.records.total(),
+            acknowledged=totals.number(acknowledged),
+            held=totals.number(lambda key: key[1] == fates.F_HELD),
+            anomalies=totals.number(lambda key: FATES[key[1]].anomaly),
+            unknown=totals.number(lambda key: key[1] == fates.F_UNKNOWN),
+            undecoded=self.sent.undecoded + self.fetched.undecoded + self.commits.undecoded,
             old=self.sent.old + self.fetched.old,
-            partitions=partitions,
-            copies=copies,
-            unseen=unseen,
             fetches=self.fetched.fetches,
-            fetched=reads.batches.total(),
-            read_anomalies=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].rule),
+            fetched=totals.reads.batches.total(),
+            read_anomalies=totals.read_anomalies,
+            read_unknown=totals.read_unknown,
             ended=self.ended.acknowledged,
             ended_shared=self.ended.shared,
-            transaction_anomalies=ended.anomalies,
-            read_unknown=sum(number for (_, kind), number in reads.batches.items() if READINGS[kind].reason),
+            commits=self.commits.commits,
+            commit_unknown=totals.commit_unknown,
+            sendings=numbers["sendings"],
+            unseen=numbers["unseen"],
+            partitions=numbers["partitions"],
+            copies=numbers["copies"],
+            order_anomalies=numbers["order_anomalies"],
+            transaction_anomalies=numbers["transaction_anomalies"],
+            commit_anomalies=numbers["commit_anomalies"],
         )
 
-    def _premises(self, without: list[Place]) -> Iterator[Premise]:
+    def _premises(self, without: list[Place], number: int) -> Iterator[Premise]:
         """What the fates rest on."""
         sent = self.sent
-        unread = sent.undecoded + self.fetched.undecoded + self._unmatched
+        unread = sent.undecoded + self.fetched.undecoded + self.commits.undecoded + self._unmatched
         left_out = self._left_out
         yield Premise(
             name="place",
@@ -222,7 +233,7 @@ class Witness:
         yield Premise(
             name="reach",
             holds=not (unread or sent.old or without),
-            what=_reach(unread, sent.old, without),
+            what=_reach(unread, sent.old, without, number),
             source=", ".join(list(self._captures)[:5]) or None,
             needs=None
             if not (unread or sent.old or without)
@@ -238,7 +249,7 @@ class Witness:
         )
 
 
-def _reach(unread: int, old: int, without: list[Place]) -> str:
+def _reach(unread: int, old: int, without: list[Place], number: int) -> str:
     if not (unread or old or without):
         return "every Produce request of the captures was read, and each partition has a log"
     parts = []
@@ -248,21 +259,5 @@ def _reach(unread: int, old: int, without: list[Place]) -> str:
         parts.append(f"{old} batches are of message format 0 or 1")
     if without:
         named = ", ".join(f"{topic}-{partition}" for topic, partition in without[:3])
-        parts.append(f"{len(without)} partitions have no log: {named}" + (", ..." if len(without) > 3 else ""))
+        parts.append(f"{number} partitions have no log: {named}" + (", ..." if number > 3 else ""))
     return "; ".join(parts)
-
-
-def _totals(total: Counts) -> Iterable[FateTotal]:
-    ordered = sorted(total.items(), key=lambda item: (-item[0][0], item[0]))
-    for (response, fate, state, reason, error), (batches, records) in ordered:
-        name, detail = REASONS.get(reason, (None, None))
-        yield FateTotal(
-            response=RESPONSES[response],
-            fate=FATES[fate].name,
-            transaction=STATES[state] if state >= 0 else None,
-            reason=name,
-            error=error_name(error) if error else None,
-            detail=detail,
-            batches=batches,
-            records=records,
-        )

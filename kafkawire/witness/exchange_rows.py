@@ -1,4 +1,4 @@
-"""`ExchangeRows`: batches in exchanges as packed rows, with what all of them have in common. Pure.
+"""Rows of exchanges, packed, and what all of them have in common. Pure.
 
 Rows are packed arrays: 100 million batches are 9 GB, not 100 million objects. Nothing is ordered by a clock: rows are
 in the order in which the captures have them.
@@ -22,8 +22,6 @@ from kafkawire.witness.contents import contents
 #: A topic, by name; by id where no name of it is known.
 Place = tuple[str, int]
 Rows = npt.NDArray[np.void]
-#: The name of a topic by its id; None where it is not known.
-NameOf = Callable[[UUID], str | None]
 
 #: Rows that are kept as objects before they are packed.
 _PENDING = 4096
@@ -36,34 +34,17 @@ ORIGIN = [
 _CONTENT = [("checksum", "<u4"), ("size", "<i8"), ("base_timestamp", "<i8"), ("whole", "?")]
 
 
-class ExchangeRows:
-    """Collects rows of the batches in exchanges.
+class Sources:
+    """The captures and the clients of exchanges, numbered.
 
     Args:
-        name_of: names of topics. row: of the rows; `place`, `content` and `records` are among its columns, and those
-            of `ORIGIN` are the last.
-
-    Attributes:
-        undecoded: number of exchanges, or of batches in them, that cannot be read. old: number of batches of magic 0
-            and 1, which have no producer id and no checksum of their own.
+        name_of: the name of a topic by its id; None where it is not known.
     """
 
-    def __init__(self, name_of: NameOf, row: np.dtype[np.void]) -> None:
+    def __init__(self, name_of: Callable[[UUID], str | None] = lambda topic_id: None) -> None:
         self._name_of = name_of
-        self._row = row
-        own = [(name, row[name]) for name in row.names or () if name != "content"]
-        self._pending_row = np.dtype([*own, *_CONTENT])
-        self._pending: list[tuple[Any, ...]] = []
-        self._chunks: list[Rows] = []
-        self._places: dict[Place, int] = {}
         self._files: dict[str, int] = {}
         self._clients: dict[tuple[str, str], int] = {}
-        self.undecoded = self.old = 0
-
-    @property
-    def places(self) -> list[Place]:
-        """Topic and partition of each number."""
-        return list(self._places)
 
     @property
     def files(self) -> list[str]:
@@ -79,20 +60,81 @@ class ExchangeRows:
         """The name of a topic; its id where no name is known."""
         return name or self._name_of(topic_id) or str(topic_id)
 
+    def file(self, row: Exchange) -> int:
+        """The number of the capture of an exchange."""
+        return self._files.setdefault(row.file or "-", len(self._files))
+
+    def client(self, row: Exchange) -> int:
+        """The number of the client of an exchange."""
+        host = (row.client or "").rpartition(":")[0]
+        return self._clients.setdefault((host, row.client_id or ""), len(self._clients))
+
+    def origin(self, row: Exchange) -> tuple[int, int, int, int, int]:
+        """Where an exchange was captured: the columns of `ORIGIN`."""
+        return self.client(row), self.file(row), row.connection or -1, row.packet or -1, row.response_packet or -1
+
+
+class PartitionRows:
+    """Collects rows of exchanges, by partition.
+
+    Args:
+        sources: captures and clients. row: of the rows; `place` is among its columns, and those of `ORIGIN` are the
+            last.
+    """
+
+    def __init__(self, sources: Sources, row: np.dtype[np.void], pending_row: np.dtype[np.void] | None = None) -> None:
+        self._sources = sources
+        self._row = row
+        self._pending_row = pending_row or row
+        self._pending: list[tuple[Any, ...]] = []
+        self._chunks: list[Rows] = []
+        self._places: dict[Place, int] = {}
+
+    @property
+    def places(self) -> list[Place]:
+        """Topic and partition of each number."""
+        return list(self._places)
+
     def place(self, topic: str, partition: int) -> int:
         """The number of a partition."""
         return self._places.setdefault((topic, partition), len(self._places))
 
-    def origin(self, row: Exchange) -> tuple[int, int, int, int, int]:
-        """Where an exchange was captured: the columns of `ORIGIN`."""
-        host = (row.client or "").rpartition(":")[0]
-        return (
-            self._clients.setdefault((host, row.client_id or ""), len(self._clients)),
-            self._files.setdefault(row.file or "-", len(self._files)),
-            row.connection or -1,
-            row.packet or -1,
-            row.response_packet or -1,
-        )
+    def append_row(self, values: tuple[Any, ...]) -> None:
+        """Add a row: a value for each column."""
+        self._pending.append(values)
+        if len(self._pending) >= _PENDING:
+            self._pack()
+
+    def _pack(self) -> None:
+        if self._pending:
+            self._chunks.append(self._packed(np.array(self._pending, self._pending_row)))
+            self._pending.clear()
+
+    def _packed(self, pending: Rows) -> Rows:
+        return pending
+
+    def by_place(self) -> Iterator[tuple[Place, Rows]]:
+        """The rows of each partition, in the order of the captures. They are taken out."""
+        self._pack()
+        chunks, self._chunks = self._chunks, []
+        yield from _split_by_place(chunks, self.places, self._row)
+
+
+class ExchangeRows(PartitionRows):
+    """Collects rows of the batches in exchanges.
+
+    Args:
+        sources: captures and clients. row: as of `PartitionRows`; `content` and `records` are among its columns.
+
+    Attributes:
+        undecoded: number of exchanges, or of batches in them, that cannot be read. old: number of batches of magic 0
+            and 1, which have no producer id and no checksum of their own.
+    """
+
+    def __init__(self, sources: Sources, row: np.dtype[np.void]) -> None:
+        own = [(name, row[name]) for name in row.names or () if name != "content"]
+        super().__init__(sources, row, np.dtype([*own, *_CONTENT]))
+        self.undecoded = self.old = 0
 
     def append(self, batch: Batch, values: Sequence[Any], *, whole: bool = True) -> None:
         """Add a row.
@@ -101,28 +143,16 @@ class ExchangeRows:
             batch: of magic 2. values: of all columns but `content`, in their order. whole: it holds what was sent.
         """
         checksum = crc32c.crc32c(batch.data[HEADER.size :])
-        self._pending.append((*values, checksum, batch.size, batch.base_timestamp, whole))
-        if len(self._pending) >= _PENDING:
-            self._pack()
+        self.append_row((*values, checksum, batch.size, batch.base_timestamp, whole))
 
-    def _pack(self) -> None:
-        if not self._pending:
-            return
-        pending = np.array(self._pending, self._pending_row)
+    def _packed(self, pending: Rows) -> Rows:
         packed = np.empty(len(pending), self._row)
         for name in self._row.names or ():
             if name != "content":
                 packed[name] = pending[name]
         parts = (pending[name] for name in ("checksum", "size", "records", "base_timestamp", "whole"))
         packed["content"] = contents(*parts)
-        self._chunks.append(packed)
-        self._pending.clear()
-
-    def by_place(self) -> Iterator[tuple[Place, Rows]]:
-        """The rows of each partition, in the order of the captures. They are taken out."""
-        self._pack()
-        chunks, self._chunks = self._chunks, []
-        yield from _split_by_place(chunks, self.places, self._row)
+        return packed
 
 
 def _split_by_place(chunks: list[Rows], places: list[Place], row: np.dtype[np.void]) -> Iterator[tuple[Place, Rows]]:

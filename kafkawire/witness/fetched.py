@@ -23,7 +23,7 @@ from kafkawire.records.control import ABORT
 from kafkawire.records.header import MAGIC
 from kafkawire.rows import ReadAnomaly, ReadTotal
 from kafkawire.witness.contents import NOT_COMPARABLE
-from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, NameOf, Place
+from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, Place, Sources
 from kafkawire.witness.grouping import identity
 from kafkawire.witness.held import CopyOfPartition
 from kafkawire.witness.packed_rows import PackedRows
@@ -79,14 +79,14 @@ class FetchedBatches(ExchangeRows):
     """Takes exchanges in order. `undecoded` counts responses that cannot be read whole.
 
     Args:
-        name_of: names of topics.
+        sources: captures and clients.
 
     Attributes:
         fetches: number of Fetch responses to consumers.
     """
 
-    def __init__(self, name_of: NameOf) -> None:
-        super().__init__(name_of, FETCHED)
+    def __init__(self, sources: Sources) -> None:
+        super().__init__(sources, FETCHED)
         self.fetches = 0
 
     def add(self, found: CapturedExchange) -> None:
@@ -103,10 +103,10 @@ class FetchedBatches(ExchangeRows):
         if not whole or kafka_name(request) != "FetchRequest" or kafka_name(response) != "FetchResponse":
             self.undecoded += 1
             return
-        origin = self.origin(row)
+        origin = self._sources.origin(row)
         committed = request.isolation_level == _READ_COMMITTED
         for topic in response.responses:
-            name = self.topic(topic.topic, topic.topic_id)
+            name = self._sources.topic(topic.topic, topic.topic_id)
             for part in topic.partitions:
                 if part.records and not part.error_code:
                     self._batches(part, self.place(name, part.partition_index), committed, origin)

@@ -13,6 +13,8 @@ from kafkawire.offsets import Replica
 from kafkawire.offsets.lineage import lineage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
+from kafkawire.records.control import COMMIT
+from kafkawire.records.marker_columns import markers
 from kafkawire.witness.contents import contents, record_checksums
 from kafkawire.witness.packed_rows import PackedRows
 
@@ -25,13 +27,15 @@ HELD = np.dtype(
     ]
 )  # fmt: skip
 Held = npt.NDArray[np.void]
+#: A marker in a log. `committed`: -1 for a control batch of another form.
+MARKER = np.dtype([("base", "<i8"), ("producer_id", "<i8"), ("epoch", "<i2"), ("committed", "i1")])
 
 
 class CopyOfPartition(NamedTuple):
     """What a copy holds.
 
     Attributes:
-        path: of the copy. batches: `HELD`, by offset.
+        path: of the copy. batches: `HELD`, by offset. markers: `MARKER`, by offset.
         first, code: runs of offsets: where each begins, and its status.
         end: the offset after the last run. compacted_to: what the cleaner has come across, offsets below it.
         same: whether the copy is of the log that the captures show: the cluster or the topic has the same id in both.
@@ -43,6 +47,7 @@ class CopyOfPartition(NamedTuple):
 
     path: str
     batches: PackedRows
+    markers: PackedRows
     first: Int64
     code: Int8
     end: int
@@ -92,8 +97,11 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     """
     outcomes = replica.outcomes
     found: list[Held] = []
+    ended: list[Held] = []
 
     def look(batches: Batches) -> None:
+        if batches.is_control.any():
+            ended.append(_markers(batches))
         data = batches.where(~batches.is_control & (batches.record_count >= 0))
         if len(data):
             found.append(packed(data, outcomes.states(data)))
@@ -111,6 +119,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     return CopyOfPartition(
         one.path,
         PackedRows.of(batches),
+        PackedRows.of(np.concatenate([np.empty(0, MARKER), *ended])),
         np.concatenate([np.empty(0, np.int64), *first]),
         np.concatenate([np.empty(0, np.int8), *code]),
         end,
@@ -121,6 +130,18 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
         replica.span.diverges_at,
         tuple((file.offset or 0, file.path) for file in one.segments),
     )
+
+
+def _markers(found: Batches) -> Held:
+    """The markers of transactions among batches."""
+    plain = markers(found)
+    at = np.concatenate((plain.at, plain.others))
+    rows = np.empty(len(at), MARKER)
+    rows["base"], rows["producer_id"], rows["epoch"] = (
+        column[at] for column in (found.base_offset, found.producer_id, found.producer_epoch)
+    )
+    rows["committed"] = np.append(plain.type == COMMIT, np.full(len(plain.others), -1))
+    return rows[np.argsort(rows["base"], kind="stable")]
 
 
 def packed(found: Batches, states: Int8) -> Held:

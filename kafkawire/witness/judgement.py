@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -101,6 +100,12 @@ class Judgement:
         found: Int64 = self._shown["base"]
         return found
 
+    @property
+    def in_newest(self) -> Bools:
+        """Whether it is the newest copy that shows each batch."""
+        found: Bools = self._shown["copy"] == 0
+        return found
+
     def counts(self) -> Counts:
         """Batches and records. -1: the state of what is not held, the reason of a fate that is known; the error of what
         was not refused is 0."""
@@ -190,17 +195,6 @@ def judge(place: Place, sent: Rows, copies: Iterable[CopyOfPartition]) -> Judgem
     for copy in copies:
         judgement.add(copy)
     return judgement
-
-
-def added(several: Iterable[Counts]) -> Counts:
-    """Counts of several partitions, summed."""
-    batches: Counter[Key] = Counter()
-    records: Counter[Key] = Counter()
-    for counts in several:
-        for key, (number, count) in counts.items():
-            batches[key] += number
-            records[key] += count
-    return {key: (batches[key], records[key]) for key in sorted(batches)}
 
 
 def _key(packed: int) -> Key:

@@ -11,7 +11,7 @@ from kafkawire import records
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.records.header import CODEC_MASK, MAGIC, TRANSACTIONAL
-from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, NameOf
+from kafkawire.witness.exchange_rows import ORIGIN, ExchangeRows, Sources
 from kafkawire.witness.fates import ACKED, DUPLICATE_SEQUENCE_NUMBER, NO_ACKS, REFUSED, UNANSWERED, UNREAD
 
 PRODUCE = 0
@@ -34,14 +34,14 @@ class SentBatches(ExchangeRows):
     """Takes exchanges in order. `undecoded` counts requests without batches that can be read.
 
     Args:
-        name_of: names of topics.
+        sources: captures and clients.
 
     Attributes:
         requests: number of Produce requests.
     """
 
-    def __init__(self, name_of: NameOf) -> None:
-        super().__init__(name_of, SENT)
+    def __init__(self, sources: Sources) -> None:
+        super().__init__(sources, SENT)
         self.requests = 0
 
     def add(self, found: CapturedExchange) -> None:
@@ -63,9 +63,9 @@ class SentBatches(ExchangeRows):
                 for topic in response.responses
                 for part in topic.partition_responses
             }
-        origin = self.origin(row)
+        origin = self._sources.origin(row)
         for topic in request.topic_data:
-            name = self.topic(topic.name, topic.topic_id)
+            name = self._sources.topic(topic.name, topic.topic_id)
             for part in topic.partition_data:
                 answer = answers.get((topic.name or topic.topic_id, part.index))
                 result = _response(request.acks, answered, answer)

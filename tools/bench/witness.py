@@ -15,7 +15,7 @@ import numpy as np
 from kafkawire.offsets import statuses
 from kafkawire.witness import fates
 from kafkawire.witness.exchange_rows import Rows
-from kafkawire.witness.held import HELD, CopyOfPartition, Held
+from kafkawire.witness.held import HELD, MARKER, CopyOfPartition, Held
 from kafkawire.witness.judgement import judge
 from kafkawire.witness.packed_rows import PackedRows
 from kafkawire.witness.sent import SENT
@@ -54,6 +54,7 @@ def _copy(held: Held, batches: int) -> CopyOfPartition:
     return CopyOfPartition(
         path="copy",
         batches=PackedRows.of(held),
+        markers=PackedRows.of(np.zeros(0, MARKER)),
         first=np.array([0, start]),
         code=np.array([statuses.DELETED, 0], np.int8),
         end=end,
