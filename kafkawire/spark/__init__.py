@@ -9,37 +9,36 @@
     records = session.read.format("kafka_segment").load("kafka-logs/")
     records.select(from_kafka_message("value", "TransactionLogValue", version="prefix"))
 
-Needs the `spark` extra, and Java 17 or newer (or the `spark-jre` extra, which brings one).
+Needs the `spark` extra, and Java 17 or newer (or the `spark-jre` extra, which brings one). With PySpark 3.5 and 4.0
+there are `from_kafka_message`, `to_kafka_message` and `message_table` only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafkawire.errors import MissingExtraError
-from kafkawire.spark.versions import UnsupportedPySparkError, check_pyspark
+from kafkawire.spark.versions import UnsupportedPySparkError, has_functions_only, too_old
 
 try:
     import pyarrow  # noqa: F401
     import pyspark  # noqa: F401
 
-    check_pyspark()
+    _functions_only = has_functions_only()
 except UnsupportedPySparkError:
     raise
 except ImportError:
     raise MissingExtraError("kafkawire.spark", "spark") from None
 
-from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
-from kafkawire.spark.audit_job import audit
-from kafkawire.spark.functions import from_kafka_message, register_functions, to_kafka_message
+from kafkawire.spark.functions import from_kafka_message, to_kafka_message
 from kafkawire.spark.message_tables import message_table
-from kafkawire.spark.session import local_session, session_on
-from kafkawire.spark.shipping import ship
-from kafkawire.spark.topics import read_topic, stream_topic
-from kafkawire.spark.transaction_table import transactions
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+if not _functions_only:
+    from kafkawire.spark.audit_dataframes import TableOutput, audit_tables
+    from kafkawire.spark.audit_job import audit
+    from kafkawire.spark.registration import register
+    from kafkawire.spark.session import local_session, session_on
+    from kafkawire.spark.shipping import ship
+    from kafkawire.spark.topics import read_topic, stream_topic
+    from kafkawire.spark.transaction_table import transactions
 
 __all__ = [
     "TableOutput",
@@ -58,28 +57,7 @@ __all__ = [
 ]
 
 
-def register(spark: SparkSession, *, push_filters: bool = False) -> None:
-    """Register the data sources of this package in a session, `kafka_segment`, `kafka_pcap` and `kafka_index`, and for
-    its SQL the functions `from_kafka_message` and `to_kafka_message`.
-
-    Args:
-        push_filters: filters on topic, partition, offset and timestamp choose the files of `kafka_segment`; this sets
-            `spark.sql.python.filterPushdown.enabled`. Spark (4.1 to 4.3) gives a table that one query reads twice, with
-            different filters, the tasks of one of them: such a query needs a `load` for each.
-    """
-    from kafkawire.spark import filter_pushdown
-    from kafkawire.spark.capture_source import KafkaPcap
-    from kafkawire.spark.index_source import KafkaIndex
-    from kafkawire.spark.segment_reader import PrunedSegmentReader
-    from kafkawire.spark.segment_source import KafkaSegment
-
-    register_functions(spark)
-    case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
-    if push_filters:
-        spark.conf.set(filter_pushdown.SETTING, "true")
-    for source in (KafkaSegment, KafkaPcap, KafkaIndex):
-        # Sources run in processes that do not know the session's settings: these travel with the class.
-        settings: dict[str, object] = {"case_sensitive": True} if case_sensitive else {}
-        if source is KafkaSegment and push_filters:
-            settings["item_reader"] = PrunedSegmentReader
-        spark.dataSource.register(type(source.__name__, (source,), settings) if settings else source)
+def __getattr__(name: str) -> object:
+    if _functions_only and name in __all__:
+        raise too_old(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

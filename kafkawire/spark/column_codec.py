@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -57,17 +58,30 @@ def encoded(name: str, options: FunctionOptions, struct: pa.Array, version: int 
         KafkaWireError: a struct that is none of the message's version, in mode FAILFAST.
     """
     message = message_named(name, options.schemas)
-    values = messages_of(message, struct)
     versions = repeat(version) if isinstance(version, (int, str)) else version.to_pylist()
-    encoded: list[bytes | None] = []
+    return pa.array(encoded_values(message, messages_of(message, struct), versions, options), pa.binary())
+
+
+def encoded_values(
+    message: type[Message],
+    values: Iterable[Message | None],
+    versions: Iterable[int | str | None],
+    options: FunctionOptions,
+) -> list[bytes | None]:
+    """Messages as bytes, each in its version.
+
+    Raises:
+        KafkaWireError: as of `encoded`.
+    """
+    made: list[bytes | None] = []
     for value, number in zip(values, versions, strict=False):
         try:
-            encoded.append(None if value is None else _encode(message, value, number))
+            made.append(None if value is None else _encode(message, value, number))
         except KafkaWireError:
             if options.mode == FAILFAST:
                 raise
-            encoded.append(None)
-    return pa.array(encoded, pa.binary())
+            made.append(None)
+    return made
 
 
 def _encode(message: type[Message], value: Message, version: int | str | None) -> bytes:
@@ -122,7 +136,7 @@ def _elements(field: Field, column: pa.Array, path: str) -> list[Any]:
             raise EncodeError(f"needs a struct, not {column.type}", path=path)
         return messages_of(field.struct, column, path + ".")
     if KIND_NAMES[field.kind] == "uuid":
-        return [_uuid(value) for value in column.to_pylist()]
+        return [uuid_of(value) for value in column.to_pylist()]
     if not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         numbers: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
         return numbers
@@ -137,7 +151,8 @@ def _masked(values: list[Any], column: pa.Array) -> list[Any]:
     return [value if there else None for value, there in zip(values, column.is_valid().to_pylist(), strict=True)]
 
 
-def _uuid(value: Any) -> Any:
+def uuid_of(value: Any) -> Any:
+    """Text as a uuid; what is none is left to the encoder."""
     try:
         return value if value is None else UUID(value)
     except ValueError:

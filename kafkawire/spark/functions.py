@@ -21,8 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.functions import udf
-from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import BinaryType, DataType, VariantType, VariantVal
+from pyspark.sql.types import BinaryType, DataType
 
 from kafkawire.errors import KafkaWireError, UnsupportedVersionError
 from kafkawire.rows.arrow import json_text
@@ -37,8 +36,17 @@ from kafkawire.spark.function_options import (
 )
 from kafkawire.spark.schema import commented, spark_schema
 
+arrow_udf: Any
+try:
+    from pyspark.sql.pandas.functions import arrow_udf
+except ImportError:  # PySpark 3.5 and 4.0
+    from kafkawire.spark.pandas_functions import decoding, encoding
+
+    arrow_udf = None
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import VariantVal
 
 #: A column by its name, as text.
 _SHOWN = re.compile(r"Column<'([\w.`]+)'>")
@@ -64,7 +72,10 @@ def from_kafka_message(
     message = message_named(messageName, chosen.schemas)
     check_version(message, version)
     returned = spark_schema(message.spec, errors=chosen.errors)
-    found = _applied(partial(decoded, messageName, chosen), data, version, returned)
+    decode = partial(decoded, messageName, chosen)
+    found = (
+        decoding(decode, data, version, returned) if arrow_udf is None else _applied(decode, data, version, returned)
+    )
     return found.cast(commented(returned, message.spec)).alias(_call("from_kafka_message", data, messageName, version))
 
 
@@ -89,7 +100,10 @@ def to_kafka_message(
         raise ValueError("to_kafka_message has no option 'errors': its column is binary")
     message = message_named(messageName, chosen.schemas)
     check_version(message, version)
-    found = _applied(partial(encoded, messageName, chosen), struct, version, BinaryType())
+    if arrow_udf is None:
+        found = encoding(messageName, chosen, struct, version)
+    else:
+        found = _applied(partial(encoded, messageName, chosen), struct, version, BinaryType())
     return found.alias(_call("to_kafka_message", struct, messageName, version))
 
 
@@ -100,9 +114,10 @@ def register_functions(spark: SparkSession) -> None:
 
     Their arguments: the data, a message's name, the version ("prefix" by default), for the first one a mode.
     """
+    from pyspark.sql.types import VariantType
+
     spark.udf.register("from_kafka_message", udf(_variant, VariantType(), useArrow=False))
-    wrap: Any = arrow_udf
-    spark.udf.register("to_kafka_message", wrap(_bytes, BinaryType()))
+    spark.udf.register("to_kafka_message", arrow_udf(_bytes, BinaryType()))
 
 
 def _variant(
@@ -125,7 +140,9 @@ def _variant(
         if options.mode == FAILFAST:
             raise
         return None
-    return VariantVal.parseJson(json_text(_fields(msgspec.to_builtins(found))).decode())
+    from pyspark.sql.types import VariantVal as Variant
+
+    return Variant.parseJson(json_text(_fields(msgspec.to_builtins(found))).decode())
 
 
 def _fields(value: Any) -> Any:
@@ -164,9 +181,8 @@ def _applied(
     def each(values: pa.Array, versions: pa.Array) -> pa.Array:
         return function(values, versions)
 
-    wrap: Any = arrow_udf  # its overloads leave the plain call out
     is_fixed = isinstance(version, (int, str))
-    wrapped: Callable[..., Column] = wrap(fixed if is_fixed else each, returned)
+    wrapped: Callable[..., Column] = arrow_udf(fixed if is_fixed else each, returned)
     return wrapped(column) if is_fixed else wrapped(column, version)
 
 

@@ -14,11 +14,11 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("version", ["3.5.6", "4.0.1"])
+@pytest.mark.parametrize("version", ["3.4.4", "2.4.8"])
 def test_an_older_pyspark(tmp_path: Path, version: str) -> None:
     assert imported(tmp_path, version) == (
-        "kafkawire.spark.versions.UnsupportedPySparkError: kafkawire.spark needs PySpark 4.1 or newer, which has "
-        f"arrow_udf, and {version} is installed"
+        "kafkawire.spark.versions.UnsupportedPySparkError: kafkawire.spark needs PySpark 4.1 or newer, or 3.5 for "
+        f"from_kafka_message, to_kafka_message, message_table, and {version} is installed"
     )
 
 
