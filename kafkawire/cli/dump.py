@@ -220,6 +220,7 @@ def dump(
     if all(file.kind == "unknown" for file in directory.files):
         raise InputError(f"{chosen[0]}: neither a log directory nor a file of one, such as 00000000000000000000.log")
     given.check_topics(messages, directory.files)
+    options = msgspec.structs.replace(options, topic_names=logdir.TopicIds(directory))
     outcomes = logdir.OutcomesByFile(directory.partitions, chosen) if by_outcome else None
     listed = directory.files if outcomes is None or isolation_level is None else _consumed(outcomes, directory)
     wanted = list(logdir.wanted_files(listed, options.selection))

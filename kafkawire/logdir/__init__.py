@@ -25,6 +25,7 @@ from kafkawire.logdir.log_files import LogFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.seek import wanted_files
 from kafkawire.logdir.selection import Selection
+from kafkawire.logdir.topic_ids import TopicIds
 
 if TYPE_CHECKING:
     from kafkawire.logdir.isolation import OutcomesByFile, outcomes_of
@@ -49,6 +50,7 @@ __all__ = [
     "OutcomesByFile",
     "Partition",
     "Selection",
+    "TopicIds",
     "Unreadable",
     "View",
     "open",

@@ -95,6 +95,7 @@ def record_options(file: LocatedFile, options: Options) -> dict[str, Any]:
         "metadata": options.metadata,
         "decode_as": CLUSTER_METADATA if file.kind == "kraft-snapshot" else options.messages_of(file.topic),
         "show_secrets": options.show_secrets,
+        "topic_names": options.topic_names,
         **file.place,
     }
 

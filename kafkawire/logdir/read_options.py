@@ -10,6 +10,7 @@ from kafkawire.logdir.selection import Selection
 from kafkawire.records import MAX_BATCH_BYTES
 from kafkawire.records.internal_topics import COORDINATOR_TOPICS
 from kafkawire.records.mirror_topics import mirror_messages
+from kafkawire.records.named_values import TopicNames
 
 if TYPE_CHECKING:
     from kafkawire.logdir.view import View
@@ -31,6 +32,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         messages: topic -> the messages that its keys and values are.
         decode_as: the internal topic as whose records all are decoded; None goes by the topic's name.
         show_secrets: credentials, tokens and passwords of `__cluster_metadata` as they are.
+        topic_names: names of topics by their ids, for messages that have ids only.
         indexes: what is done with them (`IndexMode`).
         check_crc: compare every batch's checksum.
         max_batch_bytes: most bytes of a batch, in the file and decompressed; a longer one is damage.
@@ -46,6 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     messages: dict[str, RecordMessages] = {}
     decode_as: str | None = None
     show_secrets: bool = False
+    topic_names: TopicNames | None = None
     indexes: IndexMode = "show"
     check_crc: bool = True
     max_batch_bytes: int = MAX_BATCH_BYTES

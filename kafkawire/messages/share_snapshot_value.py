@@ -22,8 +22,8 @@ class StateBatch(Struct, frozen=True):
     last_offset: Int64 = 0
     """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
-    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
-    when the leader changes."""
+    """0 available, 2 acknowledged, 3 archiving (on the way to the dead-letter topic, KIP-1191), 4 archived. Acquired
+    (1) is never stored, so acquired records become available when the leader changes."""
     delivery_count: Int16 = 0
     """How often the records have been delivered so far."""
 

@@ -22,8 +22,8 @@ class StateBatch(Struct, frozen=True):
     last_offset: Int64 = 0
     """Offset of the last record in this state, inclusive."""
     delivery_state: Int8 = 0
-    """0 available, 2 acknowledged, 4 archived. Acquired (1) is never stored, so acquired records become available
-    when the leader changes."""
+    """0 available, 2 acknowledged, 3 archiving (on the way to the dead-letter topic, KIP-1191), 4 archived. Acquired
+    (1) is never stored, so acquired records become available when the leader changes."""
     delivery_count: Int16 = 0
     """How often the records have been delivered so far."""
 
@@ -49,7 +49,8 @@ class ShareUpdateValue(Message, frozen=True):
     """Records from StartOffset on that are already acknowledged or archived (KIP-1226); -1 when unknown, as in
     records of older coordinators. Tagged."""
     state_batches: tuple[StateBatch, ...] = ()
-    """Records whose state changed; they replace what earlier records have for these offsets."""
+    """Records whose state changed. Where records of the log say different things of an offset, the higher delivery
+    count wins, then the higher state."""
 
 
 unpack_iiq, pack_iiq = run("iiq")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafkawire.records.damage import Damage
     from kafkawire.records.decoded_message import Decoded, MessageFormat, RecordMessages
     from kafkawire.records.internal_topics import INTERNAL_TOPICS, decode_key, decode_value, decoded
+    from kafkawire.records.named_values import TopicNames
     from kafkawire.records.reader import find_batch, read
     from kafkawire.records.record import Header, Record
     from kafkawire.records.source import Memory, Source
@@ -44,6 +45,7 @@ _HOMES = {
     "Record": "record",
     "RecordMessages": "decoded_message",
     "Source": "source",
+    "TopicNames": "named_values",
     "build": "builder",
     "build_control": "builder",
     "build_marker": "builder",
@@ -69,6 +71,7 @@ __all__ = [
     "Record",
     "RecordMessages",
     "Source",
+    "TopicNames",
     "build",
     "build_control",
     "build_marker",

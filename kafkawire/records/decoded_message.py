@@ -13,6 +13,7 @@ import msgspec
 from kafkawire.errors import DecodeError, UnsupportedVersionError
 from kafkawire.messages import REGISTRY
 from kafkawire.records.inside_bytes import CONTENTS, add_decoded
+from kafkawire.records.named_values import NAMED, TopicNames, add_names, add_topic_names
 from kafkawire.records.secrets import hides_secrets, redact
 from kafkawire.wire.json_form import to_json
 
@@ -49,13 +50,13 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
         entry = REGISTRY.entries.get(self.name or "")
         return entry is not None and (self.message is None or REGISTRY.load(entry) is type(self.message))
 
-    def to_json(self, *, show_secrets: bool = False) -> dict[str, Any]:
+    def to_json(self, *, show_secrets: bool = False, topic_names: TopicNames | None = None) -> dict[str, Any]:
         """`{"name", "version", "data"}`, data in the message's JSON form; with a `problem` where there is one.
 
         What is inside of bytes is beside them, at the field's name and `Decoded` (`inside_bytes`). Of a consumer
         group's metadata, `subscription` and `assignment` are the consumer protocol's messages in JSON form instead, as
         in Kafka's dump tool, where their version is known; otherwise they stay base64, and where they cannot be
-        decoded `problem` says why, too.
+        decoded `problem` says why, too. Names are beside numbers and ids (`named_values`).
         """
         problem = self.problem
         data = None if self.message is None else to_json(self.message, self.version or 0, unknown_tags=True)
@@ -64,6 +65,10 @@ class Decoded(msgspec.Struct, frozen=True, gc=False):
                 add_decoded(self.name, data)
                 if self.name == "GroupMetadataValue" and data.get("protocolType") == "consumer":
                     problem = "; ".join(_consumer_protocol(data)) or problem
+            if self.name in NAMED and self._released:
+                add_names(self.name, data)
+            if topic_names is not None:
+                add_topic_names(data, topic_names)
             if self.secret and not show_secrets:
                 redact(self.name, data)
         shown = {"name": self.name, "version": self.version, "data": data}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafkawire._lookup import lookup
 from kafkawire.records.decoded_message import Decoded, RecordMessages, decode, int16
+from kafkawire.records.named_values import TopicNames
 from kafkawire.wire.read import FAILURES, read_uvarint
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ INTERNAL_TOPICS = frozenset({*COORDINATOR_TOPICS, *FRAMED_TOPICS})
 
 
 def decoded(
-    topic: str | RecordMessages | None, key: bytes | None, value: bytes | None, *, show_secrets: bool = False
+    topic: str | RecordMessages | None,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    show_secrets: bool = False,
+    topic_names: TopicNames | None = None,
 ) -> dict[str, Any] | None:
     """Key and value of a record, as JSON: `{"key": ..., "value": ...}`.
 
@@ -42,6 +48,7 @@ def decoded(
         topic: name of the topic, or the messages in it.
         key, value: bytes of the record; None for null.
         show_secrets: do not redact secrets.
+        topic_names: puts names beside the ids of topics.
 
     Returns:
         Each part is None where it holds no message (a null value is a tombstone). None for a topic whose records are
@@ -55,7 +62,10 @@ def decoded(
         found = {"key": decode_key(topic, key), "value": decode_value(topic, key, value)}
     else:
         return None
-    return {name: part.to_json(show_secrets=show_secrets) if part else None for name, part in found.items()}
+    return {
+        name: part.to_json(show_secrets=show_secrets, topic_names=topic_names) if part else None
+        for name, part in found.items()
+    }
 
 
 def decode_key(topic: str, key: bytes | None) -> Decoded | None:

@@ -175,6 +175,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
         transaction: str | UnsetType = UNSET,
         decode_as: str | _records.RecordMessages | None = None,
         show_secrets: bool = False,
+        topic_names: _records.TopicNames | None = None,
         **origin: Unpack[RowOrigin],
     ) -> RecordRow:
         """The row of a record.
@@ -187,6 +188,7 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
             decode_as: name of the internal topic whose schemas decode the record, by default its own topic; or the
                 messages that its key and value are.
             show_secrets: whether credentials, tokens and passwords of `__cluster_metadata` are shown.
+            topic_names: puts names beside the ids of topics.
         """
         shown: dict[str, Any] = {}
         if metadata:
@@ -209,7 +211,11 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
                 shown["decoded"] = decoded_control(record.key, record.value)
             else:
                 shown["decoded"] = _records.decoded(
-                    decode_as or topic, record.key, record.value, show_secrets=show_secrets
+                    decode_as or topic,
+                    record.key,
+                    record.value,
+                    show_secrets=show_secrets,
+                    topic_names=topic_names,
                 )
                 if not show_secrets and CLUSTER_METADATA in (decode_as, topic) and _secret(record):
                     shown |= {"value": REDACTED, "value_base64": None}

@@ -7,13 +7,13 @@
 - `rules`: what must hold of every record, a file each
 """
 
+from kafkawire.records.named_values import DELIVERY_STATES
 from kafkawire.share_groups.delivery_states import (
     ACKNOWLEDGED,
     ACQUIRED,
     ARCHIVED,
     ARCHIVING,
     AVAILABLE,
-    DELIVERY_STATES,
     delivery_state_name,
 )
 from kafkawire.share_groups.fold import ShareFold, SharePartition, ShareRecord, ShareState, Step

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from kafkawire.records.named_values import DELIVERY_STATES
+
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = range(5)
 
-#: Number -> name. `acquired` is never stored: a leader keeps it in memory.
-DELIVERY_STATES = {
-    AVAILABLE: "available",
-    ACQUIRED: "acquired",
-    ACKNOWLEDGED: "acknowledged",
-    ARCHIVING: "archiving",
-    ARCHIVED: "archived",
-}
 #: From these a record never returns.
 TERMINAL = frozenset({ACKNOWLEDGED, ARCHIVED})
 #: The states that a coordinator stores.

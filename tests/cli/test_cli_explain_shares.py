@@ -95,3 +95,16 @@ def test_a_group_that_is_not_there_and_an_offset_that_it_has_not_reached(run: Ru
     found = run(*asked, "--offset", "999")
     assert found.code != 0
     assert "offset 999 is not below the high watermark, 77" in found.err
+
+
+def test_dump_names_topics_and_states(run: Run, logs: Path) -> None:
+    """Of a folder of one partition, too: the names are those of its neighbours."""
+    found = run("dump", str(logs / "node-1" / "__share_group_state-1"), "--print-data-log", "--format", "jsonl")
+    rows = [json.loads(line) for line in found.text.splitlines()]
+    decoded = [row["decoded"] for row in rows if row["kind"] == "record" and row["decoded"]]
+    named = {one["key"]["data"].get("topicName") for one in decoded}
+    assert named & {"orders", "trimmed", "ledger"}
+    batches = [one for row in decoded if row["value"] for one in row["value"]["data"]["stateBatches"]]
+    assert {(one["deliveryState"], one["deliveryStateName"]) for one in batches} >= {
+        (0, "available"), (2, "acknowledged"), (4, "archived"),
+    }  # fmt: skip

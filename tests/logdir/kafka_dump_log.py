@@ -192,12 +192,13 @@ def _printed_content(plain: dict[str, Any], decoder: str | None) -> Any:
 
 
 def _without_decoded(value: Any) -> Any:
-    """Without what we show beside bytes, and the tool does not."""
+    """Without what we show beside bytes and numbers, and the tool does not."""
     if isinstance(value, list):
         return [_without_decoded(each) for each in value]
     if not isinstance(value, dict):
         return value
-    return {key: _without_decoded(each) for key, each in value.items() if not key.endswith("Decoded")}
+    shown = {key: each for key, each in value.items() if not key.endswith("Decoded") and key != "deliveryStateName"}
+    return {key: _without_decoded(each) for key, each in shown.items()}
 
 
 _CONTROL_NAMES = {

@@ -33,6 +33,8 @@ DEAD_LETTERS = "dlq.auditors"
 #: Brokers write nothing into it: its name lacks their prefix (errors.deadletterqueue.topic.name.prefix).
 MISNAMED = "trimmers-dead-letters"
 _LOCK_S = 3
+#: Near the delivery limit records are given out one by one, and members that died are missed late.
+_IDLE_S = 25
 _SECONDS = 60.0
 _FATES = ("accept", "accept", "reject", "accept", "release", "retry", "accept", "accept", "accept", "accept")
 _SOURCE = Path(__file__).parent / "ShareFates.java"
@@ -124,10 +126,10 @@ class _Run:
             for mode in ("expire", "die"):
                 self._read(mode, group, "orders", seconds=_LOCK_S + 2)
         self._read("run", TRIMMERS, "gone", seconds=3)
-        self._read("run", WORKERS, "orders", seconds=_LOCK_S + 4)
+        self._read("run", WORKERS, "orders", seconds=_IDLE_S)
         # A coordinator fails over, and so do leaders of the topics.
         self._running.restart_node(1)
-        self._read("run", AUDITORS, "orders", seconds=_LOCK_S + 4)
+        self._read("run", AUDITORS, "orders", seconds=_IDLE_S)
         self._transactions()
         self._read("run", BOOKKEEPERS, "ledger", seconds=4)
         self._read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
