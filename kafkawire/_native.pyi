@@ -37,6 +37,7 @@ class MessageText:
         defaults: list[list[bytes]],
         headers: bytes,
         names: list[bytes],
+        roles: list[bytes],
     ) -> None: ...
     def body(
         self, data: bytes, version: int, text: bool, payloads: bool
@@ -48,8 +49,7 @@ _Address = tuple[bytes, int]
 class Tracker:
     """Connections of a capture, for `kafkawire.capture.native_tracker`, which has the types of the arguments.
 
-    The handler's writers of bodies come with the name of the message, if values that are inside of its bytes are put
-    beside them (`with_decoded`).
+    The handler gives writers of bodies, one of record batches (`record_rows`), and the JSON of what is inside of bytes.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class CsvLines:
 
 @final
 class LogRows:
-    """Writes batches and their records as lines of JSON, for `kafkawire.logdir.jsonl`."""
+    """Writes batches and their records as JSON, for `kafkawire.rows.native_lines`."""
 
     def __init__(
         self,
@@ -164,8 +164,8 @@ class LogRows:
         timestamp_types: tuple[bytes, bytes],
         markers: tuple[bytes, bytes],
         states: list[bytes],
-        printable: bytes,
-        marker_records: bool,
+        printable: bytes | None,
+        decoded_markers: list[tuple[bytes, bytes]] | None,
         max_batch_bytes: int,
     ) -> None: ...
     def lines(

@@ -166,9 +166,8 @@ class FrameDecoder:
         more = f" (and {len(faults) - 1} more like it)" if len(faults) > 1 else ""
         return body, faults[0] + more if faults else None
 
-    def request_writer(self, api_key: int) -> tuple[str, bool, tuple[Any, str | None]] | None:
-        """The api's name, whether it is selected, the writer of its requests, and the message's name if their bodies
-        need `with_decoded`; None where rows need `request`."""
+    def request_writer(self, api_key: int) -> tuple[str, bool, Any] | None:
+        """The api's name, whether it is selected, and the writer of its requests; None where rows need `request`."""
         cls = self._registry.rpc(api_key, "request")
         if cls is None or not self._is_shown_unchanged(cls):
             return None
@@ -182,24 +181,24 @@ class FrameDecoder:
             counted=lambda field: api_key == _PRODUCE and field.name == "Acks",
             header_version=lambda version: request_header_version(cls, version),
             names=self._name_codes(cls),
+            roles=message_json.inside_roles(cls) if self.options.body else (),
         )
         name = self._api_name(api_key)
         selected = self._selector is None or self._selector.takes_api(name, api_key)
-        return None if writer is None else (name, selected, (writer, message_json.name_with_bytes(cls)))
+        return None if writer is None else (name, selected, writer)
 
-    def response_writer(self, api_key: int) -> tuple[Any, str | None] | None:
-        """The writer of an api's responses, and the message's name if their bodies need `with_decoded`; None where rows
-        need `response`."""
+    def response_writer(self, api_key: int) -> Any | None:
+        """The writer of an api's responses; None where rows need `response`."""
         cls = self._registry.rpc(api_key, "response")
         if cls is None or not self._is_shown_unchanged(cls):
             return None
-        writer = text_writer(
+        return text_writer(
             cls,
             counted=message_json.is_error_code,
             header_version=lambda version: response_header_version(cls, version),
             names=self._name_codes(cls),
+            roles=message_json.inside_roles(cls) if self.options.body else (),
         )
-        return None if writer is None else (writer, message_json.name_with_bytes(cls))
 
     def _name_codes(self, cls: type[Message]) -> list[bytes]:
         """What the native engine finds in a message, for the selection and for statistics."""
@@ -207,10 +206,9 @@ class FrameDecoder:
         return name_codes(cls, self._names, others) if self._names or others else []
 
     def _is_shown_unchanged(self, cls: type[Message]) -> bool:
-        """Whether rows contain no body, or an unchanged one."""
+        """Whether rows contain no body, or one without secrets."""
         return not self.options.body or (
-            (self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.api_key, cls.spec.kind))
-            and not (self.options.records and message_json.has_records_fields(cls))
+            self.options.show_secrets or not message_json.may_contain_secrets(cls.spec.api_key, cls.spec.kind)
         )
 
     def _message(self, api_key: int | None) -> type[Message] | None:

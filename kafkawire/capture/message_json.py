@@ -6,7 +6,7 @@ configurations are secret.
 
 from __future__ import annotations
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -19,7 +19,7 @@ from kafkawire import records, rows
 from kafkawire.capture.kafka_fields import kafka_name, kafka_name_of, released_name
 from kafkawire.errors import RecordError
 from kafkawire.kafka_errors import error_name
-from kafkawire.records.inside_bytes import CONTENTS, add_decoded, shown_inside
+from kafkawire.records.inside_bytes import ASSIGNOR_KEYS, CONTENTS, TYPE_KEY, add_decoded, shown_inside
 from kafkawire.records.internal_topics import CLUSTER_METADATA, decode_value
 from kafkawire.records.secrets import REDACTED, UNKNOWN_TYPE, is_secret_config
 from kafkawire.wire.json_form import to_json, uuid_text
@@ -55,6 +55,11 @@ _SNAPSHOT, _FETCH = "FetchSnapshotResponse", "FetchResponse"
 _OF_METADATA = (_SNAPSHOT, _FETCH)
 #: Characters of bytes as base64 up to which what is inside of them is kept as text.
 _MOST_KEPT = 4096
+#: Fields of rows that batches in messages have not.
+_OF_FILE = ("file", "topic", "partition")
+#: What a field is for what is inside of bytes (`native/src/json/inside.rs`): bytes have their content's number added.
+_PROTOCOL_TYPE, _ASSIGNOR, _BYTES = 1, 2, 3
+_CONTENTS = sorted({content for fields in CONTENTS.values() for content in fields.values()})
 _METADATA_ID = UUID(int=1)  # `Uuid.METADATA_TOPIC_ID`
 
 
@@ -86,43 +91,64 @@ def names_metadata(frame: bytes) -> bool:
     return CLUSTER_METADATA.encode() in frame or _METADATA_ID.bytes in frame
 
 
-def has_records_fields(cls: type[Message]) -> bool:
-    """Whether the message has fields of record batches."""
-    return any(_records_paths(cls.spec))
-
-
-def name_with_bytes(cls: type[Message]) -> str | None:
-    """The name of a message in which `body_json` puts decoded values beside bytes; None for others."""
+def inside_roles(cls: type[Message]) -> list[bytes]:
+    """What the fields of a message are for what is inside of bytes, for the native engine: of each class of its codec a
+    byte for each field. Empty for a message in whose bytes nothing is."""
     name = kafka_name_of(cls)
-    return name if name in CONTENTS else None
+    if name not in CONTENTS:
+        return []
+    keys = {TYPE_KEY: _PROTOCOL_TYPE, ASSIGNOR_KEYS.get(name): _ASSIGNOR}
+    roles: dict[type[Struct], dict[str, int]] = {}
+    for path, content in CONTENTS[name].items():
+        struct: type[Struct] = cls
+        for part in path.split("."):
+            fields = {field.json_name: field for field in struct.spec.fields}
+            of_struct = roles.setdefault(struct, {})
+            of_struct |= {key: role for key, role in keys.items() if key in fields}
+            nested = fields[part].struct
+            if nested is None:
+                of_struct[part] = _BYTES + _CONTENTS.index(content)
+            else:
+                struct = nested
+    of_classes = ((roles.get(each, {}), each.spec.fields) for each in cls.codec.classes)
+    return [bytes(found.get(field.json_name, 0) for field in fields) for found, fields in of_classes]
 
 
-def with_decoded(name: str, body: bytes) -> bytes:
-    """The JSON of a message without secrets, with what is inside of bytes beside them, as `body_json` puts it there.
+def inside_json(role: int, data: bytes, protocol_type: bytes | None, assignor: bytes | None) -> bytes:
+    """The JSON of what is inside of bytes, as `body_json` puts it beside them.
 
     Args:
-        name: as of `name_with_bytes`.
-        body: JSON, as text.
+        role: of `inside_roles`, of a field with bytes.
+        data: the bytes.
+        protocol_type, assignor: UTF-8; see `inside_bytes.inside`.
     """
-    shown = msgspec.json.decode(body)
-    add_decoded(name, shown, shown=_shown_text)
-    return msgspec.json.encode(shown)
+    names = (None if name is None else name.decode() for name in (protocol_type, assignor))
+    return msgspec.json.encode(shown_inside(_CONTENTS[role - _BYTES], b64encode(data).decode("ascii"), *names))
 
 
-def _shown_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> msgspec.Raw:
-    show = _kept_text if len(text) <= _MOST_KEPT else _kept_text.__wrapped__
-    return show(content, text, protocol_type, assignor)
+def record_rows() -> Any:
+    """The native writer of record batches, as `decoded_records` gives them."""
+    from kafkawire.rows.native_lines import log_rows
+
+    batch, record = rows.BatchRow.fields(), rows.RecordRow.fields(payload=True)
+    return log_rows(
+        [name for name in batch if name not in _OF_FILE],
+        [name for name in record if name not in _OF_FILE],
+        {},
+        encode=msgspec.json.encode,
+    )
 
 
 def _shown_object(content: str, text: str, protocol_type: str | None, assignor: str | None) -> rows.Json:
-    shown: rows.Json = msgspec.json.decode(_shown_text(content, text, protocol_type, assignor))
+    show = _kept_text if len(text) <= _MOST_KEPT else _kept_text.__wrapped__
+    shown: rows.Json = msgspec.json.decode(show(content, text, protocol_type, assignor))
     return shown
 
 
 @lru_cache(maxsize=256)
-def _kept_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> msgspec.Raw:
+def _kept_text(content: str, text: str, protocol_type: str | None, assignor: str | None) -> bytes:
     """The members of a group send the same bytes again and again."""
-    return msgspec.Raw(msgspec.json.encode(shown_inside(content, text, protocol_type, assignor)))
+    return msgspec.json.encode(shown_inside(content, text, protocol_type, assignor))
 
 
 def body_json(
@@ -249,7 +275,7 @@ def decoded_records(data: bytes, *, hidden: bool = False) -> list[rows.Json]:
 
 
 def _without_file(row: rows.Row) -> rows.Json:
-    return {name: value for name, value in rows.to_dict(row).items() if name not in ("file", "topic", "partition")}
+    return {name: value for name, value in rows.to_dict(row).items() if name not in _OF_FILE}
 
 
 def errors(message: Message) -> dict[str, int]:

@@ -59,6 +59,7 @@ class _Options(msgspec.Struct, frozen=True):
     weighs: bool
     texts: bool
     payloads: bool
+    records: bool
     hides_records: bool
     most_outstanding: int
     most_early: int
@@ -103,6 +104,7 @@ class NativeTracker:
                 options.keep or bool(options.keep_requests) or (selector is not None and selector.looks_inside),
                 decoder.writes_text,
                 options.payloads,
+                options.records,
                 options.body and options.payloads and not options.show_secrets,
                 matcher.MOST_OUTSTANDING,
                 matcher.MOST_EARLY,
@@ -189,10 +191,11 @@ class _ExchangeHandler:
         self.problem = summary.problem
         self._secrets = secrets
         self._owns = owns
-        # Writers of bodies, by api key, each with the name that `with_decoded` is given with its bodies, or None.
+        # Writers of bodies, by api key; of record batches in them, where these are decoded; and of what is in bytes.
         self.request_writer = decoder.request_writer
         self.response_writer = decoder.response_writer
-        self.with_decoded = message_json.with_decoded
+        self.record_rows = message_json.record_rows() if decoder.options.body and decoder.options.records else None
+        self.inside = message_json.inside_json
         self.cut_response = decoder.cut_response
         self.error_name = error_name
         self.is_text = is_text

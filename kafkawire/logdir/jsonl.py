@@ -16,10 +16,7 @@ from kafkawire.logdir.file_rows import rows_of
 from kafkawire.logdir.located_file import LocatedFile
 from kafkawire.logdir.read_options import Options
 from kafkawire.logdir.transaction_states import STATES
-from kafkawire.records import CODECS, CONTROL_TYPES
-from kafkawire.records.batch import TIMESTAMP_TYPES
-from kafkawire.records.control import ABORT, COMMIT
-from kafkawire.wire.backend import native
+from kafkawire.rows.native_lines import log_rows
 
 if TYPE_CHECKING:
     from kafkawire.records.array_types import Int8
@@ -69,26 +66,15 @@ def writer_of(
         encode: writes a value as JSON.
         printable: see `lines_of`.
     """
-    if native is None or (fields := fields_of(file, options)) is None:
+    fields = fields_of(file, options)
+    if fields is None:
         return None
-
-    def listed(kind: str, names: tuple[str, ...]) -> list[tuple[str, bytes | None]]:
-        """The fields of rows, and the JSON of those that are the same in all rows of the file."""
-        constants = {"kind": kind, "decoded": None, **file.place}
-        return [(name, encode(constants[name]) if name in constants else None) for name in names]
-
-    try:
-        return native.LogRows(
-            listed("batch", fields.batch),
-            listed("record", fields.record),
-            list(rows.field_names(rows.HeaderRow)),
-            list(map(encode, CODECS)),
-            (encode(TIMESTAMP_TYPES[0]), encode(TIMESTAMP_TYPES[1])),
-            (encode(CONTROL_TYPES[ABORT]), encode(CONTROL_TYPES[COMMIT])),
-            list(map(encode, STATES)),
-            printable() if options.deep and options.payloads else b"",
-            not options.payloads,
-            options.max_batch_bytes,
-        )
-    except ValueError:
-        return None
+    return log_rows(
+        fields.batch,
+        fields.record,
+        file.place,
+        encode=encode,
+        states=STATES,
+        printable=printable() if options.deep and options.payloads else None,
+        max_batch_bytes=options.max_batch_bytes,
+    )

@@ -27,6 +27,7 @@ def text_writer(
     counted: Callable[[Field], bool] = lambda field: False,
     header_version: Callable[[int], int] = lambda version: 0,
     names: Sequence[bytes] = (),
+    roles: Sequence[bytes] = (),
 ) -> Any | None:
     """The writer of a message (`_native.MessageText`); None where there is none.
 
@@ -34,6 +35,7 @@ def text_writer(
         counted: whether values other than 0 of an int16 field are counted, wherever it is in the message.
         header_version: the version of the header in a frame, for a version of the message.
         names: of each class of the codec a byte for each field: what its values name; those that are not 0 are found.
+        roles: in the same form what a field is for what is inside of bytes (`native/src/json/inside.rs`).
     """
     if native is None:
         return None
@@ -47,7 +49,7 @@ def text_writer(
             [msgspec.json.encode(default) for default in tag_defaults(cls, layout)] for layout in codec.table.layouts
         ]
         headers = bytes(map(header_version, cls.spec.valid_versions))
-        writer: Any = native.MessageText(codec.table, fields, defaults, headers, list(names))
+        writer: Any = native.MessageText(codec.table, fields, defaults, headers, list(names), list(roles))
         return writer
     except (ValueError, EncodeError):
         return None

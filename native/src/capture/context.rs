@@ -5,19 +5,25 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyBytes;
 
 use super::clock::Clock;
 use super::exchange::{Api, RequestContent, ResponseContent};
 use super::recognition::{self, Recognition, Versions};
 use super::selection::Selection;
 use super::sequencer::Sequencer;
-use crate::json::{MessageText, Request, Text};
+use crate::json::inside::InsideValue;
+use crate::json::{Content, MessageText, Request, Text};
+use crate::rows::LogRows;
 
 const PRODUCE: i16 = 0;
 const FETCH: i16 = 1;
 /// What names the topic `__cluster_metadata` in a response: its name, or its id, 15 bytes of 0 and a 1.
 const METADATA: &[u8] = b"__cluster_metadata";
+/// How many values inside of bytes are kept as JSON, and of how many bytes: the members of a group send the same again
+/// and again.
+const MOST_INSIDE: usize = 256;
+const MOST_INSIDE_BYTES: usize = 3 << 10;
 
 #[derive(FromPyObject)]
 pub struct Options {
@@ -28,15 +34,17 @@ pub struct Options {
     /// Whether bodies are written here, and not by Python.
     pub texts: bool,
     pub payloads: bool,
+    /// Whether record batches are decoded.
+    pub records: bool,
     /// Fetch responses may have record batches with secrets.
     pub hides_records: bool,
     pub most_outstanding: usize,
     pub most_early: usize,
 }
 
-/// A writer of bodies; and the name of a message that has values inside of bytes, which are put beside them.
-type Writer = (Py<MessageText>, Option<Py<PyString>>);
-type RequestWriter = (Arc<Api>, Writer);
+type RequestWriter = (Arc<Api>, Py<MessageText>);
+/// What bytes depend on to be decoded: role, the bytes, protocol type, assignor.
+type InsideKey = (u8, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub struct Context {
     pub options: Options,
@@ -47,7 +55,10 @@ pub struct Context {
     pub clock: Clock,
     versions: Versions,
     requests: HashMap<i16, Option<RequestWriter>>,
-    responses: HashMap<i16, Option<Writer>>,
+    responses: HashMap<i16, Option<Py<MessageText>>>,
+    /// What writes record batches, if they are decoded.
+    records: Option<Py<LogRows>>,
+    inside: HashMap<InsideKey, Arc<[u8]>>,
     /// Ports of brokers, by rules.
     ports: HashSet<u16>,
     errors: HashMap<i16, String>,
@@ -89,6 +100,8 @@ impl Context {
             clock: Clock::default(),
             requests: HashMap::new(),
             responses: HashMap::new(),
+            records: handler.getattr(py, "record_rows")?.extract(py)?,
+            inside: HashMap::new(),
             ports: handler.getattr(py, "ports")?.extract(py)?,
             errors: HashMap::new(),
             client_id: None,
@@ -109,10 +122,11 @@ impl Context {
     }
 
     fn text(&self, selected: bool) -> Text {
-        match (self.options.body && selected && !self.muted, self.options.payloads) {
-            (false, _) => Text::None,
-            (true, false) => Text::NoPayloads,
-            (true, true) => Text::All,
+        match &self.options {
+            options if !(options.body && selected && !self.muted) => Text::None,
+            Options { payloads: false, .. } => Text::NoPayloads,
+            Options { records: true, .. } => Text::Records,
+            _ => Text::All,
         }
     }
 
@@ -129,15 +143,16 @@ impl Context {
     }
 
     fn read_request(&mut self, py: Python<'_>, frame: &[u8]) -> PyResult<Option<CapturedRequest>> {
-        let Some((api, (writer, name))) = self.request_writer(py, frame)? else { return Ok(None) };
+        let Some((api, writer)) = self.request_writer(py, frame)? else { return Ok(None) };
         let (api, writer) = (api.clone(), writer.clone_ref(py));
-        let name = name.as_ref().map(|name| name.clone_ref(py));
         let Some(found) = writer.get().read_request(frame) else { return Ok(None) };
-        let Some((body, counts, names)) = writer.get().read_body(&found, self.text(api.selected)) else {
-            return Ok(None);
-        };
+        let text = self.text(api.selected);
+        let mut records = self.records.as_ref().map(|rows| rows.borrow_mut(py));
+        let content = writer.get().read_body(&found, text, records.as_mut().map(|rows| &mut rows.0));
+        drop(records);
+        let Some(Content { body, counts, names, inside }) = content else { return Ok(None) };
         let Request { version, correlation_id, client_id, .. } = found;
-        let (body, api_key) = (self.with_decoded(py, name.as_ref(), body)?, api.key);
+        let (body, api_key) = (self.with_inside(py, writer.get(), body, &inside)?, api.key);
         // Most requests have the client id of the one before.
         if client_id != self.client_id.as_deref() {
             self.client_id = client_id.map(Arc::from);
@@ -158,23 +173,44 @@ impl Context {
             return Ok(None);
         }
         if !self.requests.contains_key(&api_key) {
-            let found: Option<(String, bool, Writer)> = self.call(py, "request_writer", (api_key,))?.extract()?;
+            let found: Option<(String, bool, Py<MessageText>)> =
+                self.call(py, "request_writer", (api_key,))?.extract()?;
             let found = found.map(|(name, selected, writer)| (Arc::new(Api { key: api_key, name, selected }), writer));
             self.requests.insert(api_key, found);
         }
         Ok(self.requests[&api_key].as_ref())
     }
 
-    /// A body with what is inside of its bytes. `name`: of a message that may have some.
-    fn with_decoded(
-        &self,
+    /// A body with what is inside of its bytes.
+    fn with_inside(
+        &mut self,
         py: Python<'_>,
-        name: Option<&Py<PyString>>,
+        writer: &MessageText,
         body: Option<Vec<u8>>,
+        inside: &[InsideValue],
     ) -> PyResult<Option<Vec<u8>>> {
-        let (Some(name), Some(text)) = (name, &body) else { return Ok(body) };
-        let shown = self.call(py, "with_decoded", (name, PyBytes::new(py, text)))?;
-        Ok(Some(shown.cast_into::<PyBytes>()?.as_bytes().to_vec()))
+        let Some(text) = body.as_ref().filter(|_| !inside.is_empty()) else { return Ok(body) };
+        let shown: Vec<_> = inside.iter().map(|value| self.shown(py, value)).collect::<PyResult<_>>()?;
+        Ok(Some(writer.with_inside(text, inside, &shown)))
+    }
+
+    /// The JSON of what is inside of bytes.
+    fn shown(&mut self, py: Python<'_>, value: &InsideValue) -> PyResult<Arc<[u8]>> {
+        let InsideValue { role, data, protocol_type, assignor, .. } = value;
+        let key = (*role, data.clone(), protocol_type.clone(), assignor.clone());
+        if let Some(known) = self.inside.get(&key) {
+            return Ok(known.clone());
+        }
+        let bytes = |data: &[u8]| PyBytes::new(py, data);
+        let given = (*role, bytes(data), protocol_type.as_deref().map(bytes), assignor.as_deref().map(bytes));
+        let shown: Arc<[u8]> = self.call(py, "inside", given)?.cast_into::<PyBytes>()?.as_bytes().into();
+        if data.len() <= MOST_INSIDE_BYTES {
+            if self.inside.len() >= MOST_INSIDE {
+                self.inside.clear();
+            }
+            self.inside.insert(key, shown.clone());
+        }
+        Ok(shown)
     }
 
     /// Whether these bytes of a connection begin with a whole request that is read here; if not, Python decides.
@@ -182,9 +218,9 @@ impl Context {
         let Some((size, rest)) = data.split_first_chunk() else { return Ok(false) };
         let frame = usize::try_from(i32::from_be_bytes(*size)).ok().and_then(|size| rest.get(..size));
         let Some(frame) = frame else { return Ok(false) };
-        let Some((_, (writer, _))) = self.request_writer(py, frame)? else { return Ok(false) };
+        let Some((_, writer)) = self.request_writer(py, frame)? else { return Ok(false) };
         let writer = writer.get();
-        Ok(writer.read_request(frame).and_then(|found| writer.read_body(&found, Text::None)).is_some())
+        Ok(writer.read_request(frame).and_then(|found| writer.read_body(&found, Text::None, None)).is_some())
     }
 
     /// Which end of a connection is a broker's by its port; None where that is not certain.
@@ -213,11 +249,15 @@ impl Context {
                 let found = self.call(py, "response_writer", (api_key,))?.extract()?;
                 self.responses.insert(api_key, found);
             }
-            if let Some(Some((writer, name))) = self.responses.get(&api_key) {
+            if let Some(writer) = self.responses[&api_key].as_ref().map(|writer| writer.clone_ref(py)) {
                 let selected = self.requests.get(&api_key).and_then(Option::as_ref).is_none_or(|(api, _)| api.selected);
-                let found = writer.get().read_response(frame, i64::from(version), self.text(selected));
-                if let Some((body, errors, names)) = found {
-                    let body = self.with_decoded(py, name.as_ref(), body)?;
+                let text = self.text(selected);
+                let mut records = self.records.as_ref().map(|rows| rows.borrow_mut(py));
+                let rows = records.as_mut().map(|rows| &mut rows.0);
+                let content = writer.get().read_response(frame, i64::from(version), text, rows);
+                drop(records);
+                if let Some(Content { body, counts: errors, names, inside }) = content {
+                    let body = self.with_inside(py, writer.get(), body, &inside)?;
                     return Ok(ResponseContent::Read { errors, body, names });
                 }
             }

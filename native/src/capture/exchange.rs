@@ -113,6 +113,19 @@ impl Exchange {
         self.response.as_ref().map(|place| place.at.1)
     }
 
+    /// Bytes of both bodies as JSON, which decoded records make large.
+    pub fn text_size(&self) -> i64 {
+        let asked = match &self.asked {
+            RequestContent::Read { body, .. } => body.as_ref(),
+            _ => None,
+        };
+        let answered = match &self.answered {
+            ResponseContent::Read { body, .. } => body.as_ref(),
+            _ => None,
+        };
+        [asked, answered].into_iter().flatten().map(|body| body.capacity() as i64).sum()
+    }
+
     /// Bytes of both frames.
     pub fn size(&self) -> i64 {
         [&self.request, &self.response].into_iter().flatten().filter_map(|place| place.size).sum()

@@ -257,7 +257,8 @@ fn close(context: &mut Context, ticket: Ticket, exchange: Box<Exchange>) {
 fn weight(context: &Context, exchange: &Exchange) -> i64 {
     let options = &context.options;
     let size = if options.body || options.weighs { exchange.size() } else { 0 };
-    1000 + if options.body { 8 } else { 3 } * size
+    let estimate = if options.body { 8 } else { 3 } * size;
+    1000 + estimate.max(exchange.text_size())
 }
 
 fn cut(frame: &Frame<'_>) -> Option<String> {

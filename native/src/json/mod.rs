@@ -2,11 +2,13 @@
 //! message. Values that only Python can write are refused; `kafkawire.wire.json_text` handles them.
 
 mod frame;
+pub mod inside;
 pub mod names;
 pub mod scalars;
 mod sink;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -14,7 +16,9 @@ use pyo3::types::PyBytes;
 
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{layouts_of, Kind, Layout};
+use crate::rows::writer::RowWriter;
 use crate::walk::{steps_of, Steps, Walk};
+use inside::InsideValue;
 use names::{NameSink, Names};
 pub use sink::Counts;
 use sink::{JsonText, Named};
@@ -27,14 +31,22 @@ struct TextPlan {
 
 impl TextPlan {
     /// `fields`: of each class, names and whether they are counted; `defaults`: of each layout, the JSON of its tagged
-    /// fields' defaults. None where a field that is counted is no int16, or tables do not fit together.
-    fn new(layouts: &[Layout], fields: &[Vec<(String, bool)>], defaults: Vec<Vec<Vec<u8>>>) -> Option<Self> {
+    /// fields' defaults; `roles`: see `inside`. None where a field that is counted is no int16, tables do not fit
+    /// together, or what lies behind the bytes of a field may have to be moved.
+    fn new(
+        layouts: &[Layout],
+        fields: &[Vec<(String, bool)>],
+        defaults: Vec<Vec<Vec<u8>>>,
+        roles: &[Vec<u8>],
+    ) -> Option<Self> {
         let mut firsts = vec![0];
         firsts.extend(fields.iter().scan(0, |sum, class| {
             *sum += class.len();
             Some(*sum)
         }));
-        if defaults.len() != layouts.len() {
+        let in_pieces = |layout: &Layout| !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot);
+        let role = |layout: &Layout, slot: usize| roles.get(layout.class).and_then(|class| class.get(slot)).copied();
+        if defaults.len() != layouts.len() || (!roles.is_empty() && layouts.iter().any(in_pieces)) {
             return None;
         }
         for (layout, defaults) in layouts.iter().zip(&defaults) {
@@ -55,31 +67,33 @@ impl TextPlan {
                 kind: op.kind,
                 name: firsts[layout.class] + op.slot,
                 counted: fields[layout.class][op.slot].1,
+                role: role(layout, op.slot).unwrap_or(0),
                 default: tag.and_then(|_| defaults.next()).unwrap_or_default(),
             },
-            |layout| !layout.tags.is_empty() || !layout.ops.is_sorted_by_key(|op| op.slot),
+            in_pieces,
         );
         let names = fields.iter().flatten().map(|(name, _)| format!(",\"{name}\":").into_bytes()).collect();
         Some(TextPlan { walks, names })
     }
 
-    fn written(&self, cursor: Cursor<'_>, root: usize, text: Text) -> Read<Body> {
+    fn written(&self, cursor: Cursor<'_>, root: usize, text: Text, records: Option<&mut RowWriter>) -> Read<Body> {
         if text == Text::None {
-            return Ok((None, self.walked::<false>(cursor, root, true)?.counts));
+            return Ok((None, self.walked::<false>(cursor, root, text, None)?.counts, Vec::new()));
         }
-        let written = self.walked::<true>(cursor, root, text == Text::All)?;
-        Ok((Some(written.out), written.counts))
+        let written = self.walked::<true>(cursor, root, text, records)?;
+        Ok((Some(written.out), written.counts, written.inside.found))
     }
 
     /// The message of a layout, which must end where the data ends.
-    fn walked<const TEXT: bool>(
+    fn walked<'r, const TEXT: bool>(
         &self,
         mut cursor: Cursor<'_>,
         root: usize,
-        payloads: bool,
-    ) -> Read<JsonText<'_, TEXT>> {
+        text: Text,
+        records: Option<&'r mut RowWriter>,
+    ) -> Read<JsonText<'_, 'r, TEXT>> {
         let size = cursor.left();
-        let mut walk = Walk::new(&self.walks, size, JsonText::new(self, size, payloads));
+        let mut walk = Walk::new(&self.walks, size, JsonText::new(self, size, text, records));
         walk.structure(&self.walks[root], (), &mut cursor)?;
         if cursor.left() == 0 {
             Ok(walk.sink)
@@ -107,14 +121,24 @@ pub enum Text {
     /// Record batches are null.
     NoPayloads,
     All,
+    /// Record batches are decoded.
+    Records,
 }
 
 /// JSON and counts, for Python.
 type Written<'py> = (Option<Bound<'py, PyBytes>>, HashMap<i16, u32>);
-/// JSON and counts.
-pub type Body = (Option<Vec<u8>>, Counts);
-/// JSON, counts and names.
-pub type Content = (Option<Vec<u8>>, Counts, Names);
+/// JSON, counts, and what is inside of bytes.
+pub type Body = (Option<Vec<u8>>, Counts, Vec<InsideValue>);
+
+/// What a message holds.
+pub struct Content {
+    /// Its JSON.
+    pub body: Option<Vec<u8>>,
+    pub counts: Counts,
+    pub names: Names,
+    /// What is put into the JSON.
+    pub inside: Vec<InsideValue>,
+}
 
 /// A request: version, correlation id, client id, and its body.
 pub struct Request<'a> {
@@ -153,12 +177,12 @@ impl MessageText {
     }
 
     /// The body of such a request.
-    pub fn read_body(&self, request: &Request<'_>, text: Text) -> Option<Content> {
-        self.content(request.rest, request.root, text).ok()
+    pub fn read_body(&self, request: &Request<'_>, text: Text, records: Option<&mut RowWriter>) -> Option<Content> {
+        self.content(request.rest, request.root, text, records).ok()
     }
 
-    fn content(&self, rest: Cursor<'_>, root: usize, text: Text) -> Read<Content> {
-        let (body, counts) = self.plan.written(rest, root, text)?;
+    fn content(&self, rest: Cursor<'_>, root: usize, text: Text, records: Option<&mut RowWriter>) -> Read<Content> {
+        let (body, counts, inside) = self.plan.written(rest, root, text, records)?;
         let mut names = Names::new();
         if let Some(steps) = &self.names {
             let mut rest = rest;
@@ -166,14 +190,36 @@ impl MessageText {
             walk.structure(&steps[root], (), &mut rest)?;
             names = walk.sink.found;
         }
-        Ok((body, counts, names))
+        Ok(Content { body, counts, names, inside })
+    }
+
+    /// A body with what is inside of bytes beside them. `shown`: the JSON of each.
+    pub fn with_inside(&self, body: &[u8], inside: &[InsideValue], shown: &[Arc<[u8]>]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(body.len() + shown.iter().map(|json| json.len() + 32).sum::<usize>());
+        let mut done = 0;
+        for (value, json) in inside.iter().zip(shown) {
+            out.extend_from_slice(&body[done..value.at]);
+            done = value.at;
+            let name = &self.plan.names[value.name];
+            out.extend_from_slice(&name[..name.len() - 2]); // without `":`
+            out.extend_from_slice(b"Decoded\":");
+            out.extend_from_slice(json);
+        }
+        out.extend_from_slice(&body[done..]);
+        out
     }
 
     /// What a response's frame holds; None where Python must answer.
-    pub fn read_response(&self, frame: &[u8], version: i64, text: Text) -> Option<Content> {
+    pub fn read_response(
+        &self,
+        frame: &[u8],
+        version: i64,
+        text: Text,
+        records: Option<&mut RowWriter>,
+    ) -> Option<Content> {
         let (root, header) = self.root(version)?;
         let rest = frame::response(frame, header).ok()?;
-        self.content(rest, root, text).ok()
+        self.content(rest, root, text, records).ok()
     }
 }
 
@@ -181,7 +227,8 @@ impl MessageText {
 impl MessageText {
     /// `fields`: of each class, name and whether it is counted. `defaults`: of each layout, the JSON of
     /// its tagged fields' defaults. `headers`: for each version, that of the header. `names`: of each class, what its
-    /// fields name; empty: no names are wanted.
+    /// fields name; empty: no names are wanted. `roles`: of each class, those of its fields (`inside`); empty: nothing
+    /// is inside of bytes.
     ///
     /// ValueError: a message that cannot be written here.
     #[new]
@@ -191,13 +238,14 @@ impl MessageText {
         defaults: Vec<Vec<Vec<u8>>>,
         headers: Vec<u8>,
         names: Vec<Vec<u8>>,
+        roles: Vec<Vec<u8>>,
     ) -> PyResult<Self> {
         // The last slot of each class is for unknown tagged fields, and has no name.
         let slots: Vec<usize> = fields.iter().map(|class| class.len() + 1).collect();
         let layouts = layouts_of(table, &slots)?;
         let roots: Vec<usize> = table.getattr("roots")?.extract()?;
         let known = roots.iter().all(|root| *root < layouts.len()) && headers.len() == roots.len();
-        let plan = if known { TextPlan::new(&layouts, &fields, defaults) } else { None };
+        let plan = if known { TextPlan::new(&layouts, &fields, defaults, &roles) } else { None };
         let plan = plan.ok_or_else(|| PyValueError::new_err("a message that is not written as text"))?;
         let names = match names.is_empty() {
             true => None,
@@ -221,7 +269,7 @@ impl MessageText {
             (true, false) => Text::NoPayloads,
             (true, true) => Text::All,
         };
-        let (body, counts) = self.plan.written(Cursor::new(data, 0), root, text).ok()?;
+        let (body, counts, _) = self.plan.written(Cursor::new(data, 0), root, text, None).ok()?;
         Some((body.map(|body| PyBytes::new(py, &body)), counts.into_iter().collect()))
     }
 }

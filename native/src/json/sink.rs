@@ -1,10 +1,12 @@
 //! The sink that writes JSON text: what the objects of `codec::decode` would have been in JSON.
 
+use super::inside::Inside;
 use super::scalars;
-use super::TextPlan;
+use super::{Text, TextPlan};
 use crate::cursor::{Cursor, Read, Refused};
 use crate::layout::{Fixed, Kind, WireType};
 use crate::rows::json::{boolean, integer};
+use crate::rows::writer::RowWriter;
 use crate::walk::{Sink, Walk};
 
 const UNKNOWN_TAGS: &[u8] = b",\"_unknownTaggedFields\":[";
@@ -13,10 +15,12 @@ const UNKNOWN_TAGS: &[u8] = b",\"_unknownTaggedFields\":[";
 pub type Counts = Vec<(i16, u32)>;
 
 /// `TEXT`: it writes; otherwise it only counts.
-pub struct JsonText<'a, const TEXT: bool> {
+pub struct JsonText<'a, 'r, const TEXT: bool> {
     plan: &'a TextPlan,
-    /// Whether record batches are shown; they are null where not.
-    payloads: bool,
+    text: Text,
+    /// What writes record batches, if they are decoded.
+    records: Option<&'r mut RowWriter>,
+    pub inside: Inside,
     pub out: Vec<u8>,
     pub counts: Counts,
     /// Name and place in `out` of the fields of structs whose fields must be put in order.
@@ -30,6 +34,8 @@ pub struct Named {
     /// Its number among those of all classes.
     pub name: usize,
     pub counted: bool,
+    /// See `inside`.
+    pub role: u8,
     /// The JSON of a tagged field's default, at which the field is left out.
     pub default: Vec<u8>,
 }
@@ -44,16 +50,20 @@ pub struct Writing {
     value: usize,
     /// Whether its fields may have to be put in order.
     in_pieces: bool,
+    /// Where its values in `inside` begin.
+    inside: usize,
     /// JSON of the unknown tagged fields.
     unknown: Vec<u8>,
 }
 
-impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
+impl<'a, 'r, const TEXT: bool> JsonText<'a, 'r, TEXT> {
     /// `size`: how many bytes the message has.
-    pub fn new(plan: &'a TextPlan, size: usize, payloads: bool) -> Self {
+    pub fn new(plan: &'a TextPlan, size: usize, text: Text, records: Option<&'r mut RowWriter>) -> Self {
         JsonText {
             plan,
-            payloads,
+            text,
+            records,
+            inside: Inside::default(),
             out: Vec::with_capacity(if TEXT { 256 + 2 * size } else { 0 }),
             counts: Counts::new(),
             pieces: Vec::new(),
@@ -116,7 +126,7 @@ impl<'a, const TEXT: bool> JsonText<'a, TEXT> {
     }
 }
 
-impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
+impl<const TEXT: bool> Sink for JsonText<'_, '_, TEXT> {
     type Field = Named;
     /// Whether its fields may be on the wire in another order than the schema's.
     type Own = bool;
@@ -138,6 +148,7 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
             field: start,
             value: start,
             in_pieces: TEXT && *in_pieces,
+            inside: self.inside.waiting(),
             unknown: Vec::new(),
         })
     }
@@ -195,6 +206,7 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
                 Some(first) => *first = b'{',
                 None => self.out.push(b'{'),
             }
+            self.inside.end(made.inside, self.out.len());
             self.out.push(b'}');
         }
         Ok(())
@@ -224,8 +236,15 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
         match field.kind {
             _ if !TEXT => (),
             Kind::String => scalars::string(&mut self.out, data)?,
-            Kind::Records if !self.payloads => self.out.extend_from_slice(b"null"),
+            Kind::Records => match (self.text, &mut self.records) {
+                (Text::NoPayloads, _) => self.out.extend_from_slice(b"null"),
+                (Text::Records, Some(rows)) => rows.list(data, &mut self.out)?,
+                _ => scalars::base64(&mut self.out, data),
+            },
             _ => scalars::base64(&mut self.out, data),
+        }
+        if TEXT && field.role != 0 {
+            self.inside.take(field.role, field.name, Some(data));
         }
         Ok(())
     }
@@ -249,9 +268,12 @@ impl<const TEXT: bool> Sink for JsonText<'_, TEXT> {
         Ok(())
     }
 
-    fn null(&mut self, (): (), _: &Named, _: WireType) {
+    fn null(&mut self, (): (), field: &Named, _: WireType) {
         if TEXT {
             self.out.extend_from_slice(b"null");
+            if field.role != 0 {
+                self.inside.take(field.role, field.name, None);
+            }
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum BatchValue {
     CoordinatorEpoch,
     DeleteHorizon,
     Transaction,
+    /// Of a record: the marker that it is, or null.
+    Decoded,
 }
 
 /// Values that differ between the records of a batch, and those of the batch.
@@ -101,6 +103,7 @@ impl RecordValue {
             "headers" => Self::Headers,
             "position" | "timestamp_type" | "producer_id" | "producer_epoch" | "transactional" | "control"
             | "coordinator_epoch" | "transaction" => Self::OfBatch(BatchValue::named(name)?),
+            "decoded" => Self::OfBatch(BatchValue::Decoded),
             _ => return None,
         })
     }
@@ -133,6 +136,8 @@ pub struct EncodedNames {
     pub commit: Vec<u8>,
     /// Of transactions, by number.
     pub states: Vec<Vec<u8>>,
+    /// Of an ABORT and a COMMIT: what stands before and behind its epoch in the record's JSON.
+    pub decoded_markers: [(Vec<u8>, Vec<u8>); 2],
 }
 
 /// What a batch's values are taken from.
@@ -185,6 +190,15 @@ impl BatchValue {
                 None => out.extend_from_slice(b"null"),
             },
             Self::Transaction => out.extend_from_slice(facts.transaction),
+            Self::Decoded => match facts.marker {
+                Some(Marker { commit, coordinator_epoch }) => {
+                    let (before, behind) = &facts.names.decoded_markers[usize::from(commit)];
+                    out.extend_from_slice(before);
+                    integer(out, coordinator_epoch);
+                    out.extend_from_slice(behind);
+                }
+                None => out.extend_from_slice(b"null"),
+            },
         }
     }
 }

@@ -25,7 +25,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The text, or null.
-    pub fn write_text(self, out: &mut Vec<u8>, printable: &[u8]) -> Read<()> {
+    pub fn write_text(self, out: &mut Vec<u8>, printable: Option<&[u8]>) -> Read<()> {
         match self {
             Shown::Plain(data) => quoted(out, data),
             Shown::Text(data) => text(out, data, printable)?,
@@ -63,8 +63,8 @@ fn quoted(out: &mut Vec<u8>, plain: &[u8]) {
 }
 
 /// Text in quotes. `printable` has a byte for each character from 0 on: 0 for those that are escaped. A character that
-/// it does not reach is refused.
-fn text(out: &mut Vec<u8>, text: &str, printable: &[u8]) -> Read<()> {
+/// it does not reach is refused. None: only what JSON asks for is escaped.
+fn text(out: &mut Vec<u8>, text: &str, printable: Option<&[u8]>) -> Read<()> {
     out.push(b'"');
     let mut rest = text;
     loop {
@@ -72,11 +72,14 @@ fn text(out: &mut Vec<u8>, text: &str, printable: &[u8]) -> Read<()> {
         out.extend_from_slice(&rest.as_bytes()[..plain]);
         rest = &rest[plain..];
         let Some(char) = rest.chars().next() else { break };
-        match (short_escape(char), printable.get(char as usize)) {
-            (Some(short), _) => out.extend_from_slice(short),
-            (None, None) => return Err(Refused),
-            (None, Some(0)) => escape(out, char),
-            (None, Some(_)) => out.extend_from_slice(&rest.as_bytes()[..char.len_utf8()]),
+        let shown = match printable {
+            Some(printable) => *printable.get(char as usize).ok_or(Refused)? != 0,
+            None => char >= ' ',
+        };
+        match short_escape(char) {
+            Some(short) => out.extend_from_slice(short),
+            None if shown => out.extend_from_slice(&rest.as_bytes()[..char.len_utf8()]),
+            None => escape(out, char),
         }
         rest = &rest[char.len_utf8()..];
     }
@@ -130,7 +133,7 @@ mod tests {
     fn shown(data: &[u8]) -> (String, String) {
         let printable: Vec<u8> = (0..0x20000).map(|c| u8::from(c > 0x9f && c != 0x202e)).collect();
         let (mut text, mut base64) = (Vec::new(), Vec::new());
-        Shown::new(Some(data)).write_text(&mut text, &printable).unwrap();
+        Shown::new(Some(data)).write_text(&mut text, Some(&printable)).unwrap();
         Shown::new(Some(data)).write_base64(&mut base64);
         (String::from_utf8(text).unwrap(), String::from_utf8(base64).unwrap())
     }
@@ -151,6 +154,13 @@ mod tests {
 
     #[test]
     fn a_character_that_the_table_does_not_reach_is_refused() {
-        assert!(text(&mut Vec::new(), "\u{20000}", &[1; 0x20000]).is_err());
+        assert!(text(&mut Vec::new(), "\u{20000}", Some(&[1; 0x20000])).is_err());
+    }
+
+    #[test]
+    fn without_a_table_only_what_json_asks_for_is_escaped() {
+        let mut out = Vec::new();
+        text(&mut out, "\u{1}\u{7f}\u{202e}\u{20000}\"", None).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "\"\\u0001\u{7f}\u{202e}\u{20000}\\\"\"");
     }
 }

@@ -3,7 +3,7 @@
 mod csv;
 mod fields;
 pub mod json;
-mod writer;
+pub mod writer;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::buffer::PyBuffer;
@@ -19,14 +19,15 @@ use writer::RowWriter;
 type Given = (String, Option<Vec<u8>>);
 
 /// Writes batches, and their records, as lines of JSON; `kafkawire.logdir.jsonl` states their fields.
-#[pyclass]
-struct LogRows(RowWriter);
+#[pyclass(module = "kafkawire._native")]
+pub struct LogRows(pub RowWriter);
 
 #[pymethods]
 impl LogRows {
     /// Fields in their order; an empty `record` writes batches only. `codecs`, `timestamp_types` (CreateTime,
     /// LogAppendTime), `markers` (ABORT, COMMIT) and `states` of transactions are names as JSON text; `printable` a byte
-    /// for each character.
+    /// for each character, None where only what JSON asks for is escaped. `decoded_markers`: where
+    /// records have a field `decoded`, what stands in it of an ABORT and a COMMIT before and behind the epoch.
     ///
     /// ValueError: a field that is not known here.
     #[new]
@@ -39,10 +40,11 @@ impl LogRows {
         timestamp_types: (Vec<u8>, Vec<u8>),
         markers: (Vec<u8>, Vec<u8>),
         states: Vec<Vec<u8>>,
-        printable: Vec<u8>,
-        marker_records: bool,
+        printable: Option<Vec<u8>>,
+        decoded_markers: Option<[(Vec<u8>, Vec<u8>); 2]>,
         max_batch_bytes: usize,
     ) -> PyResult<Self> {
+        let decodes_markers = decoded_markers.is_some();
         let header = header.into_iter().map(|name| (name, None)).collect();
         Ok(LogRows(RowWriter {
             batch: fields(batch, BatchValue::named, Some(BatchValue::Constant))?,
@@ -55,9 +57,10 @@ impl LogRows {
                 abort: markers.0,
                 commit: markers.1,
                 states,
+                decoded_markers: decoded_markers.unwrap_or_default(),
             },
             printable,
-            marker_records,
+            decodes_markers,
             max_batch_bytes,
             decompressor: Decompressor::default(),
         }))

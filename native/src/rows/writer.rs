@@ -21,9 +21,9 @@ pub struct RowWriter {
     pub header: Vec<RowField<HeaderValue>>,
     pub names: EncodedNames,
     /// See `json`.
-    pub printable: Vec<u8>,
-    /// Whether the records of markers can be written: what they hold is decoded elsewhere.
-    pub marker_records: bool,
+    pub printable: Option<Vec<u8>>,
+    /// Whether the records of markers are decoded: only those that are as brokers write them.
+    pub decodes_markers: bool,
     pub max_batch_bytes: usize,
     pub decompressor: Decompressor,
 }
@@ -47,7 +47,8 @@ impl RowWriter {
         while batches < starts.len() && out.len() < most {
             let mark = out.len();
             let state = states.map(|states| states.get(batches).copied().unwrap_or(-1));
-            if self.batch_lines(data, origin, starts[batches], state, &mut out).is_err() {
+            let at = usize::try_from(starts[batches]).map_err(|_| Refused);
+            if at.and_then(|at| self.batch(data, origin, at, state, Form::Lines, &mut out)).is_err() {
                 out.truncate(mark);
                 refused = true;
                 break;
@@ -57,15 +58,34 @@ impl RowWriter {
         Lines { bytes: out, batches, refused }
     }
 
-    /// Appends the lines of the batch at `at`.
-    fn batch_lines(&mut self, data: &[u8], origin: i64, at: i64, state: Option<i8>, out: &mut Vec<u8>) -> Read<()> {
-        let at = usize::try_from(at).map_err(|_| Refused)?;
-        let header = batch_at(data, at, false, usize::MAX).ok_or(Refused)?;
+    /// Appends whole batches as a list, each with its `records`. Refused: bytes that are anything else, and what `lines`
+    /// refuses. Records have fields.
+    pub fn list(&mut self, data: &[u8], out: &mut Vec<u8>) -> Read<()> {
+        out.push(b'[');
+        let mut at = 0;
+        while at < data.len() {
+            if at > 0 {
+                out.push(b',');
+            }
+            at += self.batch(data, 0, at, None, Form::List, out)?;
+        }
+        out.push(b']');
+        Ok(())
+    }
+
+    /// Appends the batch at `at`; its size. The checksum of one in a list is tested.
+    fn batch(
+        &mut self,
+        data: &[u8],
+        origin: i64,
+        at: usize,
+        state: Option<i8>,
+        form: Form,
+        out: &mut Vec<u8>,
+    ) -> Read<usize> {
+        let header = batch_at(data, at, form == Form::List, usize::MAX).ok_or(Refused)?;
         let batch = &data[at..at + header.size()];
         let deep = !self.record.is_empty();
-        if header.control() && deep && !self.marker_records {
-            return Err(Refused);
-        }
         let records = match deep || header.control() {
             true => payload(batch, &header, &mut self.decompressor, self.max_batch_bytes.min(MOST_BYTES))?,
             false => &[],
@@ -76,7 +96,11 @@ impl RowWriter {
         let facts = Facts {
             position: origin + at as i64,
             header: &header,
-            marker: if header.control() { Some(marker(records, header.count)?) } else { None },
+            marker: if header.control() {
+                Some(marker(records, header.count, deep && self.decodes_markers)?)
+            } else {
+                None
+            },
             codec: self.names.codecs.get(header.codec()).ok_or(Refused)?,
             transaction: match state {
                 Some(state) => usize::try_from(state).ok().and_then(|at| self.names.states.get(at)).ok_or(Refused)?,
@@ -84,19 +108,41 @@ impl RowWriter {
             },
             names: &self.names,
         };
+        let template = Template::new(&self.record, &facts, if form == Form::Lines { b"}\n" } else { b"}," });
+        let write_records = |out: &mut Vec<u8>| {
+            for_each(records, header.count, |record| {
+                template.write(out, record, &header, records, &self.header, self.printable.as_deref())
+            })
+        };
         for field in &self.batch {
             out.extend_from_slice(&field.name);
-            field.value.write(out, &facts);
+            if form == Form::List && matches!(field.value, BatchValue::Records) {
+                out.push(b'[');
+                write_records(out)?;
+                out.truncate(out.len() - usize::from(out.ends_with(b",")));
+                out.push(b']');
+            } else {
+                field.value.write(out, &facts);
+            }
         }
-        out.extend_from_slice(b"}\n");
-        if deep {
-            let template = Template::new(&self.record, &facts);
-            for_each(records, header.count, |record| {
-                template.write(out, record, &header, records, &self.header, &self.printable)
-            })?;
+        out.push(b'}');
+        if form == Form::Lines {
+            out.push(b'\n');
+            if deep {
+                write_records(out)?;
+            }
         }
-        Ok(())
+        Ok(header.size())
     }
+}
+
+/// How batches and records are written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A line each.
+    Lines,
+    /// Batches in a list, each with its records in place of their number.
+    List,
 }
 
 /// What the records' rows of one batch have in common, and what stands between.
@@ -108,7 +154,7 @@ struct Template<'a> {
 }
 
 impl<'a> Template<'a> {
-    fn new(fields: &'a [RowField<RecordValue>], facts: &Facts) -> Self {
+    fn new(fields: &'a [RowField<RecordValue>], facts: &Facts, end: &[u8]) -> Self {
         let mut common = Vec::with_capacity(512);
         let mut values = Vec::with_capacity(fields.len());
         let mut payload = false;
@@ -122,7 +168,7 @@ impl<'a> Template<'a> {
                 }
             }
         }
-        common.extend_from_slice(b"}\n");
+        common.extend_from_slice(end);
         Template { common, values, payload }
     }
 
@@ -134,7 +180,7 @@ impl<'a> Template<'a> {
         batch: &Header,
         data: &[u8],
         headers: &[RowField<HeaderValue>],
-        printable: &[u8],
+        printable: Option<&[u8]>,
     ) -> Read<()> {
         let (key, value) = match self.payload {
             true => (Shown::new(record.key.of(data)), Shown::new(record.value.of(data))),
@@ -175,7 +221,7 @@ fn write_headers(
     record: &Record,
     data: &[u8],
     fields: &[RowField<HeaderValue>],
-    printable: &[u8],
+    printable: Option<&[u8]>,
 ) -> Read<()> {
     out.push(b'[');
     for (index, (key, value)) in header_spans(data, record).enumerate() {
@@ -201,8 +247,9 @@ fn write_headers(
     Ok(())
 }
 
-/// The transaction's marker that a control batch holds. Refused: one of another kind, or in another version.
-fn marker(records: &[u8], count: i32) -> Read<Marker> {
+/// The transaction's marker that a control batch holds. Refused: one of another kind, or in another version; with
+/// `exact`, too, what is not that marker alone.
+fn marker(records: &[u8], count: i32, exact: bool) -> Read<Marker> {
     if count <= 0 || !count_fits(count, records.len()) {
         return Err(Refused);
     }
@@ -211,6 +258,9 @@ fn marker(records: &[u8], count: i32) -> Read<Marker> {
     let mut value = Cursor::new(record.value.of(records).ok_or(Refused)?, 0);
     let (key_version, kind) = (i16::from_be_bytes(key.array()?), i16::from_be_bytes(key.array()?));
     let (version, coordinator_epoch) = (i16::from_be_bytes(value.array()?), i32::from_be_bytes(value.array()?));
+    if exact && (count != 1 || key.left() + value.left() > 0) {
+        return Err(Refused);
+    }
     if key_version != 0 || version != 0 || !matches!(kind, ABORT | COMMIT) {
         return Err(Refused);
     }
