@@ -38,6 +38,7 @@ SHARED = {
         "tests/cli/test_cli_txn.py",
         "tests/cli/test_cli_txn_stock.py",
         "tests/cli/test_cli_txn_watch.py",
+        "tests/cli/test_cli_explain_cluster.py",
         "tests/cli/test_cli_why_broker.py",
         "tests/cli/test_cli_why_symptoms.py",
         "tests/client/test_client_ending_broker.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +12,17 @@ import typer
 
 from kafkawire import rows
 from kafkawire.cli import output
-from kafkawire.cli.dump_options import TierKeys, all_paths
+from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
 from kafkawire.cli.exit_codes import ReadOutcome
-from kafkawire.cli.output_file import check_log_output, open_output
+from kafkawire.cli.output_file import check_log_output, check_output, open_output
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
+    from kafkawire.cli.explain_cluster import LiveCopy
     from kafkawire.offsets import Replica
 
 _MOST = 40  # `offsets.MOST_RANGES`
+_FETCH_BYTES = 64 << 20
 
 _STATUS = ("status", "transaction", "control", "coordinator_epoch")
 #: What a table shows of each kind.
@@ -70,8 +72,9 @@ def register(app: typer.Typer) -> None:
 
 def explain(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Log directories, tiers, and folders that hold several.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[PATH...]", help="Log directories, tiers, and folders that hold several."),
+    ] = None,
     topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, metavar="N", help="The partition of it.")] = None,
     share_group: Annotated[
@@ -114,6 +117,23 @@ def explain(
             help="Of a share group: its dead-letter topic; default: its property.",
         ),
     ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server", metavar="HOST:PORT,...", help="Some brokers of a live cluster, in place of paths."
+        ),
+    ] = None,
+    command_config: CommandConfig = None,
+    fetch_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--fetch-bytes",
+            min=1,
+            max=1 << 40,
+            metavar="BYTES",
+            help="Of a live cluster: fetch at most this much of a partition; default: 64 MiB.",
+        ),
+    ] = None,
     tier_key: TierKeys = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     format: output.FormatOption = None,
@@ -136,11 +156,15 @@ def explain(
       kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 4711
     Part of a log in full detail:
       kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
+    The leader's log of a live cluster, its newest 64 MiB:
+      kafkawire explain --bootstrap-server 127.0.0.1:9092 --topic orders --partition 0
     """
     from kafkawire import logdir, offsets
 
     if share_group is not None:
-        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report}
+        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report,
+                 "--bootstrap-server": bootstrap_server, "--command-config": command_config,
+                 "--fetch-bytes": fetch_bytes}  # fmt: skip
         for option, value in given.items():
             if value is not None:
                 raise typer.BadParameter(f"{option} does not go with --share-group")
@@ -172,13 +196,34 @@ def explain(
         raise typer.BadParameter(f"--report and --output are both {report}")
     if end is not None and (first or 0) >= end:
         raise typer.BadParameter(f"no offset is in {first or 0} to {end}: --from must be below --to")
-    chosen = all_paths(paths, None)
-    read = [*chosen, *(tier_key or ())]
-    check_log_output(to, read)
-    check_log_output(report, read, "--report")
-    directory = logdir.open(*chosen, tier_keys=tier_key or ())
-    outcome = ReadOutcome()
-    with nullcontext() if report is None else open_output(report) as page:
+    check_source(
+        bootstrap_server,
+        {"PATH": paths, "--tier-key": tier_key},
+        {"--command-config": command_config, "--fetch-bytes": fetch_bytes},
+    )
+    with ExitStack() as stack:
+        live: LiveCopy | None = None
+        if bootstrap_server is not None:
+            from kafkawire.cli.explain_cluster import live_copy
+
+            check_output(to, [command_config])
+            check_output(report, [command_config], "--report")
+            budget = _FETCH_BYTES if fetch_bytes is None else fetch_bytes
+            wanted = first, end
+            live = stack.enter_context(
+                live_copy(bootstrap_server, command_config, (topic, partition), wanted, offset, budget)
+            )
+            directory = logdir.open(live.root)
+            if first is None and end is None and live.spooled.first > live.spooled.offsets.log_start:
+                first = live.spooled.first
+        else:
+            chosen = all_paths(paths, None)
+            read = [*chosen, *(tier_key or ())]
+            check_log_output(to, read)
+            check_log_output(report, read, "--report")
+            directory = logdir.open(*chosen, tier_keys=tier_key or ())
+        outcome = ReadOutcome()
+        page = None if report is None else stack.enter_context(open_output(report))
         try:
             found = offsets.replicas(directory, topic, partition)
             _check_range(found, f"{topic}-{partition}", first, end, offset)
@@ -192,6 +237,10 @@ def explain(
                 for one in found
             )
         )
+        if live is not None:
+            shown = live.shown(shown)
+            for problem in live.spooled.problems:
+                outcome.problem(problem)
         shown = outcome.counted(directory, _with_unreadable(shown, outcome))
         if page is not None:
             from kafkawire import report as reports
