@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ssl
-import threading
+import sys
 from contextlib import ExitStack
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from kafkawire.cli.output_file import check_output
 from kafkawire.cli.server_tls import server_tls
 
 if TYPE_CHECKING:
+    from kafkawire.client import Config
     from kafkawire.wire.message import Message
 
 
@@ -35,8 +37,16 @@ def proxy(
     tls_certificate: Annotated[
         Path | None, typer.Option(metavar="PEM", help="Clients connect by TLS, with this certificate and its key.")
     ] = None,
+    pass_tls: Annotated[
+        bool,
+        typer.Option("--pass-tls", help="Pass TLS between clients and brokers unread; addresses stay."),
+    ] = False,
+    log_in: Annotated[
+        bool, typer.Option("--log-in", help="Log in at the brokers by SASL, as --command-config says; clients do not.")
+    ] = False,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what passes as pcapng, without TLS (kafkawire capture).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write what passes as pcapng (kafkawire capture); - is standard output."),
     ] = None,
     api: Annotated[
         str | None, typer.Option(metavar="NAME", help="Requests that the fault happens to: Produce; by default any.")
@@ -59,7 +69,8 @@ def proxy(
     """Pass the requests of clients on to a cluster and the responses back. For tests, debugging and recording.
 
     Addresses of brokers in responses become those of the proxy, which listens on one port for each broker: PORT, and
-    those that follow. Nothing else is changed without a fault. Ends on Ctrl-C (130) or SIGTERM (143).
+    those that follow. Nothing else is changed without a fault. A recording has no TLS, and the passwords of logins.
+    Why connections ended is printed on standard error. Ends on Ctrl-C (130) or SIGTERM (143).
 
     \b
     A recording of one client without root, TLS of the brokers included:
@@ -70,9 +81,13 @@ def proxy(
     from kafkawire.proxy import Fault, Proxy
 
     host, port = parse_address(listen)
+    shown = record is not None and str(record) == "-"
     if record is not None:
         read = [None if path is None else str(path) for path in (command_config, tls_certificate)]
         check_output(str(record), read, "--record", appended=True)  # a FIFO may have a reader that shows it at once
+    if shown and sys.stdout.isatty():
+        raise typer.BadParameter("pcapng is not for a terminal: redirect the output", param_hint="--record")
+    problems: SimpleQueue[str] = SimpleQueue()
     try:
         fault = None
         if delay_ms or error is not None or drop is not None:
@@ -91,14 +106,17 @@ def proxy(
             bootstrap,
             host=host,
             port=port,
-            record=record,
+            record=sys.stdout.buffer if shown else record,
             broker_tls=_broker_tls(bootstrap, command_config),
             client_tls=server_tls(tls_certificate),
+            log_in=_config(bootstrap, command_config) if log_in else None,
+            pass_tls=pass_tls,
+            on_problem=problems.put,
         )
+        if fault is not None:
+            running.fault(fault)
     except ValueError as problem:
         raise typer.BadParameter(str(problem)) from None
-    if fault is not None:
-        running.fault(fault)
     with terminating(), ExitStack() as stack:
         try:
             stack.enter_context(running)
@@ -107,8 +125,12 @@ def proxy(
                 raise
             raise OSError(f"--listen {listen}: {problem.strerror}") from None
         line = f"listening on {running.address} for {bootstrap}: for tests, debugging and recording"
-        print(printable(line), flush=True)
-        threading.Event().wait()  # until a signal
+        print(printable(line), file=sys.stderr if shown else sys.stdout, flush=True)
+        while True:  # until a signal
+            text = problems.get()
+            if running.recording_error is not None:
+                raise running.recording_error
+            print(f"note: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def _request(api: str | None) -> type[Message] | None:
@@ -132,6 +154,14 @@ def _code(text: str | None) -> int:
     if text not in CODES:
         raise ValueError(f"--error: no error code is named {text}")
     return CODES[text]
+
+
+def _config(bootstrap: str, command_config: Path | None) -> Config:
+    from kafkawire.client import Config, read_properties
+
+    if command_config is None:
+        raise ValueError("--log-in needs --command-config, which has the credentials")
+    return Config.of(bootstrap, read_properties(str(command_config)))
 
 
 def _broker_tls(bootstrap: str, command_config: Path | None) -> ssl.SSLContext | None:

@@ -11,15 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
+from kafkawire.client.transport.config import Config
 from kafkawire.errors import KafkaWireError
 from kafkawire.messages import REGISTRY
 from kafkawire.proxy.faults import Fault, Faults
 from kafkawire.proxy.filters import Filters
 from kafkawire.proxy.holding import Held
+from kafkawire.proxy.login import log_in
 from kafkawire.proxy.recording import Recording
-from kafkawire.proxy.relay import DroppedError, Relay
+from kafkawire.proxy.relay import DroppedError, Relay, Streams, pass_bytes
 from kafkawire.visit import Endpoint
 from kafkawire.wire.message import Message
 from kafkawire.wire.registry import Registry
@@ -35,19 +37,28 @@ _PROBLEMS = 100
 class Proxy:
     """Passes requests and responses between clients and the brokers of a cluster; see the package.
 
-    SASL passes as it is. With TLS, the proxy is the server of clients and the client of brokers.
+    With TLS, the proxy is the server of clients and the client of brokers, or passes bytes that it does not read
+    (`pass_tls`). SASL passes as it is, or the proxy logs in for its clients (`log_in`).
 
     Args:
         bootstrap: HOST:PORT of a broker.
         host, port: where it listens for the clients of that broker; port 0 takes a free one. For further brokers it
             listens on the ports that follow, or on free ones.
-        record: a file, to which everything that clients send and get is written as pcapng, without TLS.
+        record: a file, to which everything that clients send and get is written as pcapng, without TLS, with the
+            passwords of logins; or where bytes are written to.
         broker_tls: how to connect to brokers; None: without TLS. `client_tls`: the context of a server for clients.
+        log_in: the proxy logs in at brokers with the credentials of this configuration; clients do not.
+        pass_tls: clients and brokers speak TLS with each other, and the proxy passes the bytes. It changes no address
+            then: the broker has to advertise that of the proxy. Filters and faults are refused.
         registry: the messages that filters get.
         seed: of the random numbers of `Fault.rate`.
+        on_problem: is called with each problem, in the proxy's thread.
 
     Attributes:
         problems: why connections ended that neither side closed, and ports that were not free; the last 100.
+
+    Raises:
+        ValueError: `bootstrap` is not of that form, or `pass_tls` is given with what would read the bytes.
     """
 
     def __init__(
@@ -56,11 +67,14 @@ class Proxy:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        record: str | os.PathLike[str] | None = None,
+        record: str | os.PathLike[str] | BinaryIO | None = None,
         broker_tls: ssl.SSLContext | None = None,
         client_tls: ssl.SSLContext | None = None,
+        log_in: Config | None = None,
+        pass_tls: bool = False,
         registry: Registry = REGISTRY,
         seed: int | None = None,
+        on_problem: Callable[[str], None] | None = None,
     ) -> None:
         name, _, number = bootstrap.rpartition(":")
         if not name or not number.isdecimal():
@@ -68,7 +82,13 @@ class Proxy:
         self._first = Endpoint(name.strip("[]"), int(number))
         self._host, self._port = host, port
         self._record = record
+        if pass_tls and (broker_tls, client_tls, log_in) != (None, None, None):
+            raise ValueError("pass_tls: nothing is read; broker_tls, client_tls and log_in have no effect")
+        if log_in is not None and log_in.credentials is None and log_in.tokens is None:
+            raise ValueError("log_in: the configuration has no credentials")
         self._broker_tls, self._client_tls = broker_tls, client_tls
+        self._log_in, self._pass_tls = log_in, pass_tls
+        self._on_problem = on_problem
         self._filters = Filters(registry)
         self._faults = Faults(seed)
         self._lock = asyncio.Lock()
@@ -90,6 +110,15 @@ class Proxy:
 
     # Arranging --------------------------------------------------------------------------------------------------------
 
+    def _reads(self) -> None:
+        if self._pass_tls:
+            raise ValueError("pass_tls: the proxy reads nothing, so that it can neither filter nor disturb requests")
+
+    @property
+    def recording_error(self) -> OSError | None:
+        """The error that ended the recording, after which no connection is served; None for none."""
+        return None if self._recording is None else self._recording.failed
+
     def on_request(self, kind: type[M], function: Callable[[M], Any]) -> None:
         """Gives the requests of a class to a function.
 
@@ -98,6 +127,7 @@ class Proxy:
             function: the request -> the request that is sent on, or the response that the client gets; None: the one
                 that came. It runs in the proxy's thread, and may be `async`.
         """
+        self._reads()
         self._filters.on_request(kind, function)
 
     def on_response(self, kind: type[M], function: Callable[[M, Any], Any]) -> None:
@@ -107,10 +137,12 @@ class Proxy:
             kind: the request's class.
             function: the request and its response -> the response that the client gets; None: as it is.
         """
+        self._reads()
         self._filters.on_response(kind, function)
 
     def fault(self, fault: Fault) -> None:
         """Adds a fault; of several that are for a request the first happens."""
+        self._reads()
         self._faults.add(fault)
 
     def hold(self, kind: type[Message], number: int = 1) -> Held:
@@ -121,6 +153,7 @@ class Proxy:
             number: which of those that come from now on; 1 is the next.
         """
         held = Held(number, lambda found: self._filters.forget(kind, found))
+        self._reads()
         self._filters.on_request(kind, held)
         return held
 
@@ -154,7 +187,10 @@ class Proxy:
         await asyncio.gather(*relays, return_exceptions=True)
         self._servers.clear()
         if self._recording is not None:
-            self._recording.close()
+            try:
+                self._recording.close()
+            except OSError as error:
+                self._problem(f"the recording: {error.strerror or error}")
 
     def __enter__(self) -> Proxy:
         started: Future[None] = Future()
@@ -205,7 +241,7 @@ class Proxy:
                 raise
             server = await asyncio.start_server(accept, self._host, 0, ssl=self._client_tls, limit=_LIMIT)
             taken = server.sockets[0].getsockname()[1]
-            self.problems.append(f"{broker.host}:{broker.port}: port {wanted} is not free; it is at {taken}")
+            self._problem(f"{broker.host}:{broker.port}: port {wanted} is not free; it is at {taken}")
         host, port = server.sockets[0].getsockname()[:2]
         return server, Endpoint(self._host if self._host not in ("", "0.0.0.0", "::") else host, port)
 
@@ -215,22 +251,43 @@ class Proxy:
         self._relays.add(task)
         try:
             await self._ready.wait()
-            async with asyncio.timeout(_CONNECT_S):
-                ends = await asyncio.open_connection(*broker, ssl=self._broker_tls, limit=_LIMIT)
-            recorded = None
-            if self._recording is not None:
-                recorded = self._recording.connection(
-                    writer.get_extra_info("peername")[:2], writer.get_extra_info("sockname")[:2]
-                )
-            await Relay((reader, writer), ends, self._filters, self._faults, self.endpoint, recorded).run()
+            await self._serve(broker, (reader, writer))
         except DroppedError:
             pass
         except (OSError, KafkaWireError, TimeoutError) as error:
-            self.problems.append(f"{broker.host}:{broker.port}: {error or type(error).__name__}")
+            self._problem(f"{broker.host}:{broker.port}: {error or type(error).__name__}")
         except asyncio.CancelledError:
             pass  # the proxy ends
+        except Exception as error:  # of a filter, which is not ours
+            self._problem(f"{broker.host}:{broker.port}: a filter raised {type(error).__name__}: {error}")
         finally:
-            writer.close()
             self._relays.discard(task)
             with suppress(OSError):
                 writer.close()
+
+    async def _serve(self, broker: Endpoint, client: Streams) -> None:
+        if self.recording_error is not None:
+            raise self.recording_error
+        async with asyncio.timeout(_CONNECT_S):
+            ends = await asyncio.open_connection(*broker, ssl=self._broker_tls, limit=_LIMIT)
+        try:
+            if self._log_in is not None:
+                async with asyncio.timeout(self._log_in.connect_timeout_s):
+                    await log_in(ends, f"{broker.host}:{broker.port}", self._log_in)
+            recorded = None
+            if self._recording is not None:
+                names = (client[1].get_extra_info(name)[:2] for name in ("peername", "sockname"))
+                recorded = self._recording.connection(*names)
+            if self._pass_tls:
+                await pass_bytes(client, ends, recorded)
+            else:
+                await Relay(client, ends, self._filters, self._faults, self.endpoint, recorded).run()
+            if self.recording_error is not None:
+                raise self.recording_error
+        finally:
+            ends[1].close()
+
+    def _problem(self, text: str) -> None:
+        self.problems.append(text)
+        if self._on_problem is not None:
+            self._on_problem(text)

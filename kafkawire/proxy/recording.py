@@ -6,6 +6,7 @@ import ipaddress
 import os
 import struct
 import time
+from contextlib import suppress
 from typing import BinaryIO
 
 _RAW_IP = 101
@@ -25,13 +26,31 @@ class Recording:
     """Writes packets as they pass. The connections of clients are TCP connections in it, each with its handshake.
 
     Args:
-        path: the file, which is written anew.
+        target: a file's path, which is written anew; or where bytes are written to, which stays open.
+
+    Attributes:
+        failed: the error that ended the recording; None: it goes on.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115  # `close`
-        self._file.write(_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
-        self._file.write(_block(1, struct.pack("<HHI", _RAW_IP, 0, 0)))
+    def __init__(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+        self._own = isinstance(target, (str, os.PathLike))
+        self._file: BinaryIO = open(target, "wb") if isinstance(target, (str, os.PathLike)) else target  # noqa: SIM115  # `close`
+        self._name = os.fspath(target) if isinstance(target, (str, os.PathLike)) else "standard output"
+        self.failed: OSError | None = None
+        self._write(_block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)))
+        self._write(_block(1, struct.pack("<HHI", _RAW_IP, 0, 0)))
+        self.flush()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise self._ended(error) from None
+
+    def _ended(self, error: OSError) -> OSError:
+        error.filename = self._name
+        self.failed = error
+        return error
 
     def connection(self, client: Peer, broker: Peer) -> RecordedConnection:
         """Begins a connection of a client to a broker."""
@@ -41,13 +60,23 @@ class Recording:
         """Writes an IP packet with the present time."""
         now = time.time_ns() // 1000
         head = struct.pack("<IIIII", 0, now >> 32, now & 0xFFFFFFFF, len(data), len(data))
-        self._file.write(_block(6, head + data))
+        self._write(_block(6, head + data))
 
     def flush(self) -> None:
-        self._file.flush()
+        """What was written reaches the file. Raises OSError, as writing does."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise self._ended(error) from None
 
     def close(self) -> None:
-        self._file.close()
+        """Nothing is written after it. Raises OSError where the last bytes do not reach the file."""
+        try:
+            self.flush()
+        finally:
+            if self._own:
+                with suppress(OSError):
+                    self._file.close()
 
 
 class RecordedConnection:

@@ -49,6 +49,41 @@ class DroppedError(Exception):
     """A fault ends the connection."""
 
 
+async def pass_bytes(client: Streams, broker: Streams, recorded: RecordedConnection | None) -> None:
+    """Copies the bytes of both directions, which nothing here reads, until one of them ends."""
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, from_client: bool) -> None:
+        while data := await reader.read(_CHUNK):
+            if recorded is not None:
+                recorded.data(from_client=from_client, data=data)
+            writer.write(data)
+            await writer.drain()
+
+    ways = [
+        asyncio.create_task(copy(client[0], broker[1], True)),
+        asyncio.create_task(copy(broker[0], client[1], False)),
+    ]
+    await _until_one_ends(ways, (client, broker), recorded)
+
+
+async def _until_one_ends(
+    ways: list[asyncio.Task[None]], ends: tuple[Streams, Streams], recorded: RecordedConnection | None
+) -> None:
+    try:
+        done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in done:
+            with suppress(ConnectionError):  # a reset ends a connection, as FIN does
+                way.result()
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        for _, writer in ends:
+            writer.close()
+        if recorded is not None:
+            recorded.end()
+
+
 class Relay:
     """See the module. `run` returns when either side has closed its connection, or a fault ends both."""
 
@@ -70,18 +105,7 @@ class Relay:
 
     async def run(self) -> None:
         ways = [asyncio.create_task(self._requests()), asyncio.create_task(self._responses())]
-        try:
-            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in done:
-                way.result()
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            for _, writer in (self._client, self._broker):
-                writer.close()
-            if self._recorded is not None:
-                self._recorded.end()
+        await _until_one_ends(ways, (self._client, self._broker), self._recorded)
 
     # Requests ---------------------------------------------------------------------------------------------------------
 

@@ -226,33 +226,6 @@ def test_broker_that_is_not_there(broker: MockBroker) -> None:
 
 
 @pytest.mark.slow
-def test_clients_with_transactions_and_groups(broker: MockBroker, tmp_path: Path) -> None:
-    """librdkafka's producer and consumer through the proxy, with a transaction and a group."""
-    kafka = pytest.importorskip("confluent_kafka")
-    with Proxy(broker.address, record=tmp_path / "all.pcapng") as proxy:
-        settings = {"bootstrap.servers": proxy.address}
-        producer = kafka.Producer(settings | {"transactional.id": "t"})
-        producer.init_transactions(20)
-        producer.begin_transaction()
-        for number in range(20):
-            producer.produce("orders", str(number).encode())
-        producer.commit_transaction(20)
-        consumer = kafka.Consumer(settings | {"group.id": "g", "auto.offset.reset": "earliest"})
-        consumer.subscribe(["orders"])
-        values: list[bytes] = []
-        until = time.monotonic() + 30
-        while len(values) < 20 and time.monotonic() < until:
-            message = consumer.poll(0.5)
-            if message is not None and message.error() is None:
-                values.append(message.value())
-        consumer.close()
-    assert values == [str(number).encode() for number in range(20)]
-    apis = {row.api for row in capture.read(tmp_path / "all.pcapng")}
-    assert {"AddPartitionsToTxn", "EndTxn", "JoinGroup", "SyncGroup", "Fetch"} <= apis or "Produce" in apis
-    assert not proxy.problems
-
-
-@pytest.mark.slow
 def test_throughput_of_what_passes() -> None:
     """200 MB/s of a core at least, in both processes' ends of this one: sender and receiver are counted, too."""
     size, count = 1 << 20, 200

@@ -7,8 +7,10 @@ import asyncio
 import shutil
 import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,6 +50,11 @@ def written(send: Callable[[int, str], Any], half: Callable[[], None]) -> None:
             half()
 
 
+def shared(shares: list[int]) -> bool:
+    """Whether each member has some of the three partitions, and all together have all."""
+    return all(shares) and sum(shares) == 3
+
+
 def librdkafka(place: Place) -> list[str]:
     client = pytest.importorskip("confluent_kafka")
     options = {
@@ -83,14 +90,13 @@ def librdkafka(place: Place) -> list[str]:
     members[1].subscribe(["orders"])
     while time.monotonic() < until:
         shares = [len(member.assignment()) for member in members]
-        if all(shares) and sum(shares) == 3:
+        if shared(shares):
             break
         for member in members:
             poll(member)
     for member in members:
         member.close()
-    assert sum(shares) == 3
-    assert all(shares)
+    assert shared(shares)
     return sorted(values)
 
 
@@ -112,7 +118,24 @@ def kafka_python(place: Place) -> list[str]:
     )
     values = sorted(next(consumer).value.decode() for _ in WRITTEN)
     consumer.commit()
-    consumer.close()
+    members = [consumer, client.KafkaConsumer("orders", group_id="g", **options)]
+    over = threading.Event()
+
+    def poll(member: Any) -> None:
+        while not over.is_set():
+            member.poll(timeout_ms=100)
+
+    with ThreadPoolExecutor() as pool:
+        polling = [pool.submit(poll, member) for member in members]
+        until = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < until and not shared([len(member.assignment()) for member in members]):
+            time.sleep(0.05)
+        shares = [len(member.assignment()) for member in members]
+        over.set()
+    for each, member in zip(polling, members, strict=True):
+        each.result()
+        member.close()
+    assert shared(shares)
     return values
 
 
@@ -140,6 +163,11 @@ def aiokafka(place: Place) -> list[str]:
         await consumer.start()
         values = sorted([(await consumer.getone()).value.decode() for _ in WRITTEN])
         await consumer.commit()
+        second = client.AIOKafkaConsumer("orders", group_id="g", **options)
+        await second.start()
+        while not shared([len(member.assignment()) for member in (consumer, second)]):
+            await asyncio.sleep(0.05)
+        await second.stop()
         await consumer.stop()
         return values
 
