@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from heapq import nsmallest
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ from kafkawire.transactions.facts import DecisionTime, MarkerTime
 OF_DATA, OF_COORDINATOR = 4, 64
 #: A transaction that is older than the newest broker-side time by more says nothing on clocks now.
 LASTING_MS = 86_400_000
+#: Clocks that differ by more, for certain, are told.
+TOLD_MS = 60_000
 #: More brokers are not compared.
 _MOST = 32
 
@@ -100,21 +103,29 @@ class DecisionTimes:
         return tuple(one for _, one in nsmallest(OF_COORDINATOR, self._kept))
 
 
-def spread_ms(
-    markers: Iterable[tuple[int, MarkerTime]],
-    decisions: Iterable[tuple[int, DecisionTime]],
-    brokers: Collection[int],
-    newest: int,
-) -> int | None:
-    """By how much the clocks of brokers differ at most, milliseconds; None where that was not measured for all.
+#: The most that one broker's clock is ahead of another's, milliseconds; the least is that of the other way, negative.
+Differences = Mapping[tuple[int, int], int]
+
+
+class ClockAhead(NamedTuple):
+    """A broker whose clock is ahead of another's, and by how much at least and at most, milliseconds."""
+
+    broker: int
+    other: int
+    least_ms: int
+    most_ms: int
+
+
+def differences(
+    markers: Iterable[tuple[int, MarkerTime]], decisions: Iterable[tuple[int, DecisionTime]], newest: int
+) -> Differences:
+    """By how much clocks of brokers differ, as far as transactions show it; nothing where they contradict each other,
+    because a clock was set in between.
 
     Args:
         markers, decisions: each with the broker that wrote it.
-        brokers: that are compared.
         newest: the newest broker-side time, epoch milliseconds.
     """
-    if not 1 < len(brokers) <= _MOST:
-        return None
     known: dict[tuple[int, int], list[tuple[int, DecisionTime]]] = defaultdict(list)
     for broker, decision in decisions:
         known[decision.producer_id, decision.epoch].append((broker, decision))
@@ -125,24 +136,44 @@ def spread_ms(
             if leader != coordinator and newest - marker.time <= LASTING_MS:
                 _lower(highest, (leader, coordinator), marker.time - decision.since)
                 _lower(highest, (coordinator, leader), decision.until - marker.time)
-    return _widest(highest, brokers)
+    return _connected(highest)
 
 
 def _lower(highest: dict[tuple[int, int], int], pair: tuple[int, int], value: int) -> None:
     highest[pair] = min(highest.get(pair, value), value)
 
 
-def _widest(highest: Mapping[tuple[int, int], int], brokers: Collection[int]) -> int | None:
-    """The highest difference between any two of the brokers, also by way of others."""
-    nodes = sorted({*brokers, *(broker for pair in highest for broker in pair)})
+def _connected(highest: Differences) -> Differences:
+    """Those between any two brokers, also by way of others."""
+    nodes = sorted({broker for pair in highest for broker in pair})
     if len(nodes) > _MOST:
-        return None
+        return {}
     paths: dict[tuple[int, int], int] = {**highest, **{(node, node): 0 for node in nodes}}
     for middle, first, last in product(nodes, repeat=3):
         if (first, middle) in paths and (middle, last) in paths:
             _lower(paths, (first, last), paths[first, middle] + paths[middle, last])
-    if any(paths[node, node] < 0 for node in nodes):
-        return None  # a clock was set in between
-    found = [paths.get((first, last)) for first, last in product(brokers, repeat=2)]
-    measured = [difference for difference in found if difference is not None]
-    return max(measured) if len(measured) == len(found) else None
+    return {} if any(paths[node, node] < 0 for node in nodes) else paths
+
+
+def spread_ms(found: Differences, brokers: Collection[int]) -> int | None:
+    """By how much the clocks of brokers differ at most, milliseconds; None where that was not measured for all.
+
+    Args:
+        found: as measured. `brokers`: that are compared.
+    """
+    if not 1 < len(brokers) <= _MOST:
+        return None
+    pairs = [found.get((one, other)) for one in brokers for other in brokers]
+    measured = [difference for difference in pairs if difference is not None]
+    return max(measured) if len(measured) == len(pairs) else None
+
+
+def far_apart(found: Differences) -> tuple[ClockAhead, ...]:
+    """The brokers whose clock differs from another's by more than clocks do, for certain, those of the widest
+    differences first. Of a broker that is far from all others there is a row with each."""
+    rows = [
+        ClockAhead(one, other, -found[other, one], most)
+        for (one, other), most in found.items()
+        if (other, one) in found and -found[other, one] > TOLD_MS
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.least_ms, row)))

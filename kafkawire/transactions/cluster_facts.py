@@ -19,7 +19,7 @@ from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.broker_clocks import BrokerClocks, broker_clocks
 from kafkawire.transactions.case import given_limit
 from kafkawire.transactions.case_context import CaseContext, OtherReplica
-from kafkawire.transactions.clock_offsets import spread_ms
+from kafkawire.transactions.clock_offsets import Differences, differences, far_apart, spread_ms
 from kafkawire.transactions.cluster_metadata import distinct_assignments, handed_out, newest_of
 from kafkawire.transactions.cluster_traits import ClusterTraits, copied_traits
 from kafkawire.transactions.coordinator_copies import ONE_CLOCK_MS, SKEW_MS, CoordinatorLog, PartitionLeader
@@ -36,7 +36,7 @@ from kafkawire.transactions.facts import (
     Place,
     ReplicaProducers,
 )
-from kafkawire.transactions.formatting import when
+from kafkawire.transactions.formatting import duration, when
 from kafkawire.transactions.manifest import DirectoryContent, Manifest, manifest
 from kafkawire.transactions.settings import ResolvedSettings, Settings, resolve
 
@@ -213,6 +213,12 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             source += (
                 f"; {when(far.time)} in {far.place} of {far.place.copy} is far from all others, and does not count"
             )
+        apart = far_apart(self.clock_differences)
+        source += "".join(
+            f"; the clock of broker {one.broker} is ahead of broker {one.other}'s by {duration(one.least_ms)} to "
+            f"{duration(one.most_ms)}, as ended transactions show"
+            for one in apart[:_FEW_CLOCKS]
+        )
         return newest.time, source
 
     @cached_property
@@ -287,8 +293,14 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
         None where they do not."""
         leaders = {key: self.leaders.get(key) for key in self._compared}
         brokers = {leader.broker for leader in leaders.values() if leader is not None}
-        if None in leaders.values() or self.clocks.newest is None:
-            return None
+        spread = None if None in leaders.values() else spread_ms(self.clock_differences, brokers)
+        return None if spread is None else spread + ONE_CLOCK_MS
+
+    @cached_property
+    def clock_differences(self) -> Differences:
+        """By how much the clocks of brokers differ, as ended transactions show."""
+        if self.clocks.newest is None:
+            return {}
         markers = [
             (leader.broker, marker)
             for place, partition in self.chosen.items()
@@ -303,8 +315,7 @@ class ClusterFacts(msgspec.Struct, frozen=True, dict=True):
             for decision in history.completed
             if decision.leader_epoch == leader.epoch
         ]
-        spread = spread_ms(markers, decisions, brokers, self.clocks.newest.time)
-        return None if spread is None else spread + ONE_CLOCK_MS
+        return differences(markers, decisions, self.clocks.newest.time)
 
     @cached_property
     def is_one_moment(self) -> bool:
@@ -412,6 +423,8 @@ def clocks(facts: Facts, settings: Settings) -> dict[str, int | None]:
 #: The fields of `Facts` with an element a replica or more, and those with a log directory as key.
 _OF_REPLICAS = ("partitions", "opens", "answers", "endings", "producers")
 _OF_COPIES = ("metadata", "clusters")
+#: As many brokers with clocks that differ are named.
+_FEW_CLOCKS = 3
 
 
 def _grouped(facts: Facts, values: Iterable[T], copy_of: Callable[[T], str]) -> defaultdict[str | None, list[T]]:

@@ -15,14 +15,17 @@ from hypothesis import strategies as st
 from kafkawire import logdir, transactions
 from kafkawire.messages import PartitionRecord, TopicRecord
 from kafkawire.records import Record
-from kafkawire.rows import Finding
+from kafkawire.rows import Audit, Finding
 from kafkawire.transactions import Settings, clock_offsets
 from kafkawire.transactions.clock_offsets import (
     LASTING_MS,
     OF_COORDINATOR,
     OF_DATA,
+    TOLD_MS,
     DecisionTimes,
     MarkerTimes,
+    differences,
+    far_apart,
     spread_ms,
 )
 from kafkawire.transactions.coordinator_copies import SKEW_MS
@@ -58,30 +61,47 @@ brokers = st.integers(0, 3)
 def test_what_is_measured_is_never_below_the_true_difference(
     clocks: dict[int, int], pairs: list[tuple[int, int, int]], compared: set[int]
 ) -> None:
-    found = spread_ms(*times(clocks, pairs), compared, NOON)
+    found = spread_ms(differences(*times(clocks, pairs), NOON), compared)
     true = max(clocks[one] for one in compared) - min(clocks[one] for one in compared)
     assert found is None or true <= found <= true + 3 * 500
 
 
 def test_brokers_are_compared_by_way_of_others() -> None:
     clocks = {1: 0, 2: 5 * SECOND, 3: 9 * SECOND}
-    assert spread_ms(*times(clocks, [(1, 2, 20), (2, 3, 20)]), {1, 3}, NOON) == 9 * SECOND + 20
-    assert spread_ms(*times(clocks, [(1, 2, 20)]), {1, 3}, NOON) is None
-    assert spread_ms(*times(clocks, [(1, 2, 20)]), {1}, NOON) is None
+    assert spread_ms(differences(*times(clocks, [(1, 2, 20), (2, 3, 20)]), NOON), {1, 3}) == 9 * SECOND + 20
+    assert spread_ms(differences(*times(clocks, [(1, 2, 20)]), NOON), {1, 3}) is None
+    assert spread_ms(differences(*times(clocks, [(1, 2, 20)]), NOON), {1}) is None
 
 
 def test_a_clock_that_was_set_in_between_is_not_measured() -> None:
     before, after = times({1: 0, 2: 0}, [(1, 2, 20)]), times({1: 0, 2: MINUTE}, [(3, 3, 0), (1, 2, 20)][1:])
     moved = [(broker, one._replace(producer_id=9)) for broker, one in after[0]]
     decided = [(broker, one._replace(producer_id=9)) for broker, one in after[1]]
-    assert spread_ms(*before, {1, 2}, NOON) is not None
-    assert spread_ms([*before[0], *moved], [*before[1], *decided], {1, 2}, NOON) is None
+    assert spread_ms(differences(*before, NOON), {1, 2}) is not None
+    assert differences([*before[0], *moved], [*before[1], *decided], NOON) == {}
 
 
 def test_an_old_transaction_says_nothing_on_clocks_now() -> None:
     made = times({1: 0, 2: 0}, [(1, 2, 20)])
-    assert spread_ms(*made, {1, 2}, NOON + LASTING_MS) is not None
-    assert spread_ms(*made, {1, 2}, NOON + LASTING_MS + 11) is None
+    assert spread_ms(differences(*made, NOON + LASTING_MS), {1, 2}) is not None
+    assert spread_ms(differences(*made, NOON + LASTING_MS + 11), {1, 2}) is None
+
+
+@given(
+    clocks=st.fixed_dictionaries({number: st.integers(-HOUR, HOUR) for number in range(4)}),
+    pairs=st.lists(st.tuples(brokers, brokers, st.integers(0, 500)), max_size=12),
+)
+def test_brokers_that_are_told_to_be_apart_are_and_all_are_told(
+    clocks: dict[int, int], pairs: list[tuple[int, int, int]]
+) -> None:
+    told = far_apart(differences(*times(clocks, pairs), NOON))
+    for row in told:
+        assert TOLD_MS < row.least_ms <= clocks[row.broker] - clocks[row.other] <= row.most_ms
+    apart = {(row.broker, row.other) for row in told}
+    for coordinator, leader, _ in pairs:
+        ahead, behind = sorted((coordinator, leader), key=lambda one: -clocks[one])
+        if clocks[ahead] - clocks[behind] > TOLD_MS + 500:
+            assert (ahead, behind) in apart
 
 
 @pytest.mark.parametrize("count", [3, 10_000])
@@ -143,8 +163,8 @@ def led(directory: LogDirectory, leaders: dict[tuple[str, int], int]) -> None:
     log.records([Record(value=bytes((1, key, 0)) + one.encode(version=0), timestamp=NOON) for key, one in messages])
 
 
-def judged(root: Path, after: int, *, ahead: int = 0, epochs: str = "0\n1\n0 0\n", ended: bool = True) -> Finding:
-    """The verdict on an open transaction without a transactional id, in copies of two running brokers: the first leads
+def audited(root: Path, after: int, *, ahead: int = 0, epochs: str = "0\n1\n0 0\n", ended: bool = True) -> Audit:
+    """The audit of an open transaction without a transactional id, in copies of two running brokers: the first leads
     its partition, the second `__transaction_state`.
 
     Args:
@@ -168,9 +188,26 @@ def judged(root: Path, after: int, *, ahead: int = 0, epochs: str = "0\n1\n0 0\n
     paths = [first.write(), second.write()]
     (first.root / "orders-0" / "leader-epoch-checkpoint").write_text(epochs)
     (second.root / "meta.properties").write_text("version=1\nnode.id=2\ncluster.id=test\n")
-    found = transactions.audit(logdir.open(*paths), Settings(transaction_state_partitions=3))
-    (finding,) = (one for one in found.findings if one.producer_id == PID)
+    return transactions.audit(logdir.open(*paths), Settings(transaction_state_partitions=3))
+
+
+def judged(root: Path, after: int, **options: Any) -> Finding:
+    """The verdict of `audited` on that transaction."""
+    (finding,) = (one for one in audited(root, after, **options).findings if one.producer_id == PID)
     return finding
+
+
+@pytest.mark.parametrize(
+    ("ahead", "told"),
+    [
+        (MINUTE, ""),
+        (HOUR, "; the clock of broker 1 is ahead of broker 2's by 59 min 59 s to 1 h, as ended transactions show"),
+        (-HOUR, "; the clock of broker 2 is ahead of broker 1's by 59 min 59 s to 1 h, as ended transactions show"),
+    ],
+)
+def test_a_clock_that_is_far_from_others_is_told(tmp_path: Path, ahead: int, told: str) -> None:
+    clock = str(audited(tmp_path, MINUTE, ahead=ahead).read.clock)
+    assert clock.partition("; the clock")[1:] == told.partition("; the clock")[1:]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from kafkawire import rows
 from kafkawire.client.cluster.cluster import Cluster
+from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.client.diagnosis.hanging_search import observe
+from kafkawire.client.diagnosis.live_clocks import clocks_ahead
 from kafkawire.client.diagnosis.log_reading import FetchStretch, Load, LogReader, ReadWith, StretchReader
 from kafkawire.client.diagnosis.reading_journal import Journal
 from kafkawire.client.diagnosis.reading_plan import ReadingPlan, plan_reading, refreshed
@@ -100,6 +102,7 @@ async def audit(
         found = await logs.read(stretches)
         stretches += await refreshed(cluster, plan.of_ids, search.timeout_s)
         found += await logs.read(stretches[len(found) :])
+    ahead = clocks_ahead((replica.partition for replica in found), metadata, clock_ms())
     errors = plan.errors | logs.errors
     if not plan.of_ids:
         hidden = await _hidden(cluster, search.timeout_s, any(replica.partition.transactional for replica in found))
@@ -135,7 +138,7 @@ async def audit(
         result,
         read=replace(
             result.read,
-            clock=observed.audit.read.clock,
+            clock="; ".join(filter(None, (observed.audit.read.clock, ahead))),
             partitions_chosen=len(found) + len(plan.errors),
             scope=None if wanted.since_ms == 0 else _NOT_READ,
             premises=(*observed.audit.read.premises, *result.read.premises),
