@@ -127,7 +127,7 @@ share-fates: $(VENV)/.dev
 # Runs of real brokers with and without faults, recorded anew, and `kafkawire witness` and `compare` held against them
 # (Java 17, Maven, tcpdump).
 witness: $(VENV)/.dev
-	$(BIN)/python -m tools.recordings deliveries
+	$(BIN)/python -m tools.recordings deliveries group-deliveries
 	$(BIN)/pytest -q tests/witness tests/cli/test_cli_witness.py tests/cli/test_cli_compare.py
 	$(BIN)/python -m tools.bench.witness
 

@@ -1,18 +1,21 @@
-"""`kafkawire compare`: two copies of the same data: replicas, a mirror, before and after a restore."""
+"""`kafkawire compare`: two copies of the same data: replicas, a mirror, a lake table, before and after a restore."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kafkawire import rows
 from kafkawire.cli import exit_codes, output
-from kafkawire.cli.dump_options import TierKeys, all_paths
+from kafkawire.cli.dump_options import TierKeys
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.table import TableView, Views
+
+if TYPE_CHECKING:
+    from kafkawire.witness.lake_tables import LakeTable
 
 _MOST = 1000  # `witness.MOST_DIFFERENCES`
 
@@ -26,30 +29,39 @@ class CompareBy(StrEnum):
 
 _VIEWS: Views = {
     rows.ComparedPartition: TableView(
-        columns=("topic", "partition", "topic_b", "by", "in_a", "in_b", "same", "of_a", "of_b", "a", "b"),
+        columns=(
+            "topic", "partition", "topic_b", "by", "in_a", "in_b", "same", "of_a", "of_b", "syncs", "syncs_unknown",
+            "a", "b",
+        ),
         primary=("topic", "partition", "same", "of_a", "of_b"),
-        minor=("a", "b", "by", "topic_b"),
+        minor=("a", "b", "by", "topic_b", "syncs", "syncs_unknown"),
     ),
     rows.CopyDifference: TableView(
         columns=("side", "difference", "topic", "partition", "first_offset", "last_offset", "number", "file"),
         primary=("side", "difference", "topic", "partition", "first_offset", "last_offset"),
         minor=("file",),
     ),
+    rows.MirroredOffset: TableView(
+        columns=(
+            "said_by", "result", "group", "topic", "partition", "offset_a", "offset_b", "missed", "again",
+        ),
+        primary=("said_by", "result", "group", "topic", "partition", "offset_a", "offset_b"),
+    ),
     rows.DamageRow: TableView(
         columns=("topic", "partition", "position", "reason", "detail", "resumed_at"),
         primary=("topic", "partition", "position", "reason", "detail"),
         prose=("detail",),
     ),
-}
+}  # fmt: skip
 
 
 def register(app: typer.Typer) -> None:
-    app.command("compare", short_help="Compare two copies of one log: replicas, a mirror, a restore.")(compare)
+    app.command("compare", short_help="Compare two copies of a log: replicas, a mirror, a lake table.")(compare)
 
 
 def compare(
     a: Annotated[str, typer.Argument(metavar="A", help="A log directory, a tier, or a folder of several.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The copy of it.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The copy of it; or a lake table: Parquet, Delta or Iceberg.")],
     by: Annotated[
         CompareBy | None,
         typer.Option(
@@ -61,6 +73,14 @@ def compare(
     prefix: Annotated[
         str, typer.Option(metavar="TEXT", help="In front of the names of topics in B, as a mirror has: 'west.'.")
     ] = "",
+    offset_columns: Annotated[
+        str | None,
+        typer.Option(
+            "--offset-columns",
+            metavar="NAME,NAME,NAME",
+            help="Columns of a lake table with topic, partition and offset of each record. By default these names.",
+        ),
+    ] = None,
     max_differences: Annotated[
         int, typer.Option(min=0, metavar="N", help="Differences that are listed, at most; all are counted.")
     ] = _MOST,
@@ -81,16 +101,20 @@ def compare(
       kafkawire compare /copies/broker-1 /copies/broker-2
     What has a mirror not copied, or copied twice?
       kafkawire compare /copies/east /copies/west --prefix east. --by order
+    Has a lake table each record, once?
+      kafkawire compare /copies/broker-1 /lake/orders --topic orders
     """
     from kafkawire import logdir
     from kafkawire.witness import CopyComparison
 
-    paths = [all_paths([one], None) for one in (a, b)]
-    check_log_output(to, [*(path for one in paths for path in one), *(tier_key or ())])
-    directories = [logdir.open(*one, tier_keys=tier_key or ()) for one in paths]
+    check_log_output(to, [a, b, *(tier_key or ())])
+    table = _table(b, offset_columns)
+    if table is not None and by is CompareBy.order:
+        raise typer.BadParameter("a lake table is compared by offsets", param_hint="--by")
+    directories = [logdir.open(one, tier_keys=tier_key or ()) for one in ((a,) if table else (a, b))]
     compared = CopyComparison(
         directories[0],
-        directories[1],
+        table or directories[1],
         by=None if by is None else by.value,
         prefix=prefix,
         topic=topic,
@@ -110,7 +134,7 @@ def compare(
 
     output.print_rows(
         counted(),
-        [rows.ComparedPartition, rows.CopyDifference, rows.DamageRow],
+        [rows.ComparedPartition, rows.CopyDifference, rows.MirroredOffset, rows.DamageRow],
         format=format,
         output=to,
         views=_VIEWS,
@@ -121,3 +145,17 @@ def compare(
         compared.incomplete.append("the paths hold no partition" + (f" of {topic}" if topic else ""))
     missing = tuple(compared.incomplete)
     exit_codes.end(rows.Outcome(found=compared.found > 0, complete=not missing, missing=missing))
+
+
+def _table(path: str, columns: str | None) -> LakeTable | None:
+    """The lake table at a path; None where there is none."""
+    from kafkawire.witness.lake_tables import OFFSET_COLUMNS, LakeTable, kind_of
+
+    names = OFFSET_COLUMNS if columns is None else tuple(name.strip() for name in columns.split(","))
+    if len(names) != 3 or not all(names):
+        raise typer.BadParameter("three names, with commas between them", param_hint="--offset-columns")
+    if kind_of(path) is not None:
+        return LakeTable(path, (names[0], names[1], names[2]))
+    if columns is not None:
+        raise typer.BadParameter(f"{path} is no lake table", param_hint="--offset-columns")
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,12 +12,14 @@ import typer
 from kafkawire import rows
 from kafkawire.cli import capture_options, exit_codes, output
 from kafkawire.cli.capture_summary import FileNotes
-from kafkawire.cli.dump_options import TierKeys, all_paths
+from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
 from kafkawire.cli.output_file import check_log_output
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
+    from kafkawire.logdir import LogDirectory
     from kafkawire.witness import Witness
+    from kafkawire.witness.held_side import HeldSide
 
 _MOST = 1000  # `witness.MOST_ANOMALIES`
 #: The counts of what breaks a promise.
@@ -122,11 +125,20 @@ def witness(
         ),
     ],
     logs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--logs", metavar="PATH", help="A log directory, a tier, or a folder of several. May be repeated."
         ),
-    ],
+    ] = None,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT,...",
+            help="A live cluster in place of --logs: what its leaders hold now.",
+        ),
+    ] = None,
+    command_config: CommandConfig = None,
     max_anomalies: Annotated[
         int, typer.Option(min=0, metavar="N", help="Anomalies that are listed, at most; all are counted.")
     ] = _MOST,
@@ -147,29 +159,72 @@ def witness(
     \b
     Was anything lost, changed, or appended twice?
       kafkawire witness --captures trace.pcap --logs /copies/broker-1 --logs /copies/broker-2
+    The same by what a running cluster holds now:
+      kafkawire witness --captures trace.pcap --bootstrap-server broker-1:9092
     Only the anomalies, for tools:
       kafkawire witness --captures 'ring*.pcapng' --logs /copies --format jsonl | grep '"kind":"anomaly"'
     """
-    from kafkawire import logdir
     from kafkawire.witness import Witness
 
-    paths = all_paths(logs, None)
-    check_log_output(to, [*paths, *captures, *(keylog or ()), *(tier_key or ())])
+    if (bootstrap_server is None) == (not logs):
+        raise typer.BadParameter("one of --logs and --bootstrap-server is needed")
+    check_source(bootstrap_server, {"--tier-key": tier_key}, {"--command-config": command_config})
+    paths = all_paths(logs, None) if logs else []
+    check_log_output(to, [*paths, *captures, *(keylog or ()), *(tier_key or ()), *filter(None, [command_config])])
     for path in keylog or ():
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
     rules = capture_options.checked_rules(decode_as)
-    directory = logdir.open(*paths, tier_keys=tier_key or ())
     notes = FileNotes()
-    joined = Witness(directory, most=max_anomalies)
-    for file in captures:
-        _take(joined, file, keylog, rules, notes)
-    missing = notes.incomplete()
+    with _held_side(paths, tier_key, bootstrap_server, command_config) as held:
+        joined = Witness(held, most=max_anomalies)
+        for file in captures:
+            _take(joined, file, keylog, rules, notes)
+        _print(joined, held, notes.incomplete(), format=format, to=to, wide=wide, no_cut=no_cut)
+
+
+@contextmanager
+def _held_side(
+    paths: list[str], tier_key: list[str] | None, bootstrap: str | None, command_config: str | None
+) -> Iterator[LogDirectory | HeldSide]:
+    """What brokers hold: log directories, or a live cluster while the context lasts."""
+    from kafkawire import logdir
+
+    if bootstrap is None:
+        yield logdir.open(*paths, tier_keys=tier_key or ())
+        return
+    from kafkawire.cli.txn_options import client_properties, warn_once
+    from kafkawire.client import Cluster, Config
+    from kafkawire.client.cluster.background import Background
+    from kafkawire.client.diagnosis.live_copies import LiveCopies
+
+    config = Config.of(bootstrap, client_properties(command_config, None))
+    for sentence in config.unapplied:
+        warn_once(f"{command_config}: {sentence}")
+    with Background() as loop:
+        cluster = Cluster(config)
+        try:
+            yield LiveCopies(loop, cluster, bootstrap)
+        finally:
+            loop.run(cluster.close())
+
+
+def _print(
+    joined: Witness,
+    held: LogDirectory | HeldSide,
+    missing: list[str],
+    *,
+    format: output.Format | None,
+    to: str | None,
+    wide: bool,
+    no_cut: bool,
+) -> None:
+    """Prints the rows, and ends with the exit code."""
     found = 0
 
     def judged() -> Iterator[rows.Row]:
         nonlocal found
-        for unreadable in directory.unreadable:
+        for unreadable in getattr(held, "unreadable", ()):
             missing.append(f"{unreadable.path}: {unreadable.reason}")
             yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
         for row in joined.rows():

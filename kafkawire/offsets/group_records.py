@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol
 
 from kafkawire.errors import RecordError
 from kafkawire.logdir import Outcomes, Partition, Selection, outcomes_of
 from kafkawire.logdir.seek import start_position, wanted_files
 from kafkawire.logdir.splits import pieces
 from kafkawire.records import Batch, Damage
-from kafkawire.records.decoded_message import Decoded
 from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.wire.message import Message
 
@@ -34,6 +33,16 @@ class GroupRecord(NamedTuple):
     producer_epoch: int = -1
 
 
+class _Place(Protocol):
+    """What has a topic and a partition."""
+
+    @property
+    def topic(self) -> str | None: ...
+
+    @property
+    def partition(self) -> int | None: ...
+
+
 class GroupLog:
     """A copy of a partition with groups' records.
 
@@ -55,33 +64,7 @@ class GroupLog:
         Args:
             wanted: whether to decode the record of a key: a quick test of its bytes.
         """
-        topic, high = self.partition.topic, self.outcomes.high_watermark
-        for batch, state in self._batches():
-            if batch.base_offset >= high:
-                return
-            try:
-                for record in batch.records:
-                    key = record.key
-                    if record.offset >= high or key is None or not wanted(bytes(key)):
-                        continue
-                    read = decode_key(topic, bytes(key))
-                    if read is None or read.message is None:
-                        self._problem(f"the key at offset {record.offset}", read)
-                        continue
-                    value = None if record.value is None else decode_value(topic, bytes(key), bytes(record.value))
-                    problem = None if value is None or value.message is not None else value.problem or "no message"
-                    yield GroupRecord(
-                        offset=record.offset,
-                        timestamp=record.timestamp,
-                        producer_id=batch.producer_id if batch.transactional else -1,
-                        state=state,
-                        key=read.message,
-                        value=None if value is None else value.message,
-                        problem=problem,
-                        producer_epoch=batch.producer_epoch if batch.transactional else -1,
-                    )
-            except RecordError as error:
-                self.problems[f"{topic}-{self.partition.partition}: offset {batch.base_offset}: {error}"] = None
+        yield from decoded_records(self.partition, self._batches(), self.outcomes.high_watermark, self.problems, wanted)
 
     def batches(self, first: int) -> Iterator[Batch]:
         """The batches of data from the one with offset `first` on, up to the high watermark."""
@@ -90,6 +73,10 @@ class GroupLog:
                 return
             if batch.last_offset >= first:
                 yield batch
+
+    def data_batches(self) -> Iterator[tuple[Batch, int]]:
+        """The batches of data, with the states of their transactions (`transaction_states`)."""
+        return self._batches()
 
     def _batches(self, first: int = 0) -> Iterator[tuple[Batch, int]]:
         """The batches of data, with their states."""
@@ -112,9 +99,49 @@ class GroupLog:
             except OSError as error:
                 self.problems[f"{file.path}: {error.strerror or error}"] = None
 
-    def _problem(self, where: str, read: Decoded | None) -> None:
-        why = "null" if read is None else read.problem or "no message"
-        self.problems[f"{self.partition.topic}-{self.partition.partition}: {where}: {why}"] = None
+
+def decoded_records(
+    place: _Place,
+    batches: Iterable[tuple[Batch, int]],
+    high: int,
+    problems: dict[str, None],
+    wanted: Callable[[bytes], bool] = lambda key: True,
+) -> Iterator[GroupRecord]:
+    """The records of batches of a coordinator's partition, in order.
+
+    Args:
+        place: topic and partition. batches: of data, with the states of their transactions.
+        high: the high watermark: up to where they are read. problems: gets what cannot be read, a sentence each.
+        wanted: as of `GroupLog.records`.
+    """
+    topic = place.topic or ""
+    for batch, state in batches:
+        if batch.base_offset >= high:
+            return
+        try:
+            for record in batch.records:
+                key = record.key
+                if record.offset >= high or key is None or not wanted(bytes(key)):
+                    continue
+                read = decode_key(topic, bytes(key))
+                if read is None or read.message is None:
+                    why = "null" if read is None else read.problem or "no message"
+                    problems[f"{topic}-{place.partition}: the key at offset {record.offset}: {why}"] = None
+                    continue
+                value = None if record.value is None else decode_value(topic, bytes(key), bytes(record.value))
+                problem = None if value is None or value.message is not None else value.problem or "no message"
+                yield GroupRecord(
+                    offset=record.offset,
+                    timestamp=record.timestamp,
+                    producer_id=batch.producer_id if batch.transactional else -1,
+                    state=state,
+                    key=read.message,
+                    value=None if value is None else value.message,
+                    problem=problem,
+                    producer_epoch=batch.producer_epoch if batch.transactional else -1,
+                )
+        except RecordError as error:
+            problems[f"{topic}-{place.partition}: offset {batch.base_offset}: {error}"] = None
 
 
 def group_of(key: Message) -> str | None:

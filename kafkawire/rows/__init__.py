@@ -11,7 +11,7 @@ from kafkawire.rows.blockers import Blocker, FillShare, HistoryEvent, Hold, Subj
 from kafkawire.rows.captures import Exchange, ExchangeStatistics, OldClient, TimelineStep
 from kafkawire.rows.causes import Cause
 from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
-from kafkawire.rows.comparisons import ComparedPartition, CopyDifference
+from kafkawire.rows.comparisons import ComparedPartition, CopyDifference, MirroredOffset
 from kafkawire.rows.explanations import (
     CoordinatorStep,
     EqualRecords,
@@ -95,6 +95,7 @@ __all__ = [
     "LagCount",
     "Lines",
     "LogRow",
+    "MirroredOffset",
     "OffsetRange",
     "OffsetStanding",
     "OldClient",

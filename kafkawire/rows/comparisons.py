@@ -19,6 +19,8 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
         of_a: what those of A are in B -> number: same, expired (below the log start offset), compacted, behind (B ends
             before), before (A has them before the first that both have), uncommitted (above a high watermark),
             unreadable, no_copy; lost and changed break a promise. of_b: the reverse: extra, repeated and reordered do.
+        syncs: number of MirrorMaker's offset-syncs of the partition; syncs_unknown: of those whose records are not in
+            both copies.
     """
 
     kind: str = "compared"
@@ -33,6 +35,8 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
     same: int = 0
     of_a: dict[str, int] = field(default_factory=dict)
     of_b: dict[str, int] = field(default_factory=dict)
+    syncs: int = 0
+    syncs_unknown: int = 0
 
 
 class CopyDifference(Row, frozen=True, kw_only=True):
@@ -53,3 +57,26 @@ class CopyDifference(Row, frozen=True, kw_only=True):
     last_offset: int
     number: int
     file: str | None = None
+
+
+class MirroredOffset(Row, frozen=True, kw_only=True):
+    """What MirrorMaker 2 says of an offset, compared with the records of both copies.
+
+    Attributes:
+        said_by: sync (a record of A is that of B) or checkpoint (a group that stands in A goes on in B).
+        result: same; other_record (of a sync: two other records are there); skips (of a checkpoint: the group misses
+            records); unknown (of a checkpoint: no record is in both copies).
+        group: of a checkpoint. topic, partition: in A. offset_a, offset_b: that are said to be the same.
+        missed, again: number of records that the group misses, and gets once more, of those that are once in each copy.
+    """
+
+    kind: str = "mirrored"
+    said_by: str
+    result: str
+    group: str | None = None
+    topic: str
+    partition: int
+    offset_a: int
+    offset_b: int
+    missed: int | None = None
+    again: int | None = None

@@ -3,15 +3,14 @@ rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
-from kafkawire.logdir import Partition
-from kafkawire.records import Batch
+from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int64
-from kafkawire.transactions.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records, registration
 from kafkawire.transactions.coordinator_rules import raises_epoch
 from kafkawire.transactions.decisions import Decision, Decisions
 from kafkawire.transactions.facts import TRANSACTION_STATE, Registration
@@ -39,15 +38,18 @@ class DecidedTransactions:
         self._members: list[np.ndarray[tuple[int], np.dtype[np.uint64]]] = []
         self.logs: list[str] = []
 
-    def add(self, partition: Partition) -> None:
+    def add(self, path: str, number: int, items: Iterable[Batch | Damage]) -> None:
         """Read a copy.
+
+        Args:
+            path: of the copy. number: of the partition. items: its batches, in order.
 
         Raises:
             OSError: a file cannot be read.
         """
-        self.logs.append(partition.path)
+        self.logs.append(path)
         pending: list[Decision] = []
-        for decision in _decisions(partition):
+        for decision in _decisions(LogPlace(path, TRANSACTION_STATE, number), items):
             if decision.producer_id in self._wanted and raises_epoch(decision.version):
                 pending.append(decision)
                 if len(pending) >= _PENDING:
@@ -100,19 +102,17 @@ class DecidedTransactions:
         return self.logs[int(rows["log"][row])], int(rows["offset"][row]), bool(rows["committed"][row])
 
 
-def _decisions(partition: Partition) -> Iterator[Decision]:
+def _decisions(place: LogPlace, items: Iterable[Batch | Damage]) -> Iterator[Decision]:
     decided, before = Decisions(), dict[str, Registration]()
-    place = LogPlace(partition.path, TRANSACTION_STATE, partition.partition)
-    for file in partition.segments:
-        for item in file.batches():
-            if not isinstance(item, Batch):
-                continue
-            for record in coordinator_records(item):
-                found = registration(place, record) if not hasattr(record, "problem") else None
-                if isinstance(found, Registration):
-                    decided.add(before.get(found.transactional_id), found)
-                    before[found.transactional_id] = found
-            yield from decided.drain()
+    for item in items:
+        if not isinstance(item, Batch):
+            continue
+        for record in coordinator_records(item):
+            found = None if isinstance(record, UnreadableRecord) else registration(place, record)
+            if isinstance(found, Registration):
+                decided.add(before.get(found.transactional_id), found)
+                before[found.transactional_id] = found
+        yield from decided.drain()
     yield from decided.drain(last=True)
 
 

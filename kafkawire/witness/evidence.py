@@ -9,14 +9,11 @@ from uuid import UUID
 
 import numpy as np
 
-from kafkawire import offsets
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.topic_names import TopicNames
-from kafkawire.logdir import LogDirectory, Partition
-from kafkawire.offsets import Replica
-from kafkawire.rows import DamageRow, Premise, Row, WitnessSummary
-from kafkawire.transactions.facts import TRANSACTION_STATE
+from kafkawire.logdir import LogDirectory
+from kafkawire.rows import Premise, Row, WitnessSummary
 from kafkawire.witness import fates
 from kafkawire.witness.commits import CommittedOffsets
 from kafkawire.witness.decided import DecidedTransactions
@@ -24,8 +21,8 @@ from kafkawire.witness.ended import EndedTransactions, RegisteredPartitions
 from kafkawire.witness.exchange_rows import Place, Sources
 from kafkawire.witness.fates import FATES
 from kafkawire.witness.fetched import FetchedBatches
-from kafkawire.witness.group_log import CONSUMER_OFFSETS, GroupLogs
-from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
+from kafkawire.witness.group_log import GroupLogs
+from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity
 from kafkawire.witness.partition_join import Captured, Context, join_partition
 from kafkawire.witness.positions import FetchPositions
 from kafkawire.witness.sent import SentBatches
@@ -39,18 +36,19 @@ class Witness:
     """Joins what brokers answered with what copies hold.
 
     Args:
-        directory: the log directories. most: anomalies that are listed, at most.
+        held: the log directories, or a live cluster (`client.diagnosis.live_copies`). most: anomalies that are listed,
+            at most.
 
     Attributes:
         sent, fetched, ended: what captures hold, by `add`.
-        damage: what of the logs cannot be read, once `rows` was called. problems: of groups' logs, sentences.
     """
 
-    def __init__(self, directory: LogDirectory, *, most: int = MOST_ANOMALIES) -> None:
-        self._directory = directory
+    def __init__(self, held: LogDirectory | HeldSide, *, most: int = MOST_ANOMALIES) -> None:
+        self._held = held if isinstance(held, HeldSide) else DirectoryCopies(held)
         self._most = most
         self._learned = TopicNames()
-        ids = {one.topic_id: one.topic for one in directory.partitions if one.topic_id is not None}
+        self._identity = Identity()
+        ids = self._held.topic_names()
 
         def name_of(topic_id: UUID) -> str | None:
             return self._learned.name_of(topic_id) or ids.get(topic_id)
@@ -62,13 +60,8 @@ class Witness:
         self.commits = CommittedOffsets(sources)
         self._registered = RegisteredPartitions(sources)
         self._positions = FetchPositions(sources)
-        self._clusters: set[str] = set()
-        self._topic_ids: dict[str, set[UUID]] = {}
-        self._left_out: list[str] = []
         self._captures: Counter[str] = Counter()
         self._unmatched = 0
-        self.damage: list[DamageRow] = []
-        self.problems: list[str] = []
 
     def add(self, found: CapturedExchange) -> None:
         """Take the next exchange."""
@@ -85,10 +78,10 @@ class Witness:
         if response is None or kafka_name(response) != "MetadataResponse":
             return
         if response.cluster_id is not None:
-            self._clusters.add(response.cluster_id)
+            self._identity.clusters.add(response.cluster_id)
         for topic in response.topics:
             if topic.name and topic.topic_id.int:
-                self._topic_ids.setdefault(topic.name, set()).add(topic.topic_id)
+                self._identity.topics.setdefault(topic.name, set()).add(topic.topic_id)
 
     def rows(self, progress: Callable[[Place], None] = lambda place: None) -> Iterator[Row]:
         """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `TransactionTotal`s, `CommitTotal`s, `Premise`s, then the
@@ -105,9 +98,14 @@ class Witness:
         totals = Totals()
         for place, of_place in captured.items():
             progress(place)
-            copies = self._copies(place, only_newest=of_place.sent is None)
+            copies = self._held.copies(place, self._identity, only_newest=of_place.sent is None)
             totals.add(join_partition(place, of_place, copies, context), self._most)
         yield from self.result(totals)
+
+    @property
+    def problems(self) -> list[str]:
+        """What of groups' logs cannot be read, once `rows` was called."""
+        return self._held.problems
 
     def captured(self) -> dict[Place, Captured]:
         """What captures hold of each partition. It is taken out."""
@@ -135,24 +133,12 @@ class Witness:
             for group in np.unique(one.commits["group"]).tolist()
         )
         logs = GroupLogs(wanted)
-        for topic, needed in ((TRANSACTION_STATE, any(map(len, ids))), (CONSUMER_OFFSETS, self.commits.commits > 0)):
-            numbers = {one.partition for one in self._directory.partitions if one.topic == topic and not one.state}
-            for number in sorted(number for number in numbers if number is not None) if needed else ():
-                found = self._newest((topic, number))
-                if found is not None and topic == TRANSACTION_STATE:
-                    decided.add(found.partition)
-                elif found is not None:
-                    logs.add(found, same=self._is_same(found.partition) is True)
+        if any(map(len, ids)):
+            self._held.read_decisions(decided, self._identity)
+        if self.commits.commits:
+            self._held.read_groups(logs, groups, self._identity)
         decided.finish()
-        self.problems += logs.problems
         return Context(self._sources, self.ended.answers(), decided, self.commits, logs, self._most)
-
-    def _newest(self, place: Place) -> Replica | None:
-        """The newest copy of a partition that may be of what was captured."""
-        found = newest_first(offsets.replicas(self._directory, *place))
-        return next(
-            (one for one in found if one.partition.segments and self._is_same(one.partition) is not False), None
-        )
 
     def result(self, totals: Totals) -> Iterator[Row]:
         """The rows of all partitions' totals: see `rows`."""
@@ -160,31 +146,7 @@ class Witness:
         yield from totals.rows()
         yield from self._premises(totals.without, totals.numbers["without"])
         yield from totals.listed
-        yield from dict.fromkeys(self.damage)
-
-    def _copies(self, place: Place, *, only_newest: bool = False) -> Iterator[CopyOfPartition]:
-        try:
-            found = newest_first(offsets.replicas(self._directory, *place))
-        except LookupError:
-            return
-        for one in found:
-            same = self._is_same(one.partition)
-            if same is False:
-                self._left_out.append(one.partition.path)
-            elif one.partition.segments:
-                yield copy_of(one, same=same is True)
-                self.damage += (*one.damage, *one.support_damage)
-                if only_newest:
-                    return
-
-    def _is_same(self, partition: Partition) -> bool | None:
-        """Whether a copy is of the cluster and the topic that the captures show; None: that is not known."""
-        cluster, topic_ids = partition.broker.cluster_id, self._topic_ids.get(partition.topic or "")
-        if cluster is not None and self._clusters and cluster not in self._clusters:
-            return False
-        if partition.topic_id is not None and topic_ids:
-            return partition.topic_id in topic_ids
-        return True if cluster is not None and self._clusters else None
+        yield from dict.fromkeys(self._held.damage)
 
     def _summary(self, totals: Totals) -> WitnessSummary:
         numbers = totals.numbers
@@ -220,7 +182,7 @@ class Witness:
         """What the fates rest on."""
         sent = self.sent
         unread = sent.undecoded + self.fetched.undecoded + self.commits.undecoded + self._unmatched
-        left_out = self._left_out
+        left_out = self._held.left_out
         yield Premise(
             name="place",
             holds=not left_out,
@@ -239,7 +201,7 @@ class Witness:
             if not (unread or sent.old or without)
             else "captures from before the first connection on, without dropped packets, and a log of each partition",
         )
-        harmful = [row for row in self.damage if not row.harmless]
+        harmful = [row for row in self._held.damage if not row.harmless]
         yield Premise(
             name="soundness",
             holds=not harmful,

@@ -9,8 +9,7 @@ import numpy as np
 
 from kafkawire.logdir.transaction_states import ABORTED, COMMITTED, NONE, OPEN, UNKNOWN
 from kafkawire.messages import OffsetCommitKey, OffsetCommitValue
-from kafkawire.offsets import Replica
-from kafkawire.offsets.group_records import GroupLog
+from kafkawire.offsets.group_records import GroupRecord
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.witness.exchange_rows import Place, Rows
 from kafkawire.witness.positions import moment
@@ -58,36 +57,36 @@ class GroupLogs:
         self._chunks: list[Rows] = []
         self._logs: list[tuple[str, bool, bool]] = []
         self._rows: Rows | None = None
-        self.problems: list[str] = []
 
-    def add(self, replica: Replica, *, same: bool) -> None:
+    def add(self, path: str, records: Iterable[GroupRecord], *, whole: bool, rewritten: bool) -> None:
         """Read a copy of a partition of `__consumer_offsets`.
 
         Args:
-            same: whether it is of the cluster that the captures show.
+            path: of the copy. whole: it is of the cluster that the captures show, and none of its records was removed.
+            rewritten: records were removed by compaction or retention.
 
         Raises:
             OSError: a file cannot be read.
         """
-        log, pending = GroupLog(replica.partition), list[tuple[int, ...]]()
-        for record in log.records():
+        pending = list[tuple[int, ...]]()
+        number = len(self._logs)
+        self._logs.append((path, whole, rewritten))
+        for record in records:
             key = record.key
             if not isinstance(key, OffsetCommitKey) or not isinstance(record.value, OffsetCommitValue):
                 continue
             subject = self._subjects.get((key.group, key.topic, key.partition))
             if subject is not None:
                 transaction = record.producer_id, record.producer_epoch, record.state
-                pending.append((subject, record.value.offset, *transaction, record.offset, len(self._logs)))
+                pending.append((subject, record.value.offset, *transaction, record.offset, number))
                 if len(pending) >= _PENDING:
                     self._chunks.append(np.array(pending, _RECORD))
                     pending.clear()
         self._chunks.append(np.array(pending, _RECORD))
-        self.problems += log.problems
-        one = replica.partition
-        compacted = log.outcomes.compacted or bool(one.broker.cleaned.get((one.topic, one.partition), 0))
-        from_start = not one.log_start_offset and bool(one.segments) and not one.segments[0].offset
-        whole = same and from_start and not compacted and not log.problems
-        self._logs.append((one.path, whole, compacted or not from_start))
+
+    def damaged(self, path: str) -> None:
+        """A copy could not be read whole: it proves no absence."""
+        self._logs = [(one, whole and one != path, rewritten) for one, whole, rewritten in self._logs]
 
     def _of(self, group: str, place: Place) -> Rows:
         """The records of a group and partition."""

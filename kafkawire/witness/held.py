@@ -101,7 +101,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
 
     def look(batches: Batches) -> None:
         if batches.is_control.any():
-            ended.append(_markers(batches))
+            ended.append(markers_of(batches))
         data = batches.where(~batches.is_control & (batches.record_count >= 0))
         if len(data):
             found.append(packed(data, outcomes.states(data)))
@@ -132,7 +132,7 @@ def copy_of(replica: Replica, *, same: bool) -> CopyOfPartition:
     )
 
 
-def _markers(found: Batches) -> Held:
+def markers_of(found: Batches) -> Held:
     """The markers of transactions among batches."""
     plain = markers(found)
     at = np.concatenate((plain.at, plain.others))

@@ -33,8 +33,11 @@ class OrderedRecords(NamedTuple):
     damage: tuple[DamageRow, ...]
 
 
-def ordered_records(replica: Replica) -> OrderedRecords:
+def ordered_records(replica: Replica, *, headers: bool = True) -> OrderedRecords:
     """Reads the records of a replica, up to its last stable offset.
+
+    Args:
+        headers: are part of the digests.
 
     Raises:
         OSError: a file cannot be read.
@@ -53,9 +56,9 @@ def ordered_records(replica: Replica) -> OrderedRecords:
                 for piece in records(data) if len(data) else ():
                     damage += (DamageRow.of(one, **file.place) for one in piece.damage)
                     offsets.append(piece.offset)
-                    digests.append(np.fromiter(_digests(piece), np.uint64, len(piece)))
+                    digests.append(np.fromiter(_digests(piece, headers=headers), np.uint64, len(piece)))
             else:
-                found = [(record.offset, _digest_of(record)) for record in item.records]
+                found = [(record.offset, _digest_of(record, headers=headers)) for record in item.records]
                 offsets.append(np.array([offset for offset, _ in found], np.int64))
                 digests.append(np.array([digest for _, digest in found], np.uint64))
     offset = np.concatenate([np.empty(0, np.int64), *offsets])
@@ -64,28 +67,29 @@ def ordered_records(replica: Replica) -> OrderedRecords:
     return OrderedRecords(offset[wanted], digest[wanted], tuple(dict.fromkeys((*damage, *replica.support_damage))))
 
 
-def _digests(found: Records) -> Iterator[int]:
+def _digests(found: Records, *, headers: bool) -> Iterator[int]:
     data = memoryview(found.data.data)
     header = 0
     names = ("header_key_start", "header_key_length", "header_value_start", "header_value_length")
-    headers = list(zip(*(getattr(found, name).tolist() for name in names), strict=True))
+    listed = list(zip(*(getattr(found, name).tolist() for name in names), strict=True))
     columns = (found.key_start, found.key_length, found.value_start, found.value_length, found.header_count)
     for key, key_length, value, value_length, count in zip(*(column.tolist() for column in columns), strict=True):
         parts = [(key, key_length), (value, value_length)]
-        for one in headers[header : header + count]:
+        for one in listed[header : header + count] if headers else ():
             parts += [one[:2], one[2:]]
         header += count
-        yield _digest(data[at : at + size] if size >= 0 else None for at, size in parts)
+        yield digest_of(data[at : at + size] if size >= 0 else None for at, size in parts)
 
 
-def _digest_of(record: Record) -> int:
+def _digest_of(record: Record, *, headers: bool) -> int:
     parts = [record.key, record.value]
-    for header in record.headers:
+    for header in record.headers if headers else ():
         parts += [header.key.encode("utf-8", "surrogateescape"), header.value]
-    return _digest(parts)
+    return digest_of(parts)
 
 
-def _digest(parts: Iterable[bytes | memoryview | None]) -> int:
+def digest_of(parts: Iterable[bytes | memoryview | None]) -> int:
+    """The digest of a record's key, value, and keys and values of headers."""
     digest = blake2b(digest_size=8)
     for part in parts:
         digest.update(b"-" if part is None else b"%d:" % len(part))

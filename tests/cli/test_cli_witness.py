@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kafkawire.witness import held_side
 from tests import golden
 from tests.cli.runner import Run
-from tools.recordings.archive import ROOT
+from tests.client.recorded import serving
+from tools.recordings.archive import ROOT, unpacked
 
 pytestmark = pytest.mark.slow
 
@@ -61,10 +63,53 @@ def test_anomalies_that_are_not_listed_are_counted(run: Run) -> None:
     assert not [row for row in rows if row["kind"] == "anomaly"]
 
 
+def counted(text: str) -> list[dict[str, Any]]:
+    """The rows without paths and copies: a live cluster has one of each partition, and compaction is not known."""
+    kinds = ("witness", "fate", "read", "ended", "commit", "anomaly", "transaction_anomaly", "commit_anomaly")
+    left_out = ("log", "copies", "unseen")
+    rows = [row for row in lines(text) if row["kind"] in kinds]
+    return [{name: value for name, value in row.items() if name not in left_out} for row in rows]
+
+
+@pytest.mark.parametrize("recorded", [None, "sound-4.4.0", "sound-2.8.2", "late-data-3.9.1"])
+def test_a_live_cluster_says_what_its_disks_say(
+    run: Run, monkeypatch: pytest.MonkeyPatch, recorded: str | None
+) -> None:
+    """A mock broker serves the logs, under ids of its own."""
+    monkeypatch.setattr(held_side.Identity, "is_same", lambda *given: True)
+    folder = ROOT / "docs" / "witness" if recorded is None else unpacked("group-deliveries") / recorded
+    capture = folder / ("clients.pcap" if recorded is None else "clients.pcapng")
+    held = folder / ("broker-1" if recorded is None else "node-1")
+    disk = run("witness", "--captures", str(capture), "--logs", str(held), "--format", "jsonl")
+    with serving(held) as broker:
+        live = run("witness", "--captures", str(capture), "--bootstrap-server", broker.address, "--format", "jsonl")
+    assert live.code == disk.code, live.err
+    assert counted(live.text) == counted(disk.text)
+
+
+def test_a_live_cluster_with_another_id_proves_nothing(run: Run) -> None:
+    with serving(ROOT / "docs" / "witness" / "broker-1") as broker:
+        ended = run("witness", *FILES[:2], "--bootstrap-server", broker.address, "--format", "jsonl")
+    assert ended.code == 4
+    rows = lines(ended.text)
+    assert {(row["fate"], row["reason"]) for row in rows if row["kind"] == "fate"} == {("unknown", "no_copy")}
+    assert [row["holds"] for row in rows if row.get("name") == "place"] == [False]
+
+
+def test_a_cluster_that_cannot_be_reached(run: Run) -> None:
+    ended = run("witness", *FILES[:2], "--bootstrap-server", "127.0.0.1:1")
+    assert ended.code == 1
+    assert "127.0.0.1:1" in ended.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
         (("--logs", "docs/witness/broker-1"), 2, "--captures"),
+        (FILES[:2], 2, "--bootstrap-server"),
+        ((*FILES, "--bootstrap-server", "localhost:9092"), 2, "--bootstrap-server"),
+        ((*FILES[:2], "--bootstrap-server", "localhost:9092", "--tier-key", "key"), 2, "--tier-key"),
+        ((*FILES, "--command-config", "ssl.properties"), 2, "--command-config"),
         (("--captures", "no.pcap", "--logs", "docs/witness/broker-1"), 1, "no.pcap: No such file"),
         (("--captures", "docs/witness/clients.pcap", "--logs", "no-such"), 1, "no-such"),
         (("--captures", "docs/witness/README.md", "--logs", "docs/witness/broker-1"), 1, "README.md"),

@@ -1,0 +1,145 @@
+"""A lake table with columns of offsets, as a copy of topics: Parquet files; Delta and Iceberg, by their libraries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from kafkawire.errors import KafkaWireError
+from kafkawire.records.array_types import Int64
+from kafkawire.witness.contents import UInt64
+from kafkawire.witness.exchange_rows import Place
+from kafkawire.witness.record_order import digest_of
+
+#: The columns with topic, partition and offset of each record, unless others are named.
+OFFSET_COLUMNS = ("topic", "partition", "offset")
+_KEY_AND_VALUE = ("key", "value")
+
+
+class LakeTableError(KafkaWireError):
+    """A table that cannot be read as a copy of topics."""
+
+
+class TableRows(NamedTuple):
+    """The rows of a partition, by offset. `digest`: of key and value; zeros where the table does not have both."""
+
+    offset: Int64
+    digest: UInt64
+
+
+class LakeTable:
+    """A table.
+
+    Args:
+        path: of a Parquet file, a folder of them, a Delta table or an Iceberg table.
+        columns: with topic, partition and offset.
+
+    Attributes:
+        path: as given. kind: parquet, delta or iceberg. has_content: it has key and value of each record.
+
+    Raises:
+        LakeTableError: it has no such columns, cannot be read, or its library is not installed.
+        OSError: a file cannot be read.
+    """
+
+    def __init__(self, path: str, columns: tuple[str, str, str] = OFFSET_COLUMNS) -> None:
+        self.path = path
+        self.kind = kind_of(path) or "parquet"
+        self._columns = columns
+        try:
+            self._dataset = _dataset(path, self.kind)
+            names = self._dataset.schema.names
+        except pa.ArrowInvalid as error:
+            raise LakeTableError(f"{path}: {error}") from None
+        missing = [name for name in columns if name not in names]
+        if missing:
+            found = ", ".join(names[:20])
+            raise LakeTableError(f"{path}: no column {', '.join(missing)}; it has {found} (--offset-columns)")
+        self.has_content = all(
+            name in names and _is_bytes(self._dataset.schema.field(name).type) for name in _KEY_AND_VALUE
+        )
+
+    def places(self) -> set[Place]:
+        """The topics and partitions in it."""
+        topic, partition, _ = self._columns
+        found: set[Place] = set()
+        for batch in self._batches([topic, partition], None):
+            table = pa.table(batch).group_by([topic, partition]).aggregate([])
+            found.update(zip(table[topic].to_pylist(), table[partition].to_pylist(), strict=True))
+        if any(None in place for place in found):
+            raise LakeTableError(f"{self.path}: rows without a topic or a partition")
+        return {(str(name), int(number)) for name, number in found}
+
+    def rows(self, place: Place) -> TableRows:
+        """The rows of a partition."""
+        topic, partition, offset = self._columns
+        wanted = (pc.field(topic) == place[0]) & (pc.field(partition) == place[1])
+        columns = [offset, *(_KEY_AND_VALUE if self.has_content else ())]
+        offsets, digests = [], []
+        for batch in self._batches(columns, wanted):
+            found = batch.column(offset)
+            if found.null_count:
+                raise LakeTableError(f"{self.path}: rows of {place[0]}-{place[1]} without an offset")
+            offsets.append(found.cast(pa.int64()).to_numpy(zero_copy_only=False))
+            digests.append(np.fromiter(self._digests(batch), np.uint64, len(batch)))
+        at = np.concatenate([np.empty(0, np.int64), *offsets])
+        digest = np.concatenate([np.empty(0, np.uint64), *digests])
+        order = np.argsort(at, kind="stable")
+        return TableRows(at[order], digest[order])
+
+    def _digests(self, batch: pa.RecordBatch) -> Iterator[int]:
+        if not self.has_content:
+            yield from np.zeros(len(batch), np.uint64).tolist()
+            return
+        key, value = (batch.column(name).cast(pa.large_binary()) for name in _KEY_AND_VALUE)
+        for pair in zip(key, value, strict=True):
+            yield digest_of(one.as_py() for one in pair)
+
+    def _batches(self, columns: list[str], wanted: Any) -> Iterable[pa.RecordBatch]:
+        try:
+            yield from self._dataset.to_batches(columns=columns, filter=wanted)
+        except pa.ArrowInvalid as error:
+            raise LakeTableError(f"{self.path}: {error}") from None
+
+
+def kind_of(path: str) -> str | None:
+    """Which kind of table a path is; None: no table."""
+    where = Path(path)
+    if where.is_file():
+        return "parquet" if where.suffix == ".parquet" else None
+    if (where / "_delta_log").is_dir():
+        return "delta"
+    if any((where / "metadata").glob("*.metadata.json")):
+        return "iceberg"
+    return "parquet" if next(where.rglob("*.parquet"), None) is not None else None
+
+
+def _dataset(path: str, kind: str) -> Any:
+    if kind == "delta":
+        return _library("deltalake", path).DeltaTable(path).to_pyarrow_dataset()
+    if kind == "iceberg":
+        newest = max((Path(path) / "metadata").glob("*.metadata.json"), key=os.path.getmtime)
+        table = _library("pyiceberg.table", path).StaticTable.from_metadata(str(newest))
+        return ds.dataset(table.scan().to_arrow())
+    return ds.dataset(path, format="parquet", partitioning="hive")
+
+
+def _library(name: str, path: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise LakeTableError(f"{path}: such a table needs {package}: pip install {package}") from None
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string)
+    return any(check(kind) for check in checks)

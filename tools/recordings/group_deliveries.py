@@ -1,0 +1,244 @@
+"""What groups were given and committed, and copies of topics: runs of real brokers, clients and frameworks.
+
+`sound-VERSION/` has the capture of all clients of one broker, and its log directory with the coordinators' logs,
+without a fault: librdkafka, kafka-python, Java's producer and consumer, an exactly-once copy, Kafka Streams.
+`late-data-VERSION/`: a batch that the network delays arrives after its transaction was aborted, at a broker that does
+not verify transactions. `mirror/`: MirrorMaker 2 that is killed (`stopped/`), and goes on (`resumed/`). `lake/`:
+Parquet files of a job that was killed, and of the next one.
+
+What is captured is recorded by a proxy, without root.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from kafkawire.messages import ProduceRequest
+from kafkawire.proxy import Proxy
+from tools.broker import cluster
+from tools.broker.jars import BROKER_VERSION
+from tools.polling import until
+
+from . import clients
+from .deliveries import _now, _send
+from .errors import RecordingError
+from .frameworks import mirror_maker, streams
+from .frameworks.processes import SOURCE
+from .raw_client import RawCluster
+
+CAPTURE = "clients.pcapng"
+#: Releases that sound runs are recorded with; those of late data do not verify transactions, or are told not to.
+SOUND = ("2.8.2", "3.9.1", BROKER_VERSION)
+LATE = ("2.8.2", "3.9.1")
+TOPIC, OUTPUT = "events", "counts"
+_SECONDS = 90.0
+_CONFIG = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
+_INTERNAL = ("__transaction_state", "__consumer_offsets")
+
+
+def record(folder: Path, cache: Path | None = None) -> None:
+    """Makes all folders and `truth.json`."""
+    truth: dict[str, Any] = {}
+    for version in LATE:
+        truth[f"late-data-{version}"] = _late_data(folder / f"late-data-{version}", version, cache)
+        print(f"late data {version}", file=sys.stderr, flush=True)
+    truth |= _copies(folder, cache)
+    print("mirror, lake", file=sys.stderr, flush=True)
+    for version in SOUND:
+        truth[f"sound-{version}"] = _sound(folder / f"sound-{version}", version, cache)
+        print(f"sound {version}", file=sys.stderr, flush=True)
+    (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+
+
+def _late_data(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    config = (
+        dict(_CONFIG) if version.startswith("2.") else _CONFIG | {"transaction.partition.verification.enable": "false"}
+    )
+    with cluster(1, config=config, version=version, cache=cache) as running:
+        clients.create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
+        with Proxy(running.bootstrap, record=folder / CAPTURE) as proxy, RawCluster(proxy.address) as wire:
+            producer = wire.init_producer("ledger")
+            wire.add_partitions(producer, {TOPIC: [0]})
+            wire.produce(TOPIC, 0, [b"first"], producer, timestamp=_now())
+            held = proxy.hold(ProduceRequest)
+            offsets: list[int] = []
+
+            def delayed() -> None:
+                with RawCluster(proxy.address) as other:
+                    offsets.append(other.produce(TOPIC, 0, [b"late"], producer, sequence=1, timestamp=_now()))
+
+            thread = threading.Thread(target=delayed)
+            thread.start()
+            until(lambda: held.caught.is_set() or None, "a request that is held", seconds=_SECONDS)
+            if wire.end(producer, committed=False):
+                raise RecordingError("EndTxn fails")
+            time.sleep(2)  # the marker is written
+            held.release()
+            thread.join()
+            wire.add_partitions(producer, {TOPIC: [0]})
+            wire.produce(TOPIC, 0, [b"next"], producer, sequence=2, timestamp=_now())
+            if wire.end(producer, committed=True):
+                raise RecordingError("EndTxn fails")
+            time.sleep(2)
+            _send(proxy.address, TOPIC, range(3), acks="all")
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "node-1", [TOPIC])
+    return {"topic": TOPIC, "partition": 0, "offset": offsets[0]}
+
+
+def _copies(folder: Path, cache: Path | None) -> dict[str, Any]:
+    """MirrorMaker 2, and a job that writes Parquet, both killed once."""
+    names = [TOPIC, f"{SOURCE}.{TOPIC}", "mm2-offset-syncs.target.internal", f"{SOURCE}.checkpoints.internal"]
+    lake = folder / "lake"
+    lake.mkdir(parents=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="kafkawire-mirror-") as scratch,
+        cluster(1, config=_CONFIG, cache=cache) as running,
+    ):
+        clients.create_topics(running.bootstrap, {TOPIC: 1}, replicas=1, config={})
+        _send(running.bootstrap, TOPIC, range(90), acks="all")
+        _commit(running.bootstrap, "readers", 60)
+        written = partial(_end, running.bootstrap, f"{SOURCE}.{TOPIC}")
+        with mirror_maker(Path(scratch) / "first", running.bootstrap, TOPIC) as mirroring:
+            until(lambda: written() >= 90 or None, "a mirror", seconds=_SECONDS)
+            until(lambda: _end(running.bootstrap, names[3]) > 0 or None, "a checkpoint", seconds=2 * _SECONDS)
+            mirroring.kill()
+        _send(running.bootstrap, TOPIC, range(90, 130), acks="all")
+        _lake_job(running.bootstrap, lake, killed_after=3)
+        _lake_job(running.bootstrap, lake)
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "mirror" / "stopped", names, internal=False)
+        running.start_node(1)
+        running.wait_ready()
+        with mirror_maker(Path(scratch) / "second", running.bootstrap, TOPIC) as mirroring:
+            until(lambda: written() >= 130 or None, "the rest of the mirror", seconds=2 * _SECONDS)
+            mirroring.stop()
+        running.stop_node(1)
+        _copy(running.log_dirs[1], folder / "mirror" / "resumed", names, internal=False)
+    return {
+        "mirror": {"topic": TOPIC, "mirrored": 90, "all": 130, "group": "readers", "committed": 60},
+        "lake": {"records": 130, "twice": 20},
+    }
+
+
+def _lake_job(bootstrap: str, folder: Path, killed_after: int | None = None) -> None:
+    command = [sys.executable, "-m", "tools.recordings.lake_writer", bootstrap, TOPIC, str(folder)]
+    if killed_after is None:
+        subprocess.run(command, check=True)
+        return
+    with subprocess.Popen([*command, str(killed_after)], stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        if job.stdout.readline() != "written\n":
+            raise RecordingError("the job ended")
+        job.kill()
+
+
+def _sound(folder: Path, version: str, cache: Path | None) -> dict[str, Any]:
+    folder.mkdir(parents=True)
+    topics = {"plain": 1, "source": 2, "copied": 1, "transactions": 2, TOPIC: 1, OUTPUT: 1}
+    with (
+        tempfile.TemporaryDirectory(prefix="kafkawire-streams-") as scratch,
+        cluster(1, config=_CONFIG, version=version, cache=cache) as running,
+    ):
+        clients.create_topics(running.bootstrap, topics, replicas=1, config={})
+        with Proxy(running.bootstrap, record=folder / CAPTURE) as proxy:
+            address = proxy.address
+            for codec in ("none", "lz4"):
+                _send(address, "plain", range(10), acks="all", codec=codec)
+                _send(address, "source", range(10), acks="all", codec=codec, idempotent=True)
+                _send(address, TOPIC, range(10), acks="all", codec=codec, idempotent=True)
+            _kafka_python(address)
+            service = clients.Service(address, "transactions-service")
+            for number in range(4):
+                writes = {("transactions", each): range(10 * number, 10 * number + 3) for each in (0, 1)}
+                service.transaction(writes, timestamp=_now(), committed=number != 2)
+            _exactly_once(address, service)
+            clients.java_transactions(
+                address, "transactions", "java-service", records=40, per_second=200, duration_ms=60
+            )
+            clients.java_consumer(address, "transactions", "java-reader", records=40)
+            with streams(Path(scratch) / "streams", address, TOPIC, OUTPUT) as counting:
+                until(lambda: _end(running.bootstrap, OUTPUT) > 20 or None, "counts", seconds=2 * _SECONDS)
+                time.sleep(1)
+                counting.stop()
+        running.stop_node(1)
+        _copy(
+            running.log_dirs[1],
+            folder / "node-1",
+            [*topics, f"counts-{TOPIC}-counts-changelog", f"counts-{TOPIC}-counts-repartition"],
+        )
+    return {"topics": topics}
+
+
+def _exactly_once(bootstrap: str, service: clients.Service) -> None:
+    """An exactly-once copy of what is there, twice: the group goes on from its offsets."""
+    for _ in range(2):
+        reader = clients.consumer(bootstrap, "copier")
+        clients.copy_exactly_once(service, reader, [("source", 0), ("source", 1)], ("copied", 0), lambda value: value)
+        reader.close()
+        _send(bootstrap, "source", range(10, 15), acks="all")
+
+
+def _kafka_python(bootstrap: str) -> None:
+    from kafka import KafkaConsumer, KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=0, client_id="kafka-python")
+    for number in range(10):
+        producer.send("plain", clients.order(number), partition=0).get(_SECONDS)
+    producer.close()
+    reader = KafkaConsumer(
+        "plain",
+        bootstrap_servers=bootstrap,
+        group_id="python-readers",
+        client_id="python-reader",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        consumer_timeout_ms=5000,
+    )
+    for number, _ in enumerate(reader, start=1):
+        if number % 10 == 0:
+            reader.commit()
+        if number == 30:
+            break
+    reader.close()
+
+
+def _commit(bootstrap: str, group: str, offset: int) -> None:
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    reader.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
+    reader.close()
+
+
+def _end(bootstrap: str, topic: str) -> int:
+    """The number of records of a topic of one partition; of one that is not there 0."""
+    reader = clients.consumer(bootstrap, "ends", "read_uncommitted")
+    try:
+        if topic not in reader.list_topics(timeout=_SECONDS).topics:
+            return 0
+        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=_SECONDS)[1])
+    finally:
+        reader.close()
+
+
+def _copy(log_dir: Path, to: Path, topics: list[str], *, internal: bool = True) -> None:
+    """The partitions of topics, the coordinators' logs, and the checkpoints, without indexes of offsets and times."""
+    to.mkdir(parents=True)
+    for path in (log_dir / "meta.properties", *log_dir.glob("*-checkpoint")):
+        shutil.copy(path, to / path.name)
+    wanted = [*topics, *(_INTERNAL if internal else ())]
+    for path in log_dir.iterdir():
+        name, _, number = path.name.rpartition("-")
+        if path.is_dir() and name in wanted and number.isdecimal():
+            shutil.copytree(path, to / path.name, ignore=shutil.ignore_patterns("*.index", "*.timeindex", "*.deleted"))
