@@ -154,6 +154,8 @@ def explain(
     A share group: what became of each record, and the story of one:
       kafkawire explain /copies/broker-* --share-group workers
       kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 4711
+    The same of a cluster:
+      kafkawire explain --bootstrap-server 127.0.0.1:9092 --share-group workers
     Part of a log in full detail:
       kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
     The leader's log of a live cluster, its newest 64 MiB:
@@ -162,9 +164,7 @@ def explain(
     from kafkawire import logdir, offsets
 
     if share_group is not None:
-        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report,
-                 "--bootstrap-server": bootstrap_server, "--command-config": command_config,
-                 "--fetch-bytes": fetch_bytes}  # fmt: skip
+        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report}
         for option, value in given.items():
             if value is not None:
                 raise typer.BadParameter(f"{option} does not go with --share-group")
@@ -172,14 +172,23 @@ def explain(
             raise typer.BadParameter("--partition needs --topic")
         if offset is not None and partition is None:
             raise typer.BadParameter("--offset needs --topic and --partition")
-        from kafkawire.cli.explain_shares import copied, print_shares
+        from kafkawire.cli.explain_shares import copied, live_shares, print_shares
 
-        chosen = all_paths(paths, None)
-        check_log_output(to, [*chosen, *(tier_key or ())])
-        found_shares, gaps = copied(
-            chosen, tier_key or (), share_group, topic, partition, delivery_count_limit, dead_letter_topic
+        check_source(
+            bootstrap_server,
+            {"PATH": paths, "--tier-key": tier_key},
+            {"--command-config": command_config, "--fetch-bytes": fetch_bytes},
         )
-        print_shares(found_shares, gaps, offset, max_ranges or None, format=format, to=to, wide=wide, no_cut=no_cut)
+        of_group = share_group, topic, partition, delivery_count_limit, dead_letter_topic
+        if bootstrap_server is not None:
+            check_output(to, [command_config])
+            budget = _FETCH_BYTES if fetch_bytes is None else fetch_bytes
+            shares, gaps = live_shares(bootstrap_server, command_config, *of_group, budget)
+        else:
+            chosen = all_paths(paths, None)
+            check_log_output(to, [*chosen, *(tier_key or ())])
+            shares, gaps = copied(chosen, tier_key or (), *of_group)
+        print_shares(shares, gaps, offset, max_ranges or None, format=format, to=to, wide=wide, no_cut=no_cut)
         return
     for option, value in {
         "--delivery-count-limit": delivery_count_limit, "--dead-letter-topic": dead_letter_topic,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kafkawire import rows
 from kafkawire.cli import output
@@ -10,7 +11,11 @@ from kafkawire.cli.arguments import InputError
 from kafkawire.cli.exit_codes import ReadOutcome
 from kafkawire.cli.output import Format
 from kafkawire.cli.table import TableView, Views
+from kafkawire.cli.txn_options import with_admin
 from kafkawire.offsets.share_explain import ShareExplained
+
+if TYPE_CHECKING:
+    from kafkawire.client import Admin
 
 #: What a table shows of each kind.
 VIEWS: Views = {
@@ -78,6 +83,34 @@ def copied(
         )
     except (UnknownShareGroupError, UnknownSubjectError) as error:
         raise InputError(str(error)) from None
+
+
+def live_shares(
+    bootstrap: str,
+    command_config: str | None,
+    group: str,
+    topic: str | None,
+    partition: int | None,
+    limit: int | None,
+    dead_letter_topic: str | None,
+    fetch_bytes: int,
+) -> tuple[list[ShareExplained], list[str]]:
+    """The same of a cluster. `fetch_bytes`: of each partition, at most."""
+
+    async def ask(admin: Admin) -> tuple[list[ShareExplained], list[str]]:
+        from kafkawire.client.diagnosis.share_reading import read_shares
+
+        return await read_shares(
+            admin.cluster,
+            group,
+            topic=topic,
+            partition=partition,
+            limit=limit,
+            dead_letter_topic=dead_letter_topic,
+            fetch_bytes=fetch_bytes,
+        )
+
+    return with_admin(bootstrap, command_config, None, ask)
 
 
 def print_shares(

@@ -44,13 +44,14 @@ class LagLine(output.CommandRow, frozen=True, kw_only=True):
     uncommitted: str
     lost: int
     deleted: str
+    archived: str
     held_by: str
     problem: str
 
 
 _VIEW = TableView(
     columns=LagLine.__struct_encode_fields__,
-    primary=("group", "topic", "partition", "committed", "records", "bytes", "oldest", "held", "lost"),
+    primary=("group", "topic", "partition", "committed", "records", "bytes", "oldest", "held", "lost", "archived"),
     minor=("last_stable", "high_watermark", "uncommitted", "deleted", "held_by", "problem"),
     prose=("held_by", "problem", "deleted"),
 )
@@ -171,6 +172,12 @@ def _copied(
     """The rows, and what is not in them, as of `_live`."""
     from kafkawire import logdir
     from kafkawire.offsets.copied_lag import copied_lags
+    from kafkawire.offsets.copied_shares import (
+        UnknownShareGroupError,
+        copied_share_lags,
+        explained_shares,
+        share_groups,
+    )
     from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
     from kafkawire.offsets.group_view import group_view, group_views
     from kafkawire.offsets.leading_replica import LeadingReplicas
@@ -184,7 +191,21 @@ def _copied(
     clock = as_of if as_of is not None or replicas.metadata is None else replicas.metadata.newest
     found: list[rows.Lag] = []
     views, gaps = ([], []) if groups else group_views(replicas)
+    shares, of_shares = (list(groups), list[str]()) if groups else share_groups(replicas)
+    gaps += of_shares
+    shared = set()
+    for name in dict.fromkeys(shares):
+        try:
+            explained, of_group = explained_shares(replicas, name)
+        except UnknownShareGroupError:
+            continue
+        shared.add(name)
+        chosen = [one for one in explained if topics is None or one.source.topic in topics]
+        found += copied_share_lags(replicas, chosen, clock)
+        gaps += [gap for gap in of_group if gap not in gaps]
     for name in dict.fromkeys(groups or ()):
+        if name in shared:
+            continue
         view = group_view(replicas, name)
         if view is None:
             raise InputError(f"no copy of __consumer_offsets names group {name}")
@@ -224,12 +245,17 @@ def _line(one: rows.Lag) -> LagLine:
         last_stable=one.last_stable_offset,
         high_watermark=one.high_watermark,
         records=number(got),
-        bytes="" if got is None else size(got.bytes_least) if got.exact else f"{size(got.bytes_least)} or more",
+        bytes=""
+        if got is None or (got.bytes_most is None and not got.bytes_least)
+        else size(got.bytes_least)
+        if got.exact
+        else f"{size(got.bytes_least)} or more",
         oldest="" if one.age_ms is None else duration(one.age_ms),
         held=number(one.held),
         uncommitted=number(one.read_uncommitted),
         lost=one.lost_offsets,
         deleted=when(one.deleted_after) if one.deleted_after is not None else one.retention or "",
+        archived=", ".join(f"{number:,} {reason}" for reason, number in sorted((one.archived or {}).items())),
         held_by="; ".join(one.held_by),
         problem="; ".join(("its offset is in an open transaction",) * one.unstable + (*one.bounds, *one.problems)),
     )

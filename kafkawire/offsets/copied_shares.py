@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kafkawire.errors import KafkaWireError, RecordError
+from kafkawire.logdir import LogFile
 from kafkawire.logdir.splits import pieces as batches_of
 from kafkawire.offsets.dead_letters import Letter, letters_of
+from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.offsets.replica import Replica, replicas
-from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares
+from kafkawire.offsets.share_copies import STATE_TOPIC, ShareSource, copied_shares, histories, state_records
 from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
 from kafkawire.offsets.share_fates import Held, held
+from kafkawire.offsets.share_lag import share_lag
 from kafkawire.offsets.share_settings import ShareSettings, share_settings
+from kafkawire.offsets.story import batch_at
 from kafkawire.records import Batch, Damage
+from kafkawire.rows import Lag
 from kafkawire.share_groups.fates import UNREAD
+from kafkawire.transactions.blockers import Place
 
 
 class UnknownShareGroupError(KafkaWireError):
@@ -70,6 +76,58 @@ def chosen_shares(
         why = f": {gaps[0]}" if gaps else ""
         raise UnknownShareGroupError(f"no copy of {STATE_TOPIC} that was read names {what}{why}")
     return chosen, gaps
+
+
+def copied_share_lags(
+    replicas_: LeadingReplicas,
+    found: Iterable[ShareExplained],
+    as_of: int | None,
+    held_by: Mapping[Place, Sequence[str]] | None = None,
+) -> Iterator[Lag]:
+    """The lag of a share group in each partition of a topic that is still there.
+
+    Args:
+        found: its share partitions.
+        as_of: the clock, epoch milliseconds; None: not known.
+        held_by: what holds the last stable offset of a partition.
+    """
+    metadata = replicas_.metadata
+    for one in found:
+        topic, partition = one.source.topic, one.source.key.partition
+        if one.source.gone or one.source.history.state is None:
+            continue
+        settings = None if metadata is None or topic is None else metadata.topic_configs.get(topic, {})
+        held = () if held_by is None or topic is None else held_by.get((topic, partition), ())
+        leading = None if topic is None else replicas_.of(topic, partition)
+        segments = () if leading is None else leading.partition.segments
+        oldest = partial(_timestamp, list(segments))
+        yield share_lag(one, as_of=as_of, settings=settings, oldest=oldest, held_by=held)
+
+
+def share_groups(replicas_: LeadingReplicas) -> tuple[list[str], list[str]]:
+    """The share groups that have a state, sorted; and why there may be more, a sentence each."""
+    names, gaps = set[str](), list[str]()
+    for number in replicas_.numbers(STATE_TOPIC):
+        leading = replicas_.of(STATE_TOPIC, number)
+        if leading is None:
+            continue
+        try:
+            log = GroupLog(leading.partition)
+        except OSError as error:
+            gaps.append(f"{leading.partition.path}: {error.strerror or error}")
+            continue
+        found = histories(state_records(log, None), None, from_start=False)
+        names |= {key.group for key, history in found.items() if history.state is not None}
+        gaps += log.problems
+    return sorted(names), gaps
+
+
+def _timestamp(segments: list[LogFile], offset: int) -> int | None:
+    found = batch_at(segments, offset)
+    try:
+        return None if found is None else next((r.timestamp for r in found[1].records if r.offset >= offset), None)
+    except RecordError:
+        return None
 
 
 def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareSettings) -> ShareExplained:

@@ -11,13 +11,15 @@ from kafkawire.errors import KafkaWireError
 from kafkawire.logdir import LogDirectory
 from kafkawire.logdir.splits import pieces
 from kafkawire.offsets.copied_lag import copied_lags
+from kafkawire.offsets.copied_shares import UnknownShareGroupError, copied_share_lags, explained_shares
 from kafkawire.offsets.fill_shares import FillShares
 from kafkawire.offsets.group_records import GroupLog
 from kafkawire.offsets.group_view import CONSUMER_OFFSETS, group_view
 from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.share_explain import ShareExplained
 from kafkawire.records import Damage
 from kafkawire.transactions import Settings
-from kafkawire.transactions.blockers import Fills, Place, holders
+from kafkawire.transactions.blockers import Fills, GroupView, Place, holders
 from kafkawire.transactions.case import SOUNDNESS, given_limit
 from kafkawire.transactions.commands import Reach
 from kafkawire.transactions.facts import CLUSTER_METADATA
@@ -54,6 +56,9 @@ def copied_why(
     if subject.topic is not None:
         check_topic(replicas, subject)
     view = None if subject.group is None else group_view(replicas, subject.group)
+    shares = [] if subject.group is None else _shares(replicas, subject.group)
+    if shares and subject.group is not None:
+        view = share_view(subject.group, shares)
     if subject.group is not None and view is None:
         raise UnknownSubjectError(f"no copy of {CONSUMER_OFFSETS} names group {subject.group}")
     found = audit(directory, settings, paths=paths, progress=progress, jobs=jobs)
@@ -64,10 +69,43 @@ def copied_why(
         found = _with_damage(found, replicas, {(subject.topic, number) for number in numbers})
     reach = Reach(options=given_limit(settings.max_timeout_ms))
     if view is not None:
-        lags = tuple(copied_lags(replicas, view, found.as_of, held_by=holders(found.findings)))
+        held = holders(found.findings)
+        lags = tuple(
+            copied_share_lags(replicas, shares, found.as_of, held)
+            if shares
+            else copied_lags(replicas, view, found.as_of, held_by=held)
+        )
         return answer(found, subject, reach, group=view, lags=lags)
     others, gaps = _of_metadata(replicas) if subject.topic == CLUSTER_METADATA else ([], [])
     return answer(found, subject, reach, fills=_fills(replicas, found, subject), others=others, gaps=gaps)
+
+
+def _shares(replicas: LeadingReplicas, group: str) -> list[ShareExplained]:
+    """The share partitions of a group; empty where it is none."""
+    try:
+        found, gaps = explained_shares(replicas, group)
+    except UnknownShareGroupError:
+        return []
+    found[0].problems += gaps
+    return found
+
+
+def share_view(group: str, shares: Iterable[ShareExplained]) -> GroupView:
+    """Where a share group stands: it keeps no offsets in `__consumer_offsets`."""
+    committed: dict[Place, int] = {}
+    partitions: set[Place] = set()
+    gaps: dict[str, None] = {}
+    for one in shares:
+        state, topic = one.source.history.state, one.source.topic
+        gaps |= dict.fromkeys((*one.source.problems, *one.problems))
+        if topic is None:
+            gaps[f"a topic of group {group!r} is not here: its id is {one.source.key.topic_id}"] = None
+        elif state is not None and not one.source.gone:
+            place = topic, one.source.key.partition
+            partitions.add(place)
+            if state.start_offset >= 0:
+                committed[place] = state.start_offset
+    return GroupView(group=group, committed=committed, partitions=frozenset(partitions), gaps=tuple(gaps))
 
 
 def _of_metadata(replicas: LeadingReplicas) -> tuple[list[rows.Blocker], list[str]]:

@@ -271,7 +271,7 @@ class MarkerOutcomes:
         counter = self._counter
         if batch.is_control:
             if batch.producer_id in self._pending:
-                counter.take(self._pending.pop(batch.producer_id), _ended(batch))
+                counter.take(self._pending.pop(batch.producer_id), ended(batch))
         elif batch.transactional and batch.producer_id >= 0:
             part = counter.part(batch)
             self._pending.setdefault(batch.producer_id, Part()).add(part)
@@ -289,7 +289,7 @@ class MarkerOutcomes:
         self._pending.clear()
 
 
-def _ended(batch: Batch) -> int:
+def ended(batch: Batch) -> int:
     """The state in which a control batch leaves its producer's transaction."""
     try:
         control = batch.control

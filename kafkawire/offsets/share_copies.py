@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -116,7 +117,7 @@ def copied_shares(replicas: LeadingReplicas, group: str) -> tuple[list[ShareSour
         except OSError as error:
             gaps.append(f"{leading.partition.path}: {error.strerror or error}")
             continue
-        records = _reader(log, group)
+        records = partial(state_records, log, group)
         from_start = begins_at_zero(log)
         kept = histories(records(), group, from_start=from_start)
         problems = (*log.problems, *(() if leading.doubt is None else (leading.doubt,)))
@@ -144,16 +145,13 @@ def begins_at_zero(log: GroupLog) -> bool:
     return not (log.partition.log_start_offset or 0) and bool(segments) and not (segments[0].offset or 0)
 
 
-def _reader(log: GroupLog, group: str) -> Records:
-    def read() -> Iterator[ShareRecord]:
-        start = log.partition.log_start_offset or 0
-        for one in log.records(mentions(group)):
-            record = None if one.problem is not None else ShareRecord.of(one.offset, one.timestamp, one.key, one.value)
-            if record is None:
-                log.problems[
-                    f"{STATE_TOPIC}-{log.partition.partition}: offset {one.offset}: {one.problem or 'no state'}"
-                ] = None
-            elif one.offset >= start:
-                yield record
-
-    return read
+def state_records(log: GroupLog, group: str | None) -> Iterator[ShareRecord]:
+    """The records of a copy of a partition of the state that may be of a group, or all (None); what cannot be read is
+    among the log's problems."""
+    start, place = log.partition.log_start_offset or 0, f"{STATE_TOPIC}-{log.partition.partition}"
+    for one in log.records() if group is None else log.records(mentions(group)):
+        record = None if one.problem is not None else ShareRecord.of(one.offset, one.timestamp, one.key, one.value)
+        if record is None:
+            log.problems[f"{place}: offset {one.offset}: {one.problem or 'no state of a share group'}"] = None
+        elif one.offset >= start:
+            yield record

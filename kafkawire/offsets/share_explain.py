@@ -10,7 +10,7 @@ from kafkawire.offsets.dead_letters import DeadLetterCauses, Letter
 from kafkawire.offsets.share_copies import ShareSource
 from kafkawire.offsets.share_fates import Held, Piece, ShareSummary, pieces
 from kafkawire.offsets.share_settings import ShareSettings
-from kafkawire.rows import DeadLetter, Row, RowOrigin, SharePartitionState, ShareStep
+from kafkawire.rows import DeadLetter, Row, RowOrigin, SharePartitionState, ShareRange, ShareStep
 from kafkawire.share_groups.delivery_states import ACKNOWLEDGED, ARCHIVED, ARCHIVING, AVAILABLE, delivery_state_name
 from kafkawire.share_groups.fates import Known
 from kafkawire.share_groups.fold import Step
@@ -100,9 +100,17 @@ class ShareExplained:
         summary = ShareSummary(most or 1, self.source.key.group, self.origin)
         if most is None:
             yield self.row()
+            pending: Piece | None = None
             for piece in self.pieces():
                 summary.add(piece)
-                yield summary.row(piece)
+                if pending is not None and pending.fate == piece.fate:
+                    pending = pending._replace(last=piece.last)
+                    continue
+                if pending is not None:
+                    yield summary.row(pending)
+                pending = piece
+            if pending is not None:
+                yield summary.row(pending)
         else:
             for piece in self.pieces():
                 summary.add(piece)
@@ -144,11 +152,10 @@ class ShareExplained:
     def story(self, offset: int) -> Iterator[Row]:
         """The story of one offset: its `ShareRange`, a `ShareStep` for each record of the state that says something of
         it, and a `DeadLetter` for each copy of it."""
-        summary = ShareSummary(1, self.source.key.group, self.origin)
-        piece = next((one for one in self.pieces() if one.first <= offset <= one.last), None)
+        found = next((row for row in self.rows(None) if _covers(row, offset)), None)
         yield self.row()
-        if piece is not None:
-            yield summary.row(piece)
+        if found is not None:
+            yield found
         for step in self.source.steps():
             row = self._step(step, offset)
             if row is not None:
@@ -188,6 +195,10 @@ class ShareExplained:
             snapshot_epoch=None if step.after is None else step.after.snapshot_epoch,
             what=what,
         )
+
+
+def _covers(row: Row, offset: int) -> bool:
+    return isinstance(row, ShareRange) and row.first_offset <= offset <= row.last_offset
 
 
 def told(step: Step, offset: int) -> tuple[str | None, tuple[int, int] | None]:

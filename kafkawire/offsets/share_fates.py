@@ -33,11 +33,12 @@ class Held(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Consecutive offsets with one fate, both included."""
+    """Consecutive offsets with one fate, both included. held: what the partition has there."""
 
     first: int
     last: int
     fate: Fate
+    held: str
 
 
 def held(runs: Iterable[Runs], end: int) -> Iterator[Held]:
@@ -70,7 +71,7 @@ def pieces(
     skipped: Iterable[tuple[int, int]] = (),
     causes: DeadLetterCauses | None = None,
 ) -> Iterator[Piece]:
-    """The fates of all offsets, in order: pieces that follow one another, neighbours of one fate joined.
+    """The fates of all offsets, in order: pieces that follow one another, neighbours that are alike joined.
 
     Args:
         held: what the partition has, from offset 0 on.
@@ -96,8 +97,8 @@ def pieces(
                 cause, known_until = causes.at(at)
                 ends.append(known_until)
             end = min(ends)
-            made = Piece(at, end - 1, fate(run, one.what, known, place, cause))
-            if pending is not None and pending.fate == made.fate:
+            made = Piece(at, end - 1, fate(run, one.what, known, place, cause), one.what)
+            if pending is not None and (pending.fate, pending.held) == (made.fate, made.held):
                 pending = pending._replace(last=made.last)
             else:
                 if pending is not None:
@@ -133,6 +134,7 @@ class ShareSummary:
         self._most, self._group, self._origin = most, group, origin
         self._ranges: list[ShareRange] = []
         self._totals: dict[tuple[str, str | None], list[int]] = {}
+        self._last: Fate | None = None
 
     def add(self, piece: Piece) -> None:
         """Take the next piece."""
@@ -140,10 +142,14 @@ class ShareSummary:
         count = (piece.fate.deliveries or 0) * row.offsets
         total = self._totals.setdefault((row.status, row.reason), [0, 0, 0, row.first_offset, 0])
         total[0] += row.offsets
-        total[1] += 1
+        total[1] += self._last != piece.fate
+        self._last = piece.fate
         total[2] += count
         total[4] = row.last_offset
-        self._ranges.append(row)
+        if self._ranges and _alike(self._ranges[-1], row):
+            self._ranges[-1] = _joined(self._ranges[-1], row)
+        else:
+            self._ranges.append(row)
         if len(self._ranges) > 4 * self._most:
             self._ranges = _merged(self._ranges, 2 * self._most)
 
@@ -197,6 +203,12 @@ def _merged(rows: list[ShareRange], most: int) -> list[ShareRange]:
                 place += 1
         rows = made
     return rows
+
+
+def _alike(one: ShareRange, other: ShareRange) -> bool:
+    return one.of is None and (one.status, one.reason, one.delivery_count) == (
+        other.status, other.reason, other.delivery_count
+    )  # fmt: skip
 
 
 def _joined(one: ShareRange, other: ShareRange) -> ShareRange:

@@ -65,7 +65,7 @@ def story(directory: LogDirectory, topic: str, partition: int, offset: int) -> I
     source: tuple[Replica, LogFile, Batch] | None = None
     batches: list[Batch | None] = []
     for one in found:
-        place = _batch_at(list(one.partition.segments), offset)
+        place = batch_at(list(one.partition.segments), offset)
         batches.append(place[1] if place else None)
         yield _standing(one, offset, batches[-1])
         source = source or ((one, *place) if place else None)
@@ -129,7 +129,7 @@ def _range_of(replica: Replica, offset: int) -> StatusRange | None:
     return next((one for one in found if one.first_offset <= offset <= one.last_offset), None)
 
 
-def _batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | None:
+def batch_at(segments: list[LogFile], offset: int) -> tuple[LogFile, Batch] | None:
     """The batch that covers an offset, and its segment; None where there is none."""
     wanted = Selection(offsets=(offset, None))
     for file in reversed([one for one in segments if (one.offset or 0) <= offset]):
@@ -155,7 +155,7 @@ def _left_out(replica: Replica, offset: int, batch: Batch | None) -> Iterator[Of
     for copy, file in tier_copies(replica.partition):
         if not copy.base <= offset < copy.end:
             continue
-        found = _batch_at([file], offset)
+        found = batch_at([file], offset)
         if found is None:
             continue
         known = metadata.get(segment_id(file))

@@ -44,6 +44,8 @@ class Lag(Row, frozen=True, kw_only=True):
         unstable: whether the committed offset is in an open transaction: it cannot be fetched now.
         bounds: why bounds are no exact numbers, a sentence each; empty where they are.
         problems: what could not be read, a sentence each.
+        archived: of a share group: offsets that it has finished with and nobody acknowledged, by reason (rejected,
+            delivery_limit, ...): a lag of 0 does not tell of them. None: of other groups.
     """
 
     kind: str = "lag"
@@ -69,3 +71,4 @@ class Lag(Row, frozen=True, kw_only=True):
     unstable: bool = False
     bounds: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    archived: dict[str, int] | None = None

@@ -108,3 +108,22 @@ def test_dump_names_topics_and_states(run: Run, logs: Path) -> None:
     assert {(one["deliveryState"], one["deliveryStateName"]) for one in batches} >= {
         (0, "available"), (2, "acknowledged"), (4, "archived"),
     }  # fmt: skip
+
+
+def test_lag_counts_what_was_not_finished_and_tells_what_was_archived(run: Run, logs: Path) -> None:
+    """Every record of `trimmed` is finished with: nine of them unread."""
+    asked = ("lag", str(logs), "--group", "trimmers", "--format", "jsonl")
+    (row,) = [json.loads(line) for line in run(*asked).text.splitlines()]
+    assert (row["topic"], row["committed_offset"], row["read_uncommitted"]["most"]) == ("trimmed", 14, 0)
+    assert row["archived"] == {"below_log_start": 4, "rejected": 5}
+    everything = [json.loads(line) for line in run("lag", str(logs), "--format", "jsonl").text.splitlines()]
+    assert row in everything
+    assert {one["group"] for one in everything} == {"auditors", "bookkeepers", "trimmers", "workers"}
+
+
+def test_why_names_the_transaction_that_a_share_group_waits_for(run: Run, logs: Path) -> None:
+    found = run("why", str(logs), "--group", "bookkeepers", "--format", "json")
+    answer = json.loads(found.text)
+    (blocker,) = answer["blockers"]
+    assert (blocker["transactional_id"], blocker["waits"][0]["topic"]) == ("open-service", "ledger")
+    assert [(one["topic"], one["held"]["most"]) for one in answer["lags"]] == [("ledger", 3)]

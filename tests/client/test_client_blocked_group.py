@@ -82,6 +82,8 @@ _MEMBERS = {
 def test_group_without_commits_is_looked_at_where_its_members_are(kind: str) -> None:
     broker = GroupBroker()
     broker.described = {kind: _MEMBERS[kind]}
+    broker.versions[90] = (0, 1)
+    broker.on[DescribeShareGroupOffsetsRequest] = lambda _: share_standing(-1, start=-1)
     audit = blocking(broker)
     assert hanging(audit) == [("orders", 0, "hanging")]
     (finding,) = audit.findings
@@ -160,6 +162,19 @@ def test_empty_group_without_commits_is_no_error() -> None:
     broker.described = {"share": group_of("share", state="Empty")}
     audit = blocking(broker)
     assert (audit.findings, audit.read.partitions, audit.read.complete) == ((), 0, False)
+
+
+def test_a_share_group_without_members_is_looked_at_where_it_has_begun() -> None:
+    broker = GroupBroker()
+    broker.described = {"share": group_of("share", state="Empty")}
+    broker.versions[90] = (0, 1)
+    broker.on[DescribeShareGroupOffsetsRequest] = lambda _: share_standing(2)
+    audit = blocking(broker)
+    assert hanging(audit) == [("orders", 0, "hanging")]
+    assert audit.read.partitions == 1
+    assert audit.findings[0].evidence[-1] == (
+        f"Group 'shipments', if it reads committed, waits at offset {START}, 2 offsets below the high watermark."
+    )
 
 
 def test_offsets_that_are_refused_leave_the_members() -> None:
@@ -472,9 +487,9 @@ def test_lag_of_a_share_group_is_what_it_has_not_finished_with(lag: int, bounds:
     assert bool(first.bounds) == (bounds[0] < bounds[1])
 
 
-def share_standing(lag: int) -> DescribeShareGroupOffsetsResponse:
+def share_standing(lag: int, start: int = START) -> DescribeShareGroupOffsetsResponse:
     one = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponsePartition(
-        partition_index=0, start_offset=START, lag=lag
+        partition_index=0, start_offset=start, lag=lag
     )
     topic = describe_share_group_offsets_response.DescribeShareGroupOffsetsResponseTopic(
         topic_name="orders", partitions=(one,)

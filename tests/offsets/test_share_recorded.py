@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from kafkawire import logdir
-from kafkawire.offsets.copied_shares import UnknownShareGroupError, explained_shares
+from kafkawire.offsets.copied_shares import UnknownShareGroupError, copied_share_lags, explained_shares
+from kafkawire.offsets.copied_shares import share_groups as share_groups_of
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.rows import DeadLetter, ShareRange, ShareStep
 from tools.recordings import share_groups
@@ -71,3 +73,37 @@ def test_a_topic_that_is_gone_keeps_its_name(folder: Path) -> None:
 def test_a_group_that_no_record_names(folder: Path) -> None:
     with pytest.raises(UnknownShareGroupError, match="names group nobody"):
         explained_shares(replicas(folder, "4.4.0"), "nobody")
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_the_lag_is_the_number_of_records_that_were_not_finished(folder: Path, version: str) -> None:
+    """By what consumers were given: records without a last word, but for those that a transaction holds."""
+    truth = json.loads((folder / f"kafka-{version}" / "truth.json").read_text())
+    last: dict[tuple[str, str, int, int], tuple[int, str]] = {}
+    for one in truth["deliveries"]:
+        for partition, offset, count, done in one["rows"]:
+            last[one["group"], one["topic"], partition, offset] = count, done
+    logs = replicas(folder, version)
+    names, gaps = share_groups_of(logs)
+    assert (names, gaps) == (["auditors", "bookkeepers", "trimmers", "workers"], [])
+    for group in names:
+        for share in explained_shares(logs, group)[0]:
+            for row in copied_share_lags(logs, [share], truth["limit"]):
+                assert row.read_uncommitted is not None
+                assert row.read_uncommitted.exact
+                if row.topic != "orders":
+                    continue
+                end = row.high_watermark or 0
+                ended = {
+                    offset: count
+                    for (g, topic, partition, offset), (count, done) in last.items()
+                    if (g, topic, partition) == (group, "orders", row.partition)
+                    and (done in ("accept", "reject") or (count >= truth["limit"] and done == "release"))
+                }
+                assert row.read_uncommitted.least == end - len(ended)
+                archived = sum((row.archived or {}).values())
+                of_partition = [
+                    o for (g, t, p, o), (_, done) in last.items() if (g, t, p) == (group, "orders", row.partition)
+                ]
+                accepted = [o for o in of_partition if last[group, "orders", row.partition, o][1] == "accept"]
+                assert archived == len(ended) - len(accepted)

@@ -23,6 +23,7 @@ from kafkawire.client.errors import ClientError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.rpc.group_assignments import SHARE, GroupAssignment, group_assignment
 from kafkawire.client.rpc.group_offsets import GroupOffsets, group_offsets
+from kafkawire.client.rpc.share_offsets import ShareOffsets, share_offsets
 from kafkawire.transactions.blockers import GroupView, Place
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import count, some
@@ -40,12 +41,14 @@ class BlockedGroup(msgspec.Struct, frozen=True):
         behind: the open transactions that the group waits for, or will when it gets there.
         view: where the group stands; None where no group was asked about.
         share: whether it is a share group, whose offsets are elsewhere.
+        standing: of a share group, where it stands; None: it could not be read, or it is none.
     """
 
     audit: rows.Audit
     behind: frozenset[OpenKey] = frozenset()
     view: GroupView | None = None
     share: bool = False
+    standing: ShareOffsets | None = None
 
     def waits_behind(self, finding: rows.Finding) -> bool:
         return _key(finding) in self.behind
@@ -70,7 +73,15 @@ async def find_blocking(
     offsets = await _result_of(group_offsets(cluster, group, assigned, cluster.deadline(search.timeout_s)))
     if isinstance(offsets, ClientError) and (assignment is None or isinstance(assignment, ClientError)):
         raise offsets
+    standing: ShareOffsets | ClientError | None = None
+    if isinstance(assignment, GroupAssignment) and assignment.kind == SHARE:
+        # Its partitions are those that have a state: it may have no members.
+        standing = await _result_of(share_offsets(cluster, group, cluster.deadline(search.timeout_s)))
+        if isinstance(standing, ShareOffsets):
+            offsets = GroupOffsets({place: one.start for place, one in standing.found.items()}, (), standing.refused)
     gaps, doubts = _gaps(group, offsets, assignment), _doubts(group, assignment)
+    if isinstance(standing, ClientError):
+        gaps.append(f"where share group {group!r} stands could not be read: {standing}")
     unread = len(gaps)
     waiting = GroupPartitions(
         group=group,
@@ -114,7 +125,13 @@ async def find_blocking(
     waits = {_key(one): _waits(waiting, one, own, pending) for one in found.findings}
     findings = tuple(replace(one, evidence=(*one.evidence, *waits[_key(one)])) for one in found.findings)
     behind = frozenset(key for key, sentences in waits.items() if sentences)
-    return BlockedGroup(replace(found, read=read, findings=findings), behind, view, not waiting.keeps_offsets)
+    return BlockedGroup(
+        replace(found, read=read, findings=findings),
+        behind,
+        view,
+        not waiting.keeps_offsets,
+        standing if isinstance(standing, ShareOffsets) else None,
+    )
 
 
 def _held(

@@ -14,7 +14,6 @@ from kafkawire.client.diagnosis.search import Search
 from kafkawire.client.errors import ClientError
 from kafkawire.client.rpc.committed_offsets import listed_groups
 from kafkawire.client.rpc.hidden_resources import hidden_groups
-from kafkawire.client.rpc.share_offsets import share_offsets
 from kafkawire.rows import Lag
 from kafkawire.transactions.blockers import Place, holders
 
@@ -36,15 +35,8 @@ async def read_group_lags(
     view = found.view
     assert view is not None
     unfinished: dict[Place, int | None] | None = None
-    if found.share:
-        shared = await share_offsets(cluster, group, cluster.deadline(search.timeout_s))
-        unfinished = {(place.topic, place.partition): one.lag for place, one in shared.found.items()}
-        view = replace(
-            view,
-            committed={(place.topic, place.partition): one.start for place, one in shared.found.items()},
-            partitions=frozenset((*view.partitions, *unfinished)),
-            gaps=(*view.gaps, *map(str, shared.refused.values())),
-        )
+    if found.standing is not None:
+        unfinished = {(place.topic, place.partition): one.lag for place, one in found.standing.found.items()}
     held = holders(found.audit.findings)
     lags = await read_lags(
         cluster,

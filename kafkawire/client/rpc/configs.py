@@ -14,7 +14,7 @@ from kafkawire.client.results import Results
 from kafkawire.messages import DescribeConfigsRequest
 from kafkawire.messages.describe_configs_request import DescribeConfigsResource
 
-_TOPIC, _BROKER = 2, 4  # ConfigResource.Type
+_TOPIC, _BROKER, _GROUP = 2, 4, 32  # ConfigResource.Type
 _DEFAULT = 5  # ConfigSource
 
 
@@ -67,6 +67,26 @@ async def topic_configs(
         return await _ask(cluster, broker_id, _TOPIC, keys, names, deadline)
 
     return await drive(cluster, sorted(topics), route, ask, deadline)
+
+
+async def group_configs(cluster: Cluster, group: str, names: Collection[str], deadline: Deadline) -> Configs:
+    """Settings of a group, with the brokers' defaults where they have some (DescribeConfigs on the group; from Kafka
+    3.8 on).
+
+    Args:
+        names: of settings; brokers leave out those that they do not have.
+        deadline: of the whole call.
+
+    Raises:
+        ClientError: they could not be read.
+    """
+    brokers = await cluster.known_brokers(deadline)
+    if not brokers:
+        raise ClientError("the cluster has no broker")
+    found = (await _ask(cluster, min(brokers), _GROUP, [group], names, deadline))[group]
+    if isinstance(found, ClientError):
+        raise found
+    return found
 
 
 async def _ask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 import msgspec
 
@@ -20,12 +21,14 @@ class ShareOffset(msgspec.Struct, frozen=True):
     """Where a share group stands.
 
     Attributes:
+        topic_id: of the topic.
         start: the first offset that it has not finished with.
         lag: offsets from there to the end of the partition that it has not finished with; None: not known.
     """
 
     start: int
     lag: int | None = None
+    topic_id: UUID = UUID(int=0)
 
 
 class ShareOffsets(msgspec.Struct, frozen=True):
@@ -73,5 +76,5 @@ def _read(answer: DescribeShareGroupOffsetsResponse, group: str) -> ShareOffsets
                     "DescribeShareGroupOffsets", one.error_code, f"partition {place}", topic.topic_name
                 )
             elif one.start_offset >= 0:
-                found[place] = ShareOffset(one.start_offset, one.lag if one.lag >= 0 else None)
+                found[place] = ShareOffset(one.start_offset, one.lag if one.lag >= 0 else None, topic.topic_id)
     return ShareOffsets(found, refused)
