@@ -102,8 +102,9 @@ def test_the_lag_is_the_number_of_records_that_were_not_finished(folder: Path, v
                 }
                 assert row.read_uncommitted.least == end - len(ended)
                 archived = sum((row.archived or {}).values())
-                of_partition = [
-                    o for (g, t, p, o), (_, done) in last.items() if (g, t, p) == (group, "orders", row.partition)
+                accepted = [
+                    offset
+                    for (g, topic, partition, offset), (_, done) in last.items()
+                    if (g, topic, partition) == (group, "orders", row.partition) and done == "accept"
                 ]
-                accepted = [o for o in of_partition if last[group, "orders", row.partition, o][1] == "accept"]
                 assert archived == len(ended) - len(accepted)

@@ -80,8 +80,9 @@ def main(
                 folder.mkdir()
                 if name == EXAMPLES:
                     examples.record(folder, cache)
-                    examples.replace(archive.ROOT / "docs" / examples.WITNESS, folder / examples.WITNESS)
-                    (folder / examples.WITNESS).rmdir()
+                    for page in (examples.WITNESS, examples.SHARE_GROUPS):
+                        examples.replace(archive.ROOT / "docs" / page, folder / page)
+                        (folder / page).rmdir()
                     examples.replace(output, folder)
                 else:
                     ARCHIVES[name](folder, cache)

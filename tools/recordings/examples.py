@@ -18,14 +18,15 @@ import confluent_kafka
 from tools.broker.jars import BROKER_VERSION, TOOLS_VERSION, java
 from tools.pages import templates
 
-from . import example_capture, example_witness, transaction_recipes
+from . import example_capture, example_share_groups, example_witness, transaction_recipes
 from .errors import RecordingError
 from .tcpdump import measured
 
 MAX_BYTES = 5_000_000
 CAPTURE = "transactions.pcap"
-#: Beside the page about it, docs/witness.md: an audit of examples/ reads whole log directories only.
-WITNESS = "witness"
+#: Beside the pages about them, docs/witness.md and docs/share-groups.md: an audit of examples/ reads whole log
+#: directories only.
+WITNESS, SHARE_GROUPS = "witness", "share-groups"
 
 
 def record(folder: Path, cache: Path | None = None) -> None:
@@ -47,6 +48,9 @@ def record(folder: Path, cache: Path | None = None) -> None:
     _note("witness ...")
     expected["witness"] = example_witness.record(folder / WITNESS, cache)
     (folder / WITNESS / ".gitattributes").write_text("** -text\n")
+    _note("share-groups ...")
+    expected["share-groups"] = example_share_groups.record(folder / SHARE_GROUPS, cache)
+    (folder / SHARE_GROUPS / ".gitattributes").write_text("** -text\n")
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     (folder / ".gitattributes").write_text("capture/** -text\nkafka-logs/** -text\n")  # bytes, whatever they look like
     _write_readmes(folder, expected)
@@ -99,6 +103,7 @@ def _write_readmes(folder: Path, expected: dict[str, Any]) -> None:
         target = folder / "kafka-logs" / name / "README.md"
         write(target, "logs.md.j2", name=name, logs=truth, topics=_topics(truth["topics"]), age=_age)
     write(folder / WITNESS / "README.md", "witness.md.j2", name=example_witness.CAPTURE, **expected["witness"])
+    write(folder / SHARE_GROUPS / "README.md", "share-groups.md.j2", **expected["share-groups"])
     pcap = folder / "capture" / CAPTURE
     truth = expected["capture"][CAPTURE]
     shape = {**truth, **measured(pcap)._asdict()}

@@ -80,7 +80,7 @@ def make(
     told.mkdir()
     config = {**_CONFIG, "share.coordinator.state.topic.prune.interval.ms": prune_ms}
     with cluster(2, controllers=1, config=config, version=version, cache=cache) as running:
-        run = _Run(running, told, jars.broker_jars(version, cache=cache), folder / "classes")
+        run = ShareRun(running, told, jars.broker_jars(version, cache=cache), folder / "classes")
         truth = run.everything(version, partitions, records)
         with run.holding():
             time.sleep(2)
@@ -92,7 +92,14 @@ def make(
     (folder / "truth.json").write_text(json.dumps(truth, separators=(",", ":")) + "\n")
 
 
-class _Run:
+class ShareRun:
+    """Kafka's share consumer on a cluster, and what it was given.
+
+    Args:
+        told: folder of what consumers write. libraries: of Kafka.
+        classes: folder of the compiled program, which is made.
+    """
+
     def __init__(self, running: RunningCluster, told: Path, libraries: Path, classes: Path) -> None:
         self._running, self._told, self._libraries, self._classes = running, told, libraries, classes
         self._admin = AdminClient({"bootstrap.servers": running.bootstrap})
@@ -116,29 +123,29 @@ class _Run:
             if group in (AUDITORS, TRIMMERS) and dead_letters:
                 given.append(f"errors.deadletterqueue.topic.name={DEAD_LETTERS if group == AUDITORS else MISNAMED}")
                 given.append("errors.deadletterqueue.copy.record.enable=true")
-            self._java("config", group, *given)
+            self.configure(group, *given)
         for number in range(partitions):
             keys = ["expire"] * 6 + ["die"] * 6 + [_FATES[i % len(_FATES)] for i in range(records - 12)]
-            self._produce("orders", number, keys)
-        self._produce("trimmed", 0, ["accept"] * 10 + ["expire"] * 10 + ["reject"] * 5 + ["accept"] * 5)
-        self._produce("gone", 0, ["accept"] * 5)
+            self.produce("orders", number, keys)
+        self.produce("trimmed", 0, ["accept"] * 10 + ["expire"] * 10 + ["reject"] * 5 + ["accept"] * 5)
+        self.produce("gone", 0, ["accept"] * 5)
         for group in (WORKERS, AUDITORS):
             for mode in ("expire", "die"):
-                self._read(mode, group, "orders", seconds=_LOCK_S + 2)
-        self._read("run", TRIMMERS, "gone", seconds=3)
-        self._read("run", WORKERS, "orders", seconds=_IDLE_S)
+                self.read(mode, group, "orders", seconds=_LOCK_S + 2)
+        self.read("run", TRIMMERS, "gone", seconds=3)
+        self.read("run", WORKERS, "orders", seconds=_IDLE_S)
         # A coordinator fails over, and so do leaders of the topics.
         self._running.restart_node(1)
-        self._read("run", AUDITORS, "orders", seconds=_IDLE_S)
+        self.read("run", AUDITORS, "orders", seconds=_IDLE_S)
         self._transactions()
-        self._read("run", BOOKKEEPERS, "ledger", seconds=4)
-        self._read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
+        self.read("run", BOOKKEEPERS, "ledger", seconds=4)
+        self.read("expire", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
         self._admin.delete_records([TopicPartition("trimmed", 0, 14)])[TopicPartition("trimmed", 0)].result(_SECONDS)
-        self._read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
+        self.read("run", TRIMMERS, "trimmed", seconds=_LOCK_S + 2)
         self._admin.delete_topics(["gone"])["gone"].result(_SECONDS)
         self._running.restart_node(2)
         for number in range(partitions):
-            self._produce("orders", number, ["hold"] * 5 + ["accept"] * 5)
+            self.produce("orders", number, ["hold"] * 5 + ["accept"] * 5)
         return {"version": version, "limit": LIMIT, "partitions": partitions, "records": records}
 
     @contextmanager
@@ -150,7 +157,7 @@ class _Run:
             assert holder.stdout is not None
             if holder.stdout.readline().strip() != "held":
                 raise RecordingError(f"the consumer that holds records ended with {holder.wait()}: {file}")
-            self._produce("orders", 0, ["accept"] * 7)
+            self.produce("orders", 0, ["accept"] * 7)
             yield
         finally:
             holder.kill()
@@ -180,7 +187,8 @@ class _Run:
         service.flush()
         self._open = service
 
-    def _produce(self, topic: str, partition: int, keys: list[str]) -> None:
+    def produce(self, topic: str, partition: int, keys: list[str]) -> None:
+        """Writes a record for each key, which says what becomes of it."""
         failed: list[str] = []
         settings = {"bootstrap.servers": self._running.bootstrap, "batch.num.messages": 7, "linger.ms": 20}
         producer = Producer({**settings, "acks": "all"})
@@ -195,7 +203,8 @@ class _Run:
         if producer.flush(_SECONDS) or failed:
             raise RecordingError(f"{topic}-{partition}: not written: {failed[:1]}")
 
-    def _read(self, mode: str, group: str, topic: str, *, seconds: int) -> None:
+    def read(self, mode: str, group: str, topic: str, *, seconds: int) -> None:
+        """Runs a consumer until it ends (`ShareFates.java`)."""
         command, _ = self._command(mode, group, topic, seconds)
         ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
         if ended.returncode:
@@ -206,8 +215,10 @@ class _Run:
         self._files.append((file, mode, group, topic))
         return [*self._program(), mode, group, topic, str(file), str(seconds)], file
 
-    def _java(self, *arguments: str) -> None:
-        subprocess.run([*self._program(), *arguments], check=True, capture_output=True, timeout=120)
+    def configure(self, group: str, *properties: str) -> None:
+        """Sets properties of a group, each `NAME=VALUE`."""
+        command = [*self._program(), "config", group, *properties]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
 
     def _program(self) -> list[str]:
         place = f"{self._classes}:{self._libraries}/*"
