@@ -38,6 +38,7 @@ from kafkawire.spark.worker_tables import FOUND_SPARK, damage_cells, found_rows,
 from kafkawire.transactions.answers import Answer, Placed, every_breach
 from kafkawire.transactions.checks.answer_rows import capped
 from kafkawire.transactions.checks.tier_copies import tier_answers
+from kafkawire.transactions.decided import Decided
 from kafkawire.transactions.failed_reading import ReadingError, reason_of
 from kafkawire.transactions.local_audit import to_read
 from kafkawire.transactions.part_columns import decode, encode
@@ -362,7 +363,9 @@ def _of_driver(facts: ReplicaFacts, ended: int) -> DriverFacts:
         damage=(),
         digests=b"",
         answers=(path, *(one for one in facts.answers if one.answer.violated)),
-        ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}, prepared=()),
+        ids=None
+        if ids is None
+        else replace(ids, owners={}, uses=(), decisions=Decided.none(facts.partition.place), prepared=()),
     )
     opens = len(facts.opens)
     return DriverFacts(less, ended + of_ids + opens, opens, facts.first_start, len(_damage(facts)))

@@ -40,6 +40,7 @@ from kafkawire.spark.task_sizing import Rows, by_task
 from kafkawire.spark.worker_tables import for_driver
 from kafkawire.transactions.answers import Placed
 from kafkawire.transactions.cluster_facts import ClusterFacts
+from kafkawire.transactions.decided import Decided
 from kafkawire.transactions.replica_facts import ReplicaFacts
 
 if TYPE_CHECKING:
@@ -251,7 +252,13 @@ def _of_stretch(runner: asyncio.Runner, reader: LogReader, stretch: FetchStretch
     yield to_driver(
         _StretchOutcome(
             stretch.place,
-            replace(facts, ids=None if ids is None else replace(ids, owners={}, uses=(), decisions={}), digests=b""),
+            replace(
+                facts,
+                ids=None
+                if ids is None
+                else replace(ids, owners={}, uses=(), decisions=Decided.none(facts.partition.place)),
+                digests=b"",
+            ),
             ended + (0 if ids is None else len(ids.uses)),
             None if error is None else str(error),
         )

@@ -7,8 +7,9 @@ too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,7 +18,6 @@ from kafkawire.messages import TransactionLogKey, TransactionLogValue
 from kafkawire.records import Batch, decode_key, decode_value
 from kafkawire.transactions.answers import Answer
 from kafkawire.transactions.coordinator_rules import raises_epoch, state_name
-from kafkawire.transactions.decisions import Decision
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     CoordinatorRecord,
@@ -27,6 +27,9 @@ from kafkawire.transactions.facts import (
     ProducerIdUse,
     Registration,
 )
+
+if TYPE_CHECKING:
+    from kafkawire.transactions.decided import Decided
 
 #: Keys that are kept decoded: an id has a record for each step of each transaction.
 _KEYS = 1 << 14
@@ -196,7 +199,7 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
             those in one, in the order of their first records.
         owners: by producer id.
         uses: every producer id that an id has had as its own, in the order of their first records.
-        decisions: the transactions that its ids have decided, by the producer id of the data, in that order.
+        decisions: the transactions that its ids have decided.
         unreadable: the last record that could not be decoded.
         intact: no record is missing, from the first offset on.
         answers: of `ID_CHECKS`.
@@ -205,9 +208,9 @@ class IdFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     settled: int
     prepared: tuple[Registration, ...]
-    owners: dict[int, Owner]
+    owners: Mapping[int, Owner]
     uses: tuple[ProducerIdUse, ...]
-    decisions: dict[int, list[Decision]]
+    decisions: Decided
     unreadable: UnreadableRecord | None
     intact: bool
     answers: tuple[Answer, ...]

@@ -116,6 +116,11 @@ def stacked(chunks: Sequence[Packed], kind: np.dtype[np.void]) -> Packed:
     return np.concatenate(data).view(kind) if data else np.empty(0, kind)
 
 
+def groups_of(producer_ids: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.uint16]:
+    """The group of each producer id, of `count`. Few bits are compared again and again, not whole ids."""
+    return (producer_ids % count).astype(np.uint16)
+
+
 class JoinedEndings(NamedTuple):
     """The ended transactions of several replicas: packed, each with the index of its place in `places`."""
 
@@ -124,12 +129,12 @@ class JoinedEndings(NamedTuple):
     places: Sequence[Place]
 
     @classmethod
-    def groups(cls, endings: Iterable[Endings]) -> Iterator[JoinedEndings]:
-        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids; one at least."""
+    def groups(cls, endings: Iterable[Endings]) -> Iterator[tuple[JoinedEndings, int, int]]:
+        """All, in groups of about `_AT_ONCE`, each of which has all transactions of its producer ids (`groups_of`); one
+        at least. Returns each with its number and how many there are."""
         found = [one for one in endings if len(one)]
         count = min(1 + sum(map(len, found)) // _AT_ONCE, 1 << 16)
-        # Few bits are compared again and again, not whole ids.
-        of_rows = [[(chunk["producer_id"] % count).astype(np.uint16) for chunk in one.chunks] for one in found]
+        of_rows = [[groups_of(chunk["producer_id"], count) for chunk in one.chunks] for one in found]
         for number in range(count):
             chunks = [
                 [
@@ -140,7 +145,7 @@ class JoinedEndings(NamedTuple):
             ]
             numbers = np.repeat(np.arange(len(found)), [sum(map(len, of_place)) for of_place in chunks])
             rows = stacked([chunk for of_place in chunks for chunk in of_place], JUDGED)
-            yield cls(rows, numbers, [one.place for one in found])
+            yield cls(rows, numbers, [one.place for one in found]), number, count
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> JoinedEndings:
         return JoinedEndings(self.rows[chosen], self.numbers[chosen], self.places)

@@ -7,7 +7,9 @@ import msgspec
 from kafkawire.transactions.appends import Appends
 from kafkawire.transactions.coordinator_log import UnreadableRecord
 from kafkawire.transactions.facts import CoordinatorRecord
+from kafkawire.transactions.id_columns import CoordinatorFact, IdColumns
 from kafkawire.transactions.packed_appends import PackedAppends, packed, unpacked
+from kafkawire.transactions.packed_ids import PackedIds, packed_ids, unpacked_ids
 from kafkawire.transactions.segment_scan import PartScan
 
 
@@ -23,7 +25,7 @@ class PartColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     end: int | None
     scan: PartScan
     appends: Appends | None = None
-    records: tuple[CoordinatorRecord | UnreadableRecord, ...] = ()
+    records: tuple[CoordinatorFact, ...] = ()
 
 
 class _Encoded(msgspec.Struct, frozen=True, array_like=True):
@@ -33,7 +35,7 @@ class _Encoded(msgspec.Struct, frozen=True, array_like=True):
     end: int | None
     scan: PartScan
     appends: PackedAppends | None
-    records: tuple[CoordinatorRecord | UnreadableRecord, ...]
+    records: tuple[PackedIds | CoordinatorRecord | UnreadableRecord, ...]
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -43,7 +45,8 @@ _DECODER = msgspec.msgpack.Decoder(_Encoded)
 def encode(part: PartColumns) -> bytes:
     """The part as bytes (MessagePack)."""
     appends = None if part.appends is None else packed(part.appends)
-    return _ENCODER.encode(_Encoded(part.start, part.end, part.scan, appends, part.records))
+    records = tuple(packed_ids(one) if isinstance(one, IdColumns) else one for one in part.records)
+    return _ENCODER.encode(_Encoded(part.start, part.end, part.scan, appends, records))
 
 
 def decode(data: bytes) -> PartColumns:
@@ -54,4 +57,5 @@ def decode(data: bytes) -> PartColumns:
     """
     found = _DECODER.decode(data)
     appends = None if found.appends is None else unpacked(found.appends)
-    return PartColumns(start=found.start, end=found.end, scan=found.scan, appends=appends, records=found.records)
+    records = tuple(unpacked_ids(one) if isinstance(one, PackedIds) else one for one in found.records)
+    return PartColumns(start=found.start, end=found.end, scan=found.scan, appends=appends, records=records)

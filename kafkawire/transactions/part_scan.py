@@ -12,8 +12,7 @@ from kafkawire.logdir.file_names import is_uri
 from kafkawire.logdir.splits import ranges
 from kafkawire.records import Damage
 from kafkawire.transactions.appends import Appends
-from kafkawire.transactions.coordinator_log import UnreadableRecord
-from kafkawire.transactions.facts import CoordinatorRecord
+from kafkawire.transactions.id_columns import CoordinatorFact
 from kafkawire.transactions.part_columns import PartColumns
 from kafkawire.transactions.segment_scan import PartScan, read_part
 
@@ -97,7 +96,7 @@ def read_range(file: LogFile, start: int = 0, end: int | None = None) -> PartCol
     Args:
         start, end: byte positions where a batch begins; `end` None: to the end of the file.
     """
-    records: list[CoordinatorRecord | UnreadableRecord] = []
+    records: list[CoordinatorFact] = []
     scan = PartScan()
     found: list[Appends] = []
     for fact in read_part(file, None, start=start, end=end):

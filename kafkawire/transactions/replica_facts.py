@@ -23,12 +23,11 @@ from kafkawire.transactions.appends import CODES, Appends
 from kafkawire.transactions.check_names import LOG_CHECKS
 from kafkawire.transactions.checks.replica_checks import PartitionChecks
 from kafkawire.transactions.clock_offsets import MarkerTimes, has_own_epochs
-from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord, registration
-from kafkawire.transactions.decisions import Decision
+from kafkawire.transactions.coordinator_log import IdFacts
+from kafkawire.transactions.decided import Decided
 from kafkawire.transactions.endings import Endings
 from kafkawire.transactions.facts import (
     AssignedProducerIds,
-    CoordinatorRecord,
     OffsetGap,
     Open,
     PartitionFacts,
@@ -38,7 +37,8 @@ from kafkawire.transactions.facts import (
     UnassignedProducerId,
     partition_of,
 )
-from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.id_columns import CoordinatorFact
+from kafkawire.transactions.id_history import IdHistory, id_history
 from kafkawire.transactions.impact import TopicPolicy
 from kafkawire.transactions.impact_scan import with_impacts
 from kafkawire.transactions.lost_tail import lost_tail
@@ -242,19 +242,14 @@ class ReplicaMerge:
         self._state = None
         self._checks.end_segment(segment, last=len(self._segments) == len(self._replica.partition.segments))
 
-    def _register(self, fact: CoordinatorRecord | UnreadableRecord) -> None:
-        self._ids = ids = self._ids or IdHistory(self._replica.id_expiration_ms)
-        if isinstance(fact, UnreadableRecord):
-            ids.add(fact)
-            return
-        ids.reach(fact.offset)
-        found = registration(self._place, fact)
-        if found is not None:
-            ids.add(found)
+    def _register(self, fact: CoordinatorFact) -> None:
+        if self._ids is None:
+            self._ids = id_history(self._place, self._replica.id_expiration_ms)
+        self._ids.take(fact)
 
-    def decided(self, *, last: bool = False) -> list[Decision]:
+    def decided(self, *, last: bool = False) -> Decided:
         """Take out what coordinators have decided so far, of `__transaction_state`: see `Decisions.drain`."""
-        return [] if self._ids is None else self._ids.decided(last=last)
+        return Decided.none(self._place) if self._ids is None else self._ids.decided(last=last)
 
     def open_in_log(self) -> Iterator[Open]:
         """The transactions that are open after the last batch, without those that only a snapshot names."""

@@ -20,14 +20,13 @@ from kafkawire.records.columns import Batches
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.records.marker_columns import markers
 from kafkawire.transactions.appends import CODES, DATA, EMPTY_MARKER, MALFORMED_MARKER, NO_COORDINATOR, Appends
-from kafkawire.transactions.coordinator_log import UnreadableRecord, coordinator_records
 from kafkawire.transactions.facts import (
     BROKER_WRITTEN,
     TRANSACTION_STATE,
-    CoordinatorRecord,
     OffsetGap,
     Segment,
 )
+from kafkawire.transactions.id_columns import CoordinatorFact, coordinator_facts
 from kafkawire.transactions.producer_append import BEFORE, append_of
 from kafkawire.transactions.range_digests import DIGEST, Digests, PackedDigests, digests_of, joined
 
@@ -100,7 +99,7 @@ class PartScan(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_part(
     file: LogFile, state: SegmentState | None, *, start: int = 0, end: int | None = None
-) -> Iterator[Appends | CoordinatorRecord | UnreadableRecord | PartScan]:
+) -> Iterator[Appends | CoordinatorFact | PartScan]:
     """The content of a part of a segment; last its `PartScan`.
 
     Args:
@@ -125,8 +124,7 @@ def read_part(
                 if len(appends):
                     yield appends
             if file.topic == TRANSACTION_STATE:
-                for batch in [item] if isinstance(item, Batch) else map(item.batch, range(len(item))):
-                    yield from coordinator_records(batch)
+                yield from coordinator_facts(item)
     except OSError as error:
         damage.append(rows.DamageRow.of(Damage.unreadable(error), **file.place))
     yield scan.result(tuple(damage), shortened=shortened, zeros_at=zeros_at)

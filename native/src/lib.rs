@@ -1,17 +1,19 @@
 //! `kafkawire._native`: the engine behind `kafkawire.wire` and `kafkawire.records` where a Rust compiler was at
-//! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in.
+//! install time. It executes the same layouts as the interpreter; nothing about any one message is compiled in, but for
+//! the two of `__transaction_state`, of which an audit reads millions (`coordinator`).
 //!
 //! - Parsing is safe code. Only one module has `unsafe` (`objects`), where Python objects are built, each use with its
 //!   reason.
 //! - Functions that find bytes or values they cannot handle refuse without explaining: the caller runs the interpreter,
 //!   whose error has the place and the reason.
 //! - Modules import one way: {limits, cursor} <- layout <- walk <- {codec, columns}; codec <- records <- rows <- json <-
-//!   capture; `log` imports none of them. Files of one folder import each other one way; they may use what stands in
+//!   capture; records <- coordinator; `log` imports none of them. Files of one folder import each other one way; they may use what stands in
 //!   its `mod`.
 
 mod capture;
 mod codec;
 mod columns;
+mod coordinator;
 mod cursor;
 mod json;
 mod layout;
@@ -37,6 +39,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<columns::ColumnPlan>()?;
     module.add_class::<json::MessageText>()?;
     module.add_class::<capture::Tracker>()?;
+    coordinator::register(module)?;
     log::register(module)?;
     records::register(module)?;
     rows::register(module)?;

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from kafkawire.logdir import Partition
-from kafkawire.transactions import ordered_replay
+from kafkawire.transactions import id_columns, id_history, ordered_replay
+from kafkawire.transactions.answers import Answer
+from kafkawire.transactions.coordinator_log import IdFacts
+from kafkawire.transactions.facts import Registration
 from kafkawire.transactions.part_columns import PartColumns
 from kafkawire.transactions.replica_facts import AuditedReplica, ReplicaFacts, ReplicaMerge
 from kafkawire.transactions.segment_scan import PartScan
@@ -17,7 +20,8 @@ from kafkawire.transactions.segment_scan import PartScan
 def replayed(partition: Partition, **settings: Any) -> ReplicaFacts:
     """The facts where the reference replays every segment, read from the state of those before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ordered_replay, "ENGINE", False)
+        for module in (ordered_replay, id_history, id_columns):
+            patch.setattr(module, "ENGINE", False)
         merge = ReplicaMerge(AuditedReplica(partition, **settings), whole=True)
         for segment, _ in enumerate(partition.segments):
             below = PartScan(first_offset=-1)  # offsets go back: the part is read again
@@ -30,8 +34,32 @@ def comparable(facts: ReplicaFacts) -> dict[str, Any]:
     """All fields; reasons in any order."""
     found = {name: getattr(facts, name) for name in facts.__struct_fields__}
     found["endings"] = [row for chunk in facts.endings.chunks for row in chunk.tolist()]
-    found["answers"] = [
-        (placed.place, placed.path, msgspec.structs.replace(placed.answer, lacked=tuple(sorted(placed.answer.lacked))))
-        for placed in facts.answers
-    ]
+    found["answers"] = [(placed.place, placed.path, in_any_order(placed.answer)) for placed in facts.answers]
+    found["ids"] = None if facts.ids is None else comparable_ids(facts.ids)
     return found
+
+
+def comparable_ids(facts: IdFacts) -> dict[str, Any]:
+    """Likewise, of `__transaction_state`; decisions by the producer id of their data."""
+    found = {name: getattr(facts, name) for name in facts.__struct_fields__}
+    decisions = sorted(facts.decisions, key=lambda decision: decision.producer_id)
+    return found | {
+        "owners": {key: msgspec.structs.replace(one, newest=_known(one.newest)) for key, one in facts.owners.items()},
+        "prepared": list(map(_known, facts.prepared)),
+        "decisions": decisions,
+        "answers": list(map(in_any_order, facts.answers)),
+    }
+
+
+def _known(record: Registration) -> Registration:
+    """Without tagged fields that no schema knows: no rule reads them, and columns do not have them."""
+    value = record.value
+    if value is None:
+        return record
+    listed = value.transaction_partitions
+    known = None if listed is None else tuple(entry.replace(unknown_tagged_fields=()) for entry in listed)
+    return msgspec.structs.replace(record, value=value.replace(unknown_tagged_fields=(), transaction_partitions=known))
+
+
+def in_any_order(answer: Answer) -> Answer:
+    return msgspec.structs.replace(answer, lacked=tuple(sorted(answer.lacked)))

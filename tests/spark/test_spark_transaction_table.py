@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kafkawire import logdir
+from kafkawire.records import Batch
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.transactions import Append
-from kafkawire.transactions.coordinator_log import IdLog, UnreadableRecord, registration
+from kafkawire.transactions.coordinator_log import IdLog, coordinator_records, registration
 from kafkawire.transactions.coordinator_rules import state_name
-from kafkawire.transactions.facts import CoordinatorRecord
+from kafkawire.transactions.facts import CoordinatorRecord, Registration
 from kafkawire.transactions.replica_files import place_of
 from kafkawire.transactions.segment_scan import Appends, read_part
 from tests.audit_logs import HOUR, MINUTE, NOON, LogDirectory
@@ -105,11 +106,13 @@ def test_what_the_coordinator_says(spark: SparkSession, tmp_path: Path) -> None:
     log = IdLog()
     (state,) = (partition for partition in directory.partitions if partition.topic == "__transaction_state")
     for file in state.segments:
-        for fact in read_part(file, None):
-            if isinstance(fact, CoordinatorRecord):
-                found = registration(place_of(state), fact)
-                if found is not None and not isinstance(found, UnreadableRecord):
-                    log.add(found)
+        for batch in file.batches():
+            assert isinstance(batch, Batch)
+            for record in coordinator_records(batch):
+                assert isinstance(record, CoordinatorRecord)
+                found = registration(place_of(state), record)
+                assert isinstance(found, Registration)
+                log.add(found)
     rows = table(spark, str(logs.root))
     assert rows
     for row in rows:

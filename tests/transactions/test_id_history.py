@@ -8,7 +8,8 @@ from kafkawire.transactions.check_names import ID_CHECKS
 from kafkawire.transactions.coordinator_log import IdFacts, UnreadableRecord
 from kafkawire.transactions.coordinator_machine import TransactionMetadata
 from kafkawire.transactions.facts import Place, ProducerIdUse, Registration
-from kafkawire.transactions.id_history import IdHistory
+from kafkawire.transactions.id_columns import columns_of
+from kafkawire.transactions.id_history import PlainIdHistory
 
 PLACE = Place("logs", "__transaction_state", 0)
 
@@ -20,11 +21,10 @@ def record(offset: int, name: str, state: str | None, epoch: int = 0, **more: An
 
 
 def history(*found: Registration | UnreadableRecord) -> IdFacts:
-    out = IdHistory()
+    plain = PlainIdHistory(PLACE)
     for one in found:
-        out.reach(one.offset)
-        out.add(one)
-    return out.facts()
+        plain.take(one if isinstance(one, UnreadableRecord) else columns_of(one))
+    return plain.facts()
 
 
 PART = frozenset({("orders", 0)})
@@ -41,7 +41,7 @@ def test_reduces_the_records_of_a_transaction() -> None:
     assert (found.settled, found.intact, found.unreadable) == (1, True, None)
     assert found.uses == (ProducerIdUse(PLACE, 7, "a", 0, 1000),)
     assert found.prepared == ()
-    assert [(one.offset, one.outcome, one.until) for one in found.decisions[7]] == [(2, "COMMIT", 1003)]
+    assert [(one.offset, one.outcome, one.until) for one in found.decisions] == [(2, "COMMIT", 1003)]
     owner = found.owners.get(7)
     assert owner is not None
     assert (owner.newest.offset, owner.current) == (3, True)

@@ -15,13 +15,15 @@ from kafkawire.records import Batch
 from kafkawire.records.control import EMPTY, MALFORMED
 from kafkawire.records.header import CONTROL, LOG_APPEND_TIME
 from kafkawire.transactions import Append, Segment, append_of
-from kafkawire.transactions.coordinator_log import coordinator_records
-from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, OffsetGap
+from kafkawire.transactions.coordinator_log import coordinator_records, registration
+from kafkawire.transactions.facts import BROKER_WRITTEN, TRANSACTION_STATE, CoordinatorRecord, OffsetGap, Place
+from kafkawire.transactions.id_columns import IdColumns
 from kafkawire.transactions.segment_scan import Appends, PartScan, SegmentState, read_part
 from tests.audit_logs import LogDirectory
 from tests.random_logs import PRODUCERS, damage, fill, register
 from tools.recordings.archive import LOG_DIRECTORIES, unpacked
 
+PLACE = Place("logs", TRANSACTION_STATE, 0)
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kafka-logs"
 
 
@@ -97,6 +99,10 @@ def flat(found: Iterator[object]) -> Iterator[object]:
     for fact in found:
         if isinstance(fact, Appends):
             yield from fact
+        elif isinstance(fact, IdColumns):
+            yield from fact.registrations(PLACE)
+        elif isinstance(fact, CoordinatorRecord):
+            yield registration(PLACE, fact) or fact
         else:
             yield fact
 
@@ -115,7 +121,7 @@ def compare(*paths: str) -> int:
     for partition in logdir.open(*paths).partitions:
         after: Segment | None = None
         for file in partition.segments:
-            expected = list(one_by_one(file, after))
+            expected = list(flat(one_by_one(file, after)))
             assert by_kind(flat(read_segment(file, after))) == by_kind(expected)
             after = expected[-1]  # type: ignore[assignment]
             assert isinstance(after, Segment)

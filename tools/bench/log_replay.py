@@ -3,11 +3,12 @@
     python -m tools.bench.log_replay 600000                 # batches in one partition; and ten times as many
     python -m tools.bench.log_replay 600000 --producers 50 20000
     python -m tools.bench.log_replay --write                # the section of docs/performance.md
+    python -m tools.bench.log_replay --coordinators 500000 5000000   # transactions, without and with their coordinators
 
 Nanoseconds of CPU a batch, of one process: headers with their checksums; headers to the columns that are replayed; the
 replay of these; the audit whole. A transaction is a batch of data and its marker; the producers take turns. Of columns
-of producers in any order, with records and times as they come: their form as bytes, and back. Equal arguments give
-equal bytes.
+of producers in any order, with records and times as they come: their form as bytes, and back. With coordinators a
+transaction has three records of `__transaction_state` more, in batches of their own. Equal arguments give equal bytes.
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ from kafkawire.transactions.ordered_replay import ordered_replay
 from kafkawire.transactions.packed_appends import packed, unpacked
 from kafkawire.transactions.part_scan import PartTask, count_parts
 from kafkawire.wire.backend import backend
+from tools.bench.coordinator_logs import write_transactions
 from tools.bench.sample_data import ROOT
 from tools.bench.spark_scale import write_partitions
 from tools.pages import write_section
 
 T = TypeVar("T")
 PRODUCERS = (50, 20_000, 1_000_000)
+#: Transactions with and without the records of their coordinators, and the transactional ids that take turns.
+_TRANSACTIONS, _IDS = (500_000, 5_000_000), 1000
 _PAGE, _SECTION = ROOT / "docs" / "performance.md", "log-replay"
 
 
@@ -72,9 +76,20 @@ def packing(batches: int, producers: int) -> dict[str, float]:
     _, back = _timed(lambda: unpacked(part))
     return {
         "packed": 1e9 * there / batches,
-        "bytes a batch": len(part.data) / batches,
+        "bytes a batch": len(part.columns.data) / batches,
         "unpacked": 1e9 * back / batches,
     }
+
+
+def with_coordinators(transactions: int, ids: int) -> dict[str, float]:
+    """Nanoseconds of CPU a transaction of the audit, without the records of coordinators, and with them."""
+    found = {}
+    for name, coordinators in (("without", False), ("with", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            write_transactions(Path(folder), transactions, ids, coordinators=coordinators)
+            _, spent = _timed(lambda: audit(logdir.open(folder)))
+            found[name] = 1e9 * spent / transactions
+    return found
 
 
 def drawn(count: int, producers: int) -> Appends:
@@ -115,7 +130,11 @@ def _timed(work: Callable[[], T]) -> tuple[T, float]:
     return found, time.process_time() - begun
 
 
-def markdown(audits: dict[tuple[int, int], dict[str, float]], packed_: dict[int, dict[str, float]]) -> str:
+def markdown(
+    audits: dict[tuple[int, int], dict[str, float]],
+    packed_: dict[int, dict[str, float]],
+    coordinators: dict[int, dict[str, float]],
+) -> str:
     """The section of docs/performance.md: a column for each number of batches and of producers."""
     stages = list(next(iter(audits.values())))
     lines = [
@@ -129,6 +148,14 @@ def markdown(audits: dict[tuple[int, int], dict[str, float]], packed_: dict[int,
     for producers, found in packed_.items():
         there, size, back = found["packed"], found["bytes a batch"], found["unpacked"]
         lines.append(f"| {producers:,} | {there:.0f} | {size:.1f} | {back:.0f} |")
+    lines += [
+        _OF_COORDINATORS.format(ids=_IDS),
+        "| transactions | ns a transaction, without | with their records | times |",
+        "|---:|---:|---:|---:|",
+    ]
+    for transactions, found in coordinators.items():
+        without, with_ = found["without"], found["with"]
+        lines.append(f"| {transactions:,} | {without:.0f} | {with_:.0f} | {with_ / without:.1f} |")
     return "\n".join([*lines, _NOTES])
 
 
@@ -139,6 +166,9 @@ is a batch of data and its marker; the producers take turns.
 """
 _OF_COLUMNS = """
 Columns of a part as bytes, for other processes and Spark's tasks, where producers and times come in no order:
+"""
+_OF_COORDINATORS = """
+With the records of coordinators, three of each transaction, each in a batch of its own, of {ids:,} transactional ids:
 """
 _NOTES = """
 Without the engine a batch takes about 3 us to read, and 2 us to replay and to judge. A batch that breaks a rule takes
@@ -151,8 +181,15 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("batches", type=int, nargs="?", default=600_000)
     parser.add_argument("--producers", type=int, nargs="+", default=PRODUCERS)
     parser.add_argument("--times", type=int, nargs="+", default=(1, 10), help="of the batches (default 1 and 10)")
+    parser.add_argument("--coordinators", type=int, nargs="+", metavar="TRANSACTIONS", help="measure these alone")
     parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
     given = parser.parse_args(words)
+    coordinators = {}
+    for transactions in given.coordinators or (_TRANSACTIONS if given.write else ()):
+        coordinators[transactions] = found = with_coordinators(transactions, _IDS)
+        print(f"{transactions:,} transactions, ns each: {_shown(found)}", flush=True)
+    if given.coordinators:
+        return 0
     audits = {}
     for times in given.times:
         for producers in given.producers:
@@ -166,7 +203,7 @@ def main(words: Sequence[str] | None = None) -> int:
         packed_[producers] = found = packing(given.batches, producers)
         print(f"columns of {given.batches:,} batches, {producers:,} producers: {_shown(found)}", flush=True)
     if given.write:
-        write_section(_PAGE, _SECTION, markdown(audits, packed_))
+        write_section(_PAGE, _SECTION, markdown(audits, packed_, coordinators))
     return 0
 
 

@@ -214,9 +214,24 @@ class IdChecks:
     def see(self, before: Registration | None, found: Registration) -> None:
         """Judge the step to a record, after `reach` of its offset, from the id's record before."""
         if (0 if before is None else before.offset) < self.intact_from:
-            for tally in self._tallies.values():
-                tally.lack(_GAP)
-            return
+            self.count(0, 0, 1)
+        else:
+            self.judge(before, found)
+
+    def count(self, held: int, without_previous: int, after_gap: int) -> None:
+        """Count steps that were judged elsewhere.
+
+        Args:
+            held: keep all rules, `without_previous` of them without a previous producer id.
+            after_gap: follow missing records.
+        """
+        for check, tally in self._tallies.items():
+            tally.lack(_GAP, after_gap)
+            tally.held += held - (without_previous if check == PREVIOUS_PRODUCER_ID else 0)
+        self._tallies[PREVIOUS_PRODUCER_ID].lack(_OLD, without_previous)
+
+    def judge(self, before: Registration | None, found: Registration) -> None:
+        """Judge the step to a record, with none missing since the id's record before."""
         was, value = None if before is None else before.value, found.value
         problems = {LEGAL_TRANSITION: transition_problem(was, value) or self._too_soon(before, found)}
         if value is not None and problems[LEGAL_TRANSITION] is None:

@@ -4,7 +4,7 @@ with those that were handed out, transactional ids with their partition of `__tr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from kafkawire import rows
@@ -17,14 +17,14 @@ from kafkawire.transactions.answers import (
     Tally,
 )
 from kafkawire.transactions.check_names import CHECKS, OF_IDS
+from kafkawire.transactions.checks.agreeing import JoinedDecisions, judge_agreeing
 from kafkawire.transactions.checks.marker_outcomes import Tallies, judge
 from kafkawire.transactions.checks.timed_decisions import CLOCK_SKEW_MS
 from kafkawire.transactions.checks.undecided import EndedColumns, judge_undecided, undecided
 from kafkawire.transactions.cluster_facts import ClusterFacts
 from kafkawire.transactions.coordinator_log import IdFacts
 from kafkawire.transactions.coordinator_rules import partition_of_id
-from kafkawire.transactions.decisions import Decision
-from kafkawire.transactions.endings import Ending, JoinedEndings
+from kafkawire.transactions.endings import JoinedEndings
 from kafkawire.transactions.facts import (
     TRANSACTION_STATE,
     AssignedProducerIds,
@@ -60,30 +60,28 @@ def joined_answers(cluster: ClusterFacts) -> Iterator[Placed]:
 def _outcomes(cluster: ClusterFacts) -> Iterator[Placed]:
     """one_outcome and marker_epoch."""
     histories = cluster.histories
-    decisions: dict[int, list[Decision]] = {}
-    for history in histories.values():
-        for producer_id, decided in history.decisions.items():
-            decisions.setdefault(producer_id, []).extend(decided)
+    decided = JoinedDecisions([history.decisions for history in histories.values()])
     owners = {use.producer_id: place for place, history in histories.items() for use in history.uses}
     until, until_of = decided_until(cluster)
+    known = max((time for time in (until, *until_of.values()) if time is not None), default=None)
     tallies = Tallies()
-    for ended in JoinedEndings.groups(e for e in cluster.facts.endings if e.place in cluster.chosen):
-        for producer_id, endings in _without_undecided(ended, decisions, tallies, [until, *until_of.values()]):
+    chosen = (endings for endings in cluster.facts.endings if endings.place in cluster.chosen)
+    for joined, number, count in JoinedEndings.groups(chosen):
+        ended = judge_agreeing(joined, decided.group(number, count), tallies)
+        decisions = decided.objects(ended.rows["producer_id"])
+        columns = EndedColumns.of(ended)
+        alone, early = undecided(columns, decisions)
+        left = judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)
+        for producer_id, endings in ended.where(left).by_producer():
             owner = owners.get(producer_id)
-            known = until if owner is None else until_of[owner]
-            judge(endings, decisions.get(producer_id, ()), tallies, decided_until=known)
+            judge(
+                endings,
+                decisions.get(producer_id, ()),
+                tallies,
+                decided_until=until if owner is None else until_of[owner],
+            )
     for place, tally in tallies.all():
         yield Placed(place, tally.answer())
-
-
-def _without_undecided(
-    ended: JoinedEndings, decisions: Mapping[int, Sequence[Decision]], tallies: Tallies, until: Iterable[int | None]
-) -> Iterator[tuple[int, list[Ending]]]:
-    """Judge the transactions that no decision is known for. Returns the others, by producer id."""
-    columns = EndedColumns.of(ended)
-    alone, early = undecided(columns, decisions)
-    known = max((time for time in until if time is not None), default=None)
-    return ended.where(judge_undecided(columns, tallies, alone=alone, early=early, decided_until=known)).by_producer()
 
 
 def _until(cluster: ClusterFacts, place: Place, skew_ms: int) -> int | None:

@@ -1,0 +1,190 @@
+//! What coordinators decided (`kafkawire.transactions.decisions` is the reference).
+
+use std::collections::{BinaryHeap, HashMap};
+
+use super::row::Row;
+use super::rules::{
+    is_complete, raises_epoch, COMPLETE_ABORT, COMPLETE_COMMIT, MAX_EPOCH, ONGOING, PREPARE_ABORT, PREPARE_COMMIT,
+};
+use super::{NONE, NULL};
+
+/// As `until`: not yet.
+const NEVER: i64 = i64::MIN;
+/// As list of partitions: that of a Prepare record with none.
+const NO_PARTITION: i32 = -2;
+const ABORT: i8 = 0;
+const COMMIT: i8 = 1;
+/// `clock_offsets.OF_COORDINATOR`.
+const TIMES: usize = 64;
+
+#[derive(Clone, Copy)]
+struct Decision {
+    producer_id: i64,
+    offset: i64,
+    since: i64,
+    until: i64,
+    lowest: i32,
+    highest: i32,
+    marker: i32,
+    partitions: i32,
+    id: u32,
+    version: i16,
+    outcome: i8,
+}
+
+impl Decision {
+    fn of(before: Option<&Row>, record: &Row) -> Option<Self> {
+        let outcome = match record.status {
+            _ if !record.has_value => return None,
+            PREPARE_COMMIT | COMPLETE_COMMIT => COMMIT,
+            PREPARE_ABORT | COMPLETE_ABORT => ABORT,
+            _ => return None,
+        };
+        let complete = is_complete(record.status);
+        let (mut producer_id, mut epoch) = (record.producer_id, i32::from(record.epoch));
+        if complete && epoch == 0 && record.previous != -1 && record.previous != producer_id {
+            (producer_id, epoch) = (record.previous, i32::from(MAX_EPOCH)); // its Prepare used the epochs up
+        }
+        let of_data = before.filter(|before| {
+            before.status == ONGOING
+                && before.producer_id == producer_id
+                && (0..=1).contains(&(epoch - i32::from(before.epoch)))
+        });
+        let (lowest, highest) = match of_data {
+            Some(before) => (i32::from(before.epoch), i32::from(before.epoch)),
+            None if raises_epoch(record.version) => (epoch - 1, epoch - 1),
+            None if outcome == ABORT => (epoch - 1, epoch),
+            None => (epoch, epoch),
+        };
+        Some(Decision {
+            producer_id,
+            offset: record.offset,
+            since: if complete { record.started } else { record.updated },
+            until: if complete { record.timestamp } else { NEVER },
+            lowest,
+            highest,
+            marker: epoch,
+            partitions: match record.partitions {
+                _ if complete => NULL,
+                NULL => NO_PARTITION,
+                list => list,
+            },
+            id: record.id,
+            version: record.version,
+            outcome,
+        })
+    }
+
+    fn push(&self, rows: &mut Vec<u8>) {
+        rows.extend(self.producer_id.to_le_bytes());
+        rows.extend(self.offset.to_le_bytes());
+        rows.extend(self.since.to_le_bytes());
+        rows.extend(self.until.to_le_bytes());
+        rows.extend(self.lowest.to_le_bytes());
+        rows.extend(self.highest.to_le_bytes());
+        rows.extend(self.marker.to_le_bytes());
+        rows.extend(self.partitions.to_le_bytes());
+        rows.extend(self.id.to_le_bytes());
+        rows.extend(self.version.to_le_bytes());
+        rows.extend(self.outcome.to_le_bytes());
+    }
+}
+
+#[derive(Default)]
+pub struct Decisions {
+    found: Vec<Decision>,
+    /// By the producer id of the data the slot, which has the place of its last decision in `found`.
+    slots: HashMap<i64, u32>,
+    last: Vec<u32>,
+    times: BinaryHeap<(u64, [i64; 5])>,
+}
+
+/// Where the last decision about the data of an id's producer id is.
+#[derive(Clone, Copy)]
+pub struct Slot {
+    producer_id: i64,
+    at: u32,
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Slot { producer_id: 0, at: NONE }
+    }
+}
+
+impl Decisions {
+    /// Takes the next record of an id. `before`: its record before, `None` for a tombstone. `slot`: of the id.
+    #[inline]
+    pub fn add(&mut self, before: Option<&Row>, record: &Row, slot: &mut Slot) {
+        let Some(decision) = Decision::of(before, record) else { return };
+        if slot.at == NONE || slot.producer_id != decision.producer_id {
+            let last = &mut self.last;
+            let at = *self.slots.entry(decision.producer_id).or_insert_with(|| {
+                last.push(NONE);
+                last.len() as u32 - 1
+            });
+            *slot = Slot { producer_id: decision.producer_id, at };
+        }
+        let last = &mut self.last[slot.at as usize];
+        if let (Some(before), Some(prepared)) = (before, self.found.get_mut(*last as usize)) {
+            if prepared.until == NEVER && prepared.offset == before.offset {
+                prepared.until = decision.until; // this is its Complete
+                let prepared = *prepared;
+                if before.leader_epoch == record.leader_epoch {
+                    self.note(&prepared, record.leader_epoch);
+                }
+                return;
+            }
+        }
+        *last = self.found.len() as u32;
+        self.found.push(decision);
+    }
+
+    /// Keeps the times of those with the lowest hashes.
+    #[inline]
+    fn note(&mut self, one: &Decision, leader_epoch: i32) {
+        if one.until == NEVER || one.lowest != one.highest || one.lowest != one.marker - 1 {
+            return;
+        }
+        let hash = hash(one.producer_id, one.marker);
+        if self.times.len() == TIMES && self.times.peek().is_some_and(|(most, _)| hash > *most) {
+            return;
+        }
+        let times = [one.producer_id, i64::from(one.marker), one.since, one.until, i64::from(leader_epoch)];
+        self.times.push((hash, times));
+        if self.times.len() > TIMES {
+            self.times.pop();
+        }
+    }
+
+    pub fn completed(&self) -> Vec<[i64; 5]> {
+        self.times.clone().into_sorted_vec().into_iter().map(|(_, times)| times).collect()
+    }
+
+    /// Takes out those that no later record changes; with `all` all.
+    pub fn drain(&mut self, all: bool) -> Vec<u8> {
+        let mut rows = Vec::with_capacity(self.found.len() * 55);
+        let found = std::mem::take(&mut self.found);
+        let mut kept = Vec::new();
+        for last in &mut self.last {
+            match found.get(*last as usize) {
+                Some(one) if !all && one.until == NEVER => kept.push(std::mem::replace(last, kept.len() as u32)),
+                _ => *last = NONE,
+            }
+        }
+        let mut pending = vec![false; found.len()];
+        kept.iter().for_each(|&at| pending[at as usize] = true);
+        self.found = kept.iter().map(|&at| found[at as usize]).collect();
+        found.iter().zip(pending).filter(|(_, pending)| !pending).for_each(|(one, _)| one.push(&mut rows));
+        rows
+    }
+}
+
+/// `clock_offsets._hash`: SplitMix64's finalizer.
+fn hash(producer_id: i64, epoch: i32) -> u64 {
+    let mut mixed = ((producer_id as u64) << 16) ^ epoch as i64 as u64;
+    for (shift, factor) in [(30, 0xBF58_476D_1CE4_E5B9), (27, 0x94D0_49BB_1331_11EB)] {
+        mixed = (mixed ^ (mixed >> shift)).wrapping_mul(factor);
+    }
+    mixed ^ (mixed >> 31)
+}
