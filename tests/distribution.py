@@ -36,6 +36,7 @@ SHARED = {
     "spark": ("tests/spark/",),
     "broker": (
         "tests/cli/test_cli_txn.py",
+        "tests/cli/test_cli_txn_commit.py",
         "tests/cli/test_cli_txn_stock.py",
         "tests/cli/test_cli_txn_watch.py",
         "tests/cli/test_cli_explain_cluster.py",

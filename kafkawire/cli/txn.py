@@ -22,6 +22,7 @@ _COMMANDS = {
     "abort": ("txn_abort:abort", "Abort a hanging transaction in its partition."),
     "force-terminate": ("txn_force_terminate:force_terminate", "End an id's transaction through its coordinator."),
     "forceTerminateTransaction": ("txn_force_terminate:force_terminate", None),
+    "commit": ("txn_commit:commit", "Commit the transaction that its owner recorded."),
     "doctor": ("txn_doctor:doctor", "Find settings and states that invite hangs or loss."),
     "watch": ("txn_watch:watch", "Find what hangs again and again; serve metrics."),
 }

@@ -1,4 +1,4 @@
-"""The audit log of `txn abort` and `txn force-terminate`: who changed what, why, and the result; a JSON line each.
+"""The audit log of `txn abort`, `force-terminate` and `commit`: who changed what, why, the result; a JSON line each.
 
 By default one file a user, `$XDG_STATE_HOME/kafkawire/txn-audit.jsonl` (`~/.local/state/...`): the place that the XDG
 specification has for logs that outlive a program. It does not depend on the working directory, and needs no rights
@@ -48,7 +48,7 @@ class AuditLogEntry(CommandRow, frozen=True, kw_only=True):
     Attributes:
         time: ISO 8601, UTC. `id`: the same before and after one request; `phase`: "before", "after", or "refused":
             nothing was sent.
-        operation: "abort" or "force-terminate". `reason`: of `--force`.
+        operation: "abort", "force-terminate" or "commit". `reason`: of `--force`.
         asked: the options that name the transaction.
         target: what was known of the transaction. `request`: what is sent. `result`: None before; of what was refused,
             the `reason` (of the verdict, not_open, already_aborted, changed, not_confirmed, ...) and the sentence.

@@ -215,7 +215,7 @@ class _Ending:
         try:
             found, open_ = job.action(lambda admin: describe_one(admin.cluster, name, job.search, force=job.force))
             if job.human:
-                _print_state(found)
+                print_state(found)
             outcome, call, done = _end(found, job) if open_ else (NOTHING_OPEN, None, None)
             if not open_:
                 job.refuse(found, NOTHING_OPEN, "its coordinator has nothing open")
@@ -287,7 +287,8 @@ def _row(
     )
 
 
-def _print_state(found: TransactionDescription) -> None:
+def print_state(found: TransactionDescription) -> None:
+    """Prints an id as its coordinator describes it."""
     from kafkawire.transactions.coordinator_rules import NEVER
     from kafkawire.transactions.formatting import duration, when
 

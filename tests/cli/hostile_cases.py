@@ -161,6 +161,15 @@ CASES = [
     Case("txn abort", txn(*DRY, *TOPICS, "--all-hanging"), NAMES),
     Case("txn abort", txn(*DRY, "--topic", ALL, "--partition", "0", "--start-offset", "1"), NAMES, (WRONG,)),
     *(Case("txn force-terminate", txn(*DRY, "--transactional-id", name), (name,)) for name in NAMES[::4]),
+    *(
+        Case(
+            "txn commit",
+            txn(*DRY, "--transactional-id", name, "--producer-id", 1, "--producer-epoch", 0),
+            (name,),
+            (0, WRONG),
+        )
+        for name in NAMES[::4]
+    ),
     Case("txn forceTerminateTransaction", txn(*DRY, "--transactionalId", NAMES[0]), NAMES[:1]),
     Case("txn doctor", txn(), (), (FOUND, PARTLY, BOTH)),
     Case("txn watch", txn(*QUICK, "--once"), NAMES, (FOUND,)),

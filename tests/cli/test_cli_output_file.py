@@ -113,6 +113,9 @@ REFUSED = {
     f"txn watch {TXN} --once --textfile client.properties": "the input client.properties",
     f"txn abort {TXN} --topic a --all-hanging --yes --audit-log client.properties": "the input client.properties",
     f"txn force-terminate {TXN} --transactional-id a --yes --audit-log client.properties": "client.properties",
+    f"txn commit {TXN} --transactional-id a --producer-id 1 --producer-epoch 0 --yes --audit-log client.properties": (
+        "client.properties"
+    ),
 }
 
 

@@ -37,17 +37,20 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     hex: str
 
 
-async def prepared(cluster: Cluster, broker_id: int, body: Message, deadline: Deadline) -> PreparedRequest:
+async def prepared(
+    cluster: Cluster, broker_id: int, body: Message, deadline: Deadline, *, at_most: int | None = None
+) -> PreparedRequest:
     """What `cluster.ask_broker(broker_id, body)` would send now.
 
     Args:
         broker_id: the broker that the request goes to; its connection is opened.
         deadline: for the connection, and for its versions.
+        at_most: the highest version to use; None: the highest of all.
 
     Raises:
         ClientError: the broker cannot be reached, or does not support the request.
     """
-    version = await cluster.highest(type(body), deadline, broker_id)
+    version = await cluster.highest(type(body), deadline, broker_id, at_most=at_most)
     broker = cluster.brokers[broker_id]
     spec = body.spec
     assert spec.api_key is not None

@@ -90,10 +90,10 @@ async def describe_one(
     Raises:
         Refused: it must not or cannot be ended, or no coordinator knows the id (the request would create it).
     """
-    found = await _describe(cluster, transactional_id, search.timeout_s)
+    found = await describe(cluster, transactional_id, search.timeout_s)
     if found.state in DECIDED:
         await asyncio.sleep(search.confirm_after_s)
-        found = await _describe(cluster, transactional_id, search.timeout_s)
+        found = await describe(cluster, transactional_id, search.timeout_s)
     try:
         return found, permit_end(transactional_id, found.state, found.timeout_ms, force=force)
     except Refused as refused:
@@ -228,7 +228,7 @@ class _Sending:
             return self._done(NOT_ENDED, str(error))
         if answer.error_code:
             return await self._outcome_of_concurrent()
-        state, problem = await _check(self.cluster, self.found, self.timeout_s)
+        state, problem = await check_ended(self.cluster, self.found, self.timeout_s)
         producer = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
         outcome = NOT_VERIFIED if problem else TERMINATED
         return replace(self._done(outcome, problem), producer=producer, state=state)
@@ -238,12 +238,12 @@ class _Sending:
         and to fence its producer, or whose producer is ending it."""
         error = fence_refusal(CONCURRENT_TRANSACTIONS, self.found.transactional_id)
         try:
-            now = await _describe(self.cluster, self.found.transactional_id, self.timeout_s)
+            now = await describe(self.cluster, self.found.transactional_id, self.timeout_s)
             if not difference(self.found, now, _SAME):
                 self.moved = True
                 return self._done(NOT_VERIFIED, f"{error}; whether its transaction was ended is not known")
-            state, problem = await _check(self.cluster, self.found, self.timeout_s)
-            now = await _describe(self.cluster, self.found.transactional_id, self.timeout_s)
+            state, problem = await check_ended(self.cluster, self.found, self.timeout_s)
+            now = await describe(self.cluster, self.found.transactional_id, self.timeout_s)
         except (ClientError, Refused) as unread:
             return self._done(NOT_VERIFIED, f"{error}; the outcome could not be read ({unread})")
         if problem:
@@ -294,7 +294,8 @@ async def left_open(cluster: Cluster, producer_id: int, search: Search) -> rows.
     return replace(audit, read=read, findings=findings)
 
 
-async def _describe(cluster: Cluster, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
+async def describe(cluster: Cluster, transactional_id: str, timeout_s: float | None) -> TransactionDescription:
+    """The coordinator's description of an id. Raises Refused: no coordinator knows it."""
     found = await describe_transactions(cluster, [transactional_id], cluster.deadline(timeout_s))
     error = found.errors.get(transactional_id)
     if error is not None and is_unknown_id(error):
@@ -312,7 +313,9 @@ async def _why_stuck(cluster: Cluster, found: TransactionDescription, search: Se
     return "".join(f"; {one.topic}-{one.partition}: {one.evidence[2]}" for one in stuck)
 
 
-async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: float | None) -> tuple[str | None, str]:
+async def check_ended(
+    cluster: Cluster, found: TransactionDescription, timeout_s: float | None
+) -> tuple[str | None, str]:
     """Reads until the transaction is closed in its partitions and at its coordinator, which writes that down after the
     partitions' markers: the id's state, and what is still missing."""
     state: str | None = None
@@ -320,7 +323,7 @@ async def _check(cluster: Cluster, found: TransactionDescription, timeout_s: flo
     async def look() -> tuple[str, bool]:
         nonlocal state
         try:
-            state = (await _describe(cluster, found.transactional_id, timeout_s)).state
+            state = (await describe(cluster, found.transactional_id, timeout_s)).state
             holding = await _holding(cluster, found, timeout_s)
         except (ClientError, Refused) as error:
             state = None

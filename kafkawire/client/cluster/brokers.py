@@ -134,14 +134,17 @@ class Brokers:
                 if not error.retriable or not self.brokers or not await lost.sleep(next(waits)):
                     raise
 
-    async def highest(self, request: type[Message], deadline: Deadline, broker_id: int = ANY) -> int:
+    async def highest(
+        self, request: type[Message], deadline: Deadline, broker_id: int = ANY, *, at_most: int | None = None
+    ) -> int:
         """The version in which `ask_broker` would send a request to a broker now; without a broker id, `ask_any`.
 
         Args:
             deadline: for the connection, which is opened if there is none.
+            at_most: the highest version to use.
         """
         link = await self.link(broker_id, deadline)
-        return choose(request, link.connection.versions, address=link.connection.address)
+        return choose(request, link.connection.versions, at_most=at_most, address=link.connection.address)
 
     # Metadata ---------------------------------------------------------------------------------------------------------
 

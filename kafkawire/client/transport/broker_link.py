@@ -72,7 +72,14 @@ class Link:
         return response
 
     async def ask_then(
-        self, first: Message, then: Message, guard: Callable[[Message], None], *, within_s: float, timeout_s: float
+        self,
+        first: Message,
+        then: Message,
+        guard: Callable[[Message], None],
+        *,
+        within_s: float,
+        timeout_s: float,
+        at_most: int | None = None,
     ) -> Message:
         """The response to a request that depends on the response to another one.
 
@@ -84,6 +91,7 @@ class Link:
         Args:
             guard: raises if `then` may not be sent.
             within_s: seconds for the response to `first`. `timeout_s`: seconds for that to `then`.
+            at_most: the highest version of `then`; None: the highest of all.
 
         Raises:
             NotSentError: `then` was not sent: no response to `first`, or one that throttles; the connection is lost, or
@@ -92,7 +100,7 @@ class Link:
         """
         self._check_clear(in_flight=0)
         first_id, data = self.connection.request(first)
-        then_id, follow = self.connection.request(then)
+        then_id, follow = self.connection.request(then, at_most=at_most)
         sent, refused = False, list[Exception]()
 
         def send(response: Message) -> None:

@@ -130,7 +130,9 @@ class _AnsweringCluster(Cluster):
         await self.highest(ListTransactionsRequest, deadline, broker_id)
         return _AnsweringLink(self, broker_id)
 
-    async def highest(self, request: type[Message], deadline: Any, broker_id: int = -1) -> int:
+    async def highest(
+        self, request: type[Message], deadline: Any, broker_id: int = -1, *, at_most: int | None = None
+    ) -> int:
         if broker_id >= 0 and broker_id not in self.brokers:
             raise NoSuchBrokerError.of(broker_id, self.brokers)
         return request.spec.valid_versions[-1]
