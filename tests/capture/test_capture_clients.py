@@ -1,6 +1,7 @@
-"""Captures of clients of several generations (tests/recordings/client-captures), with the broker's log of requests.
+"""Captures of clients of several generations and of frameworks, with the broker's log of requests.
 
-KAFKAWIRE_CUTS=all cuts them before every packet; otherwise before some.
+They are tests/recordings/client-captures and application-captures.
+KAFKAWIRE_CUTS=all cuts them before every packet, of the first 2,000; otherwise before some.
 """
 
 from __future__ import annotations
@@ -19,40 +20,51 @@ from kafkawire.capture.matcher import NO_RESPONSE
 from tests.capture.cuts import Recorded, cuts, faults, native
 from tools.recordings import archive, client_captures
 
-CLIENTS = [client.name for client in client_captures.CLIENTS]
-#: A cut before each n-th packet.
-EVERY, EVERY_FAULT = (1, 1) if os.environ.get("KAFKAWIRE_CUTS") == "all" else (2, 20)
+#: Name of a client -> the archive that has its capture.
+CLIENTS = {client.name: archive for archive, clients in client_captures.ARCHIVES.items() for client in clients}
+ALL = os.environ.get("KAFKAWIRE_CUTS") == "all"
+#: No packet behind this one is cut off or has a fault.
+MOST = 2000
+#: Cuts of a capture, and of those that a fault follows, where not all are made.
+CUTS, FAULTS = 80, 6
 
 
 @cache
-def recorded() -> tuple[Path, dict[str, Any]]:
-    folder = archive.unpacked(client_captures.NAME)
+def recorded(name: str) -> tuple[Path, dict[str, Any]]:
+    folder = archive.unpacked(name)
     return folder, json.loads((folder / "truth.json").read_text())
 
 
-def data_of(name: str) -> bytes:
-    return (recorded()[0] / f"{name}.pcap").read_bytes()
+def path_of(name: str) -> Path:
+    return recorded(CLIENTS[name])[0] / f"{name}.pcap"
+
+
+def firsts(data: bytes, count: int) -> range:
+    """The packets before which a capture is cut, from 0: about so many."""
+    packets = min(len(Recorded.of(data).packets), MOST)
+    return range(0, packets, 1 if ALL else max(2, packets // count))
 
 
 def test_every_client_is_recorded() -> None:
-    assert sorted(recorded()[1]) == sorted(CLIENTS)
+    assert sorted(name for one in client_captures.ARCHIVES for name in recorded(one)[1]) == sorted(CLIENTS)
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_all_frames_of_a_client_are_decoded(name: str) -> None:
-    found = capture.read(recorded()[0] / f"{name}.pcap")
+    found = capture.read(path_of(name))
     assert {row.problem for row in found} <= {None, NO_RESPONSE}
     assert found.summary.connections.keys() <= {"kafka", "undecided"}
     assert found.summary.joined_bytes == 0
 
 
-def test_rows_are_the_requests_that_the_brokers_have_logged() -> None:
-    """Of all clients together: a fetch that waits when its client leaves is logged while the next one runs."""
-    folder, truth = recorded()
+@pytest.mark.parametrize("name", client_captures.ARCHIVES)
+def test_rows_are_the_requests_that_the_brokers_have_logged(name: str) -> None:
+    """Of all clients together: a fetch that waits when its client leaves may be logged while the next one runs."""
+    folder, truth = recorded(name)
     shown = Counter(
         (str(row.client).rpartition(":")[2], row.api_key, row.version, row.correlation_id, row.client_id)
-        for name in CLIENTS
-        for row in capture.read(folder / f"{name}.pcap")
+        for client in truth
+        for row in capture.read(folder / f"{client}.pcap")
     )
     logged = Counter(
         (port, *request)
@@ -67,15 +79,14 @@ def test_rows_are_the_requests_that_the_brokers_have_logged() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_capture_of_a_client_is_shown_from_any_packet_on(name: str) -> None:
-    data = data_of(name)
-    firsts = range(0, len(Recorded.of(data).packets), EVERY)
-    assert [(first, found.fault) for first, found in cuts(data, native, firsts) if found.fault is not None] == []
+    data = path_of(name).read_bytes()
+    found = cuts(data, native, firsts(data, CUTS))
+    assert [(first, one.fault) for first, one in found if one.fault is not None] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 def test_faults_of_tcp_behind_a_cut_are_named(name: str) -> None:
-    data = data_of(name)
-    firsts = range(0, len(Recorded.of(data).packets), EVERY_FAULT)
-    found = faults(data, native, firsts, distances=(0, 1, 5))
+    data = path_of(name).read_bytes()
+    found = faults(data, native, firsts(data, FAULTS), distances=(0, 1, 5))
     assert [(first, at, fault, wrong) for first, at, fault, wrong in found if wrong is not None] == []

@@ -15,7 +15,8 @@ from tools.recordings.archive import ARCHIVES, ROOT, SUFFIX, unpacked
 
 #: All archives but those that hold no log.
 RECORDED = sorted(
-    {path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}")} - {"client-captures", "client-batches"}
+    {path.name.removesuffix(SUFFIX) for path in ARCHIVES.glob(f"*{SUFFIX}")}
+    - {"client-captures", "application-captures", "client-batches"}
 )
 #: Archives whose folders are not of one cluster at one time.
 APART = {

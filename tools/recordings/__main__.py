@@ -51,7 +51,7 @@ ARCHIVES: Mapping[str, Callable[[Path, Path | None], None]] = {
     "group-deliveries": group_deliveries.record,
     share_groups.NAME: share_groups.record,
     client_batches.NAME: client_batches.record,
-    client_captures.NAME: client_captures.record,
+    **{name: partial(client_captures.record, clients) for name, clients in client_captures.ARCHIVES.items()},
     **{one.archive: partial(clusters.record, one) for one in clusters.CONFIGURATIONS},
 }
 #: The recording that is a folder.

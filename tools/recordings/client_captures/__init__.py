@@ -1,8 +1,9 @@
-"""Captures of clients of several generations, with the broker's own log of their requests (kafka.request.logger).
+"""Captures of clients of several generations and of frameworks, with the broker's log of what they asked.
 
 Each client creates a topic where it can, writes records (compressed), commits and aborts a transaction where it can,
 reads the records with a consumer group, and commits its offsets. For each there is `NAME.pcap`, and in `truth.json` the
-requests that the broker has logged of its connections: api key, version, correlation id and client id.
+requests that the broker has logged of its connections (kafka.request.logger): api key, version, correlation id and
+client id.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +22,12 @@ from tools.broker import RunningCluster, cluster
 from ..clients import create_topics
 from ..errors import RecordingError
 from ..tcpdump import packets, recorded
-from .environments import Commands, java, librdkafka, node, python
+from .environments import Commands, framework, go, java, librdkafka, node, python, rust, spring
 
-NAME = "client-captures"
 _RECORDS = 120
 _TIMEOUT_S = 120
+#: A fetch that waits when its client leaves is logged when it is over.
+_LATE_S = 8.0
 _PORT = 9092
 _CONFIG = {
     "auto.create.topics.enable": "true",
@@ -61,27 +64,44 @@ CLIENTS = (
     Client("java-4.4.0", "4.4.0", java("4.4.0")),
     Client("java-4.4.0-consumer-protocol", "4.4.0", java("4.4.0", "consumer")),
 )
+APPLICATIONS = (
+    Client("streams-4.4.0", "4.4.0", framework("streams")),
+    Client("streams-4.4.0-streams-protocol", "4.4.0", framework("streams-protocol")),
+    Client("mirror-maker-4.3.1", "4.4.0", framework("mirror-maker")),
+    Client("connect-4.3.1", "4.4.0", framework("connect")),
+    Client("spring-kafka-4.1.2", "4.4.0", spring()),
+    Client("sarama-1.61.1", "4.4.0", go("sarama")),
+    Client("franz-go-1.22.3", "4.4.0", go("franz-go")),
+    Client("segmentio-0.4.51", "4.4.0", go("segmentio")),
+    Client("rust-rdkafka-0.39.0", "4.4.0", rust()),
+)
+#: Name of an archive -> the clients that are in it.
+ARCHIVES = {"client-captures": CLIENTS, "application-captures": APPLICATIONS}
 
 
-def record(folder: Path, cache: Path | None = None) -> None:
+def record(clients: Sequence[Client], folder: Path, cache: Path | None = None) -> None:
     """Makes a capture of each client, and `truth.json`, in `folder`. Port 9092 has to be free."""
     truth: dict[str, Any] = {}
-    for broker in sorted({client.broker for client in CLIENTS}):
+    for broker in sorted({client.broker for client in clients}):
         loggers = {"kafka.request.logger": "debug"}
         with cluster(1, config=_CONFIG, version=broker, port=_PORT, loggers=loggers, cache=cache) as running:
-            for client in CLIENTS:
+            log = running.nodes[0].log_file
+            ends = {}
+            for client in clients:
                 if client.broker == broker:
-                    truth[client.name] = _recorded(client, running, folder / f"{client.name}.pcap")
+                    _record(client, running, folder / f"{client.name}.pcap")
+                    ends[client.name] = log.stat().st_size
+            time.sleep(_LATE_S)
+            ports = {name: _ports(folder / f"{name}.pcap") for name in ends}
+            for name, requests in _requests(log.read_bytes(), ends, ports).items():
+                truth[name] = {"broker": broker, "requests": requests}
     (folder / "truth.json").write_text(json.dumps(truth, indent=1, sort_keys=True), encoding="utf-8")
 
 
-def _recorded(client: Client, running: RunningCluster, path: Path) -> dict[str, Any]:
-    """Records one client; the release of its broker, and the requests of each of its ports."""
+def _record(client: Client, running: RunningCluster, path: Path) -> None:
     commands = client.commands(running.bootstrap, client.name, _RECORDS)  # fetches what is not there yet
     if not client.creates:
         create_topics(running.bootstrap, {client.name: 2}, replicas=1, config={})
-    log = running.nodes[0].log_file
-    before = log.stat().st_size
     with recorded(path, _PORT):
         for command in commands:
             try:
@@ -90,18 +110,33 @@ def _recorded(client: Client, running: RunningCluster, path: Path) -> dict[str, 
                 raise RecordingError(f"{client.name}: not done in {_TIMEOUT_S} s") from None
             if done.returncode:
                 raise RecordingError(f"{client.name}: {(done.stderr or done.stdout).strip()[-400:]}")
-    ports = {port for packet in packets(path) for port in (packet.source, packet.destination)} - {_PORT}
-    # Requests are logged before their responses are sent. A fetch that waits when its client leaves is logged late.
-    requests = _of_ports(log, before, ports)
-    return {"broker": client.broker, "requests": requests}
 
 
-def _of_ports(log: Path, start: int, ports: set[int]) -> Mapping[int, list[list[Any]]]:
-    found: dict[int, list[list[Any]]] = defaultdict(list)
-    for port, *request in _logged(log.read_bytes()[start:].decode(errors="replace")):
-        if port in ports:
-            found[port].append(request)
-    return dict(found)
+def _ports(path: Path) -> set[int]:
+    """Of the client, in its capture."""
+    return {port for packet in packets(path) for port in (packet.source, packet.destination)} - {_PORT}
+
+
+def _requests(
+    log: bytes, ends: Mapping[str, int], ports: Mapping[str, set[int]]
+) -> dict[str, dict[int, list[list[Any]]]]:
+    """Of each client the requests by port, as the broker has logged them.
+
+    Args:
+        ends: bytes of the log when each was done, in their order. `ports`: in the capture of each; the broker's own
+            connections are in several.
+    """
+    found: dict[str, dict[int, list[list[Any]]]] = {}
+    start, names = 0, list(ends)
+    for number, (name, end) in enumerate(ends.items()):
+        later = set[int]().union(*(ports[one] for one in names[number + 1 :]))
+        requests = found[name] = defaultdict(list)
+        for part, wanted in ((log[start:end], ports[name]), (log[end:], ports[name] - later)):
+            for port, *request in _logged(part.decode(errors="replace")):
+                if port in wanted:
+                    requests[port].append(request)
+        start = end
+    return found
 
 
 def _logged(text: str) -> Iterator[tuple[int, int, int, int, str | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 import tarfile
@@ -11,7 +12,9 @@ from pathlib import Path
 from tools.broker import jars
 from tools.kept_folder import kept
 
+from ..archive import ROOT
 from ..errors import RecordingError
+from ..frameworks.processes import spring_command
 
 _HERE = Path(__file__).parent
 _TIMEOUT_S = 900
@@ -76,6 +79,56 @@ def java(version: str, *arguments: str) -> Commands:
         return [[jars.java(), "-cp", class_path, client, bootstrap, topic, str(count), *arguments]]
 
     return commands
+
+
+def go(name: str) -> Commands:
+    """A program of `go_clients`, compiled with the modules of its go.mod."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        def fill(folder: Path) -> None:
+            _run(["go", "build", "-o", str(folder / name), f"./{name}"], _HERE / "go_clients")
+
+        return [[str(_folder(_named(name, "go_clients"), fill) / name), bootstrap, topic, str(count)]]
+
+    return commands
+
+
+def rust() -> Commands:
+    """The program of `rust_client`, compiled with the crates of its Cargo.lock: librdkafka is among them, in C."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        def fill(folder: Path) -> None:
+            manifest = str(_HERE / "rust_client" / "Cargo.toml")
+            _run(["cargo", "build", "-q", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)])
+
+        program = _folder(_named("rust", "rust_client"), fill) / "debug" / "rust_client"
+        return [[str(program), bootstrap, topic, str(count)]]
+
+    return commands
+
+
+def framework(name: str) -> Commands:
+    """A framework on Kafka's Java clients (`tools.recordings.frameworks`)."""
+
+    def commands(bootstrap: str, topic: str, count: int) -> list[list[str]]:
+        module = [sys.executable, "-m", "tools.recordings.frameworks", name]
+        return [["env", f"PYTHONPATH={ROOT}", *module, bootstrap, topic, str(count)]]
+
+    return commands
+
+
+def spring() -> Commands:
+    """Spring, with its defaults."""
+    return spring_command
+
+
+def _named(name: str, folder: str) -> str:
+    """A folder's name for what is compiled from the sources in a folder here."""
+    digest = hashlib.sha256()
+    for path in sorted((_HERE / folder).rglob("*.*")):
+        if path.is_file():
+            digest.update(path.read_bytes())
+    return f"{name}-{digest.hexdigest()[:8]}"
 
 
 def librdkafka(package: str) -> Commands:
