@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from kafkawire.capture import recognition
 from kafkawire.capture.frame_decoding import FrameDecoder
@@ -19,9 +20,11 @@ from kafkawire.capture.recognition import OtherDirection, Recognition, SearchRes
 from kafkawire.capture.resets import acceptance
 from kafkawire.capture.sequencer import PacketHold, Sequencer
 from kafkawire.capture.tcp_stream import Chunk, Conflict, Event, Loss
-from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
-from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.errors import DecodeError
+
+if TYPE_CHECKING:
+    from kafkawire.capture.tls import LostRecords, Secrets, TlsSession
+    from kafkawire.capture.tls.session import TlsEvent
 
 UNDECIDED, LIKELY, KAFKA, TLS, OTHER = "undecided", "likely", "kafka", "tls", "other"
 
@@ -314,6 +317,8 @@ class TcpConnection:
 
     def _begin_tls(self) -> None:
         """Puts the TLS layer between streams and frames; the bytes so far pass through it."""
+        from kafkawire.capture.tls import TlsSession
+
         self.tls = TlsSession(self._secrets)
         chunks = [(chunk.packet, index, chunk) for index in (0, 1) for chunk in self._directions[index].withdraw()]
         for _, index, chunk in sorted(chunks, key=lambda one: one[0]):

@@ -8,7 +8,7 @@ makes rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -28,11 +28,13 @@ from kafkawire.capture.sequencer import MOST_BYTES, MOST_PLACES
 from kafkawire.capture.statistics import SHORTEST_MS, WIDTH
 from kafkawire.capture.summary import Summary
 from kafkawire.capture.tcp_stream import Chunk
-from kafkawire.capture.tls import Secrets, TlsSession
-from kafkawire.capture.tls.session import TlsEvent
 from kafkawire.capture.tracker import Ends, FoundExchanges, LinesOfExchanges, StatisticsOfExchanges
 from kafkawire.kafka_errors import error_name
 from kafkawire.rows import Exchange
+
+if TYPE_CHECKING:
+    from kafkawire.capture.tls import Secrets, TlsSession
+    from kafkawire.capture.tls.session import TlsEvent
 
 _Address = tuple[bytes, int]
 #: A request with its api key, version and correlation id, and whether the broker sends no response.
@@ -286,6 +288,8 @@ class _ExchangeHandler:
     # TLS --------------------------------------------------------------------------------------------------------------
 
     def tls_session(self) -> TlsSession:
+        from kafkawire.capture.tls import TlsSession
+
         return TlsSession(self._secrets)
 
     def tls_hopeless(self) -> bool:

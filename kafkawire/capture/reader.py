@@ -21,7 +21,7 @@ from kafkawire.capture.packets import read_runs
 from kafkawire.capture.ring import RingBuffer, is_ring
 from kafkawire.capture.selection import ExchangeSelection, Selector
 from kafkawire.capture.summary import Summary
-from kafkawire.capture.tls import KeyLogFile, Secrets, missing_ciphers
+from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
 from kafkawire.capture.tracker import Ends, FoundExchanges, PacketTracker, Tracker
 from kafkawire.errors import CaptureError, KeyLogError
 from kafkawire.messages import REGISTRY
@@ -283,8 +283,11 @@ def read_with(
         statistics,
     )
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
-    if paths and (missing := missing_ciphers()):
-        raise missing
+    if paths:
+        from kafkawire.capture.tls import missing_ciphers
+
+        if missing := missing_ciphers():
+            raise missing
     secrets = Secrets(map(KeyLogFile, paths), grows=bool(follow))
 
     def keys(text: bytes) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kafkawire.capture.encapsulations import Step, path
 from kafkawire.capture.network import Skipped
-from kafkawire.capture.tls import TlsSession
 from kafkawire.rows import Exchange
+
+if TYPE_CHECKING:
+    from kafkawire.capture.tls import TlsSession
 
 #: Kinds of problems that are counted separately. Sentences that differ in numbers only are one kind.
 _MOST_KINDS = 100

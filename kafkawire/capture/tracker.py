@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -22,7 +22,9 @@ from kafkawire.capture.packet import Packet
 from kafkawire.capture.resets import Resets
 from kafkawire.capture.sequencer import Sequencer
 from kafkawire.capture.summary import Summary
-from kafkawire.capture.tls import Secrets
+
+if TYPE_CHECKING:
+    from kafkawire.capture.tls import Secrets
 
 #: Connections that are over and are remembered, since their last acknowledgments may still come.
 MOST_ENDED = 10_000

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -108,10 +109,15 @@ def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callab
         kind = None
 
     choices = {choice.value: choice for choice in kind} if isinstance(kind, type) and issubclass(kind, Enum) else {}
+    number = _number(descriptor)
 
     def process_value(context: Any, value: Any) -> Any:
         if isinstance(value, str):
-            value = choices.get(value, value)
+            value = choices.get(value, value) if number is None else number(value)
+        elif number is not None and many and isinstance(value, (list, tuple)):
+            found = [number(each) if isinstance(each, str) else each for each in value]
+            if not any(isinstance(each, str) for each in found):
+                return found if parameter.callback is None else parameter.callback(context, parameter, found)
         if value is None and not parameter.required:
             value = () if many else None
         elif kind is None or value in ((), []) or not isinstance(value, kind):
@@ -119,6 +125,27 @@ def _process_value(parameter: Any, convert: Callable[[Any, Any], Any]) -> Callab
         return value if parameter.callback is None else parameter.callback(context, parameter, value)
 
     return process_value
+
+
+def _number(descriptor: Any) -> Callable[[str], Any] | None:
+    """What makes a number, or of many each, of a text that is plainly one and within its limits; other texts stay, for
+    typer to convert or to refuse. None where the parameter is no number."""
+    kind = {list[int]: int, list[float]: float}.get(descriptor.annotation, descriptor.annotation)
+    if kind not in (int, float) or descriptor.parameter_info.parser:
+        return None
+    least, most = descriptor.parameter_info.min, descriptor.parameter_info.max
+    plain = _PLAIN_NUMBERS[kind]
+
+    def number(text: str) -> Any:
+        if plain.fullmatch(text) is None:
+            return text
+        found = kind(text)
+        return found if (least is None or found >= least) and (most is None or found <= most) else text
+
+    return number
+
+
+_PLAIN_NUMBERS = {int: re.compile(r"-?[0-9]{1,18}"), float: re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?")}
 
 
 def _load(name: str, app: typer.Typer) -> None:

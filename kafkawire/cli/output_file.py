@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -223,7 +222,7 @@ def _replacing(output: str) -> Iterator[Sink]:
     if former is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), output)
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:_NAMED]}.{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".{name[:_NAMED]}.{os.urandom(8).hex()}.tmp")
     mode = 0o666 if former is None else stat.S_IMODE(former.st_mode)
     with terminating():
         raw = _Target(temporary, output, mode, os.O_EXCL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -139,6 +138,8 @@ def with_admin(
                 async with reported(admin.cluster.waits, counting):
                     return await action(admin)
 
+    import asyncio
+
     while True:
         try:
             return asyncio.run(run())
@@ -164,6 +165,8 @@ class _ReloadSignal(Exception):
 def _ended_by_signals(reload: Callable[[], bool] | None) -> Iterator[None]:
     """A signal cancels the body, and the command ends with 128 and its number, as in a shell; `reload` may make SIGHUP
     a `_ReloadSignal`."""
+    import asyncio
+
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     got: list[signal.Signals] = []

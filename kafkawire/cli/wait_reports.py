@@ -5,7 +5,6 @@ Short waits are not reported.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
@@ -106,6 +105,8 @@ def note_of(wait: CurrentWait) -> str:
 @asynccontextmanager
 async def reported(waits: CurrentWaits, counting: Counting | None = None) -> AsyncIterator[None]:
     """Reports what the body waits for."""
+    import asyncio
+
     reporter = Reporter(waits, counting)
 
     async def tick() -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import crc32c
-
 from kafkawire.logdir.entries import AbortedEntry, OffsetEntry, SnapshotEntry, TimeEntry
 from kafkawire.messages import AbortedTxn
 from kafkawire.messages.producer_snapshot import ProducerEntry
 from kafkawire.records import Damage, Source
+from kafkawire.records.header import crc32c
 from kafkawire.records.source import WatchedSource
 
 _PIECE = 8192  # entries
@@ -73,7 +72,7 @@ def producer_snapshot(data: bytes) -> Iterator[SnapshotEntry | Damage]:
     if head.count < 0 or expected != len(data):
         yield Damage(0, "bad_snapshot", f"{len(data)} bytes where {head.count} entries should stand")
         return
-    computed = crc32c.crc32c(memoryview(data)[SNAPSHOT_CHECKSUMMED:])
+    computed = crc32c(memoryview(data)[SNAPSHOT_CHECKSUMMED:])
     if computed != head.crc:
         detail = f"the checksum is {head.crc:#010x}, that of the bytes {computed:#010x}"
         yield Damage(0, "crc_mismatch", detail)

@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import crc32c
 from msgspec.structs import replace
 
 from kafkawire.errors import EncodeError
@@ -21,6 +20,7 @@ from kafkawire.records.header import (
     LOG_OVERHEAD,
     MAGIC,
     TRANSACTIONAL,
+    crc32c,
 )
 from kafkawire.records.legacy_writing import message_set
 from kafkawire.records.record import NO_SEQUENCE, NO_TIMESTAMP, Record
@@ -126,7 +126,7 @@ def build(
         )
     except struct.error as error:
         raise EncodeError(f"a header field does not fit: {error}") from None
-    crc = crc32c.crc32c(body, crc32c.crc32c(head[CHECKSUMMED:]))
+    crc = crc32c(body, crc32c(head[CHECKSUMMED:]))
     return head[: CHECKSUMMED - 4] + crc.to_bytes(4, "big") + head[CHECKSUMMED:] + body
 
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import TYPE_CHECKING
 
-import crc32c
+if TYPE_CHECKING:
+    from kafkawire.wire.values import Buffer
+
 
 MAGIC = 2
 
@@ -49,4 +52,12 @@ def stored_checksum(batch: memoryview) -> int:
 
 def checksum(batch: memoryview) -> int:
     """The checksum of a whole batch's bytes: CRC-32C; magic 0 and 1: CRC-32."""
-    return crc32c.crc32c(batch[CHECKSUMMED:]) if batch[MAGIC_AT] == MAGIC else zlib.crc32(batch[MAGIC_AT:])
+    return crc32c(batch[CHECKSUMMED:]) if batch[MAGIC_AT] == MAGIC else zlib.crc32(batch[MAGIC_AT:])
+
+
+def crc32c(data: Buffer, before: int = 0) -> int:
+    """The checksum CRC-32C. `before`: that of the bytes in front of these."""
+    # On first use: the package reads its metadata, which takes as long as all other imports of a command.
+    from crc32c import crc32c as of_bytes
+
+    return of_bytes(data, before)

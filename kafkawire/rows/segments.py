@@ -7,7 +7,6 @@ from typing import Any, Unpack
 from msgspec import UNSET, UnsetType
 
 from kafkawire import records as _records
-from kafkawire.records.control_json import decoded_control
 from kafkawire.records.internal_topics import CLUSTER_METADATA
 from kafkawire.records.secrets import REDACTED
 from kafkawire.rows.base import Json, LogRow, Row, RowOrigin, field_names, text_or_base64
@@ -208,6 +207,8 @@ class RecordRow(LogRow, frozen=True, kw_only=True):
             topic = origin.get("topic")
             shown |= _content(record)
             if control:
+                from kafkawire.records.control_json import decoded_control
+
                 shown["decoded"] = decoded_control(record.key, record.value)
             else:
                 shown["decoded"] = _records.decoded(

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-import crc32c
 import numpy as np
 import numpy.typing as npt
 
 from kafkawire.records import Batch
-from kafkawire.records.header import HEADER
+from kafkawire.records.header import HEADER, crc32c
 from kafkawire.rows import Exchange
 from kafkawire.witness.contents import contents
 
@@ -142,7 +141,7 @@ class ExchangeRows(PartitionRows):
         Args:
             batch: of magic 2. values: of all columns but `content`, in their order. whole: it holds what was sent.
         """
-        checksum = crc32c.crc32c(batch.data[HEADER.size :])
+        checksum = crc32c(batch.data[HEADER.size :])
         self.append_row((*values, checksum, batch.size, batch.base_timestamp, whole))
 
     def _packed(self, pending: Rows) -> Rows:

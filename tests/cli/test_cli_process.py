@@ -27,6 +27,9 @@ CAPTURE = Path(__file__).parents[2] / "examples" / "capture" / "transactions.pca
 #: None of these may be imported by a command that does not need it.
 HEAVY = {"construct", "jinja2", "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "rich"}
 
+#: What other modules bring along.
+NOT_NEEDED = {"crc32c", "email", "hmac"}
+
 
 def kafkawire(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, **options)
@@ -165,6 +168,8 @@ def test_missing_input_on_a_terminal_is_a_usage_error() -> None:
         ["capture", str(CAPTURE), "--stats"],
         ["capture", str(CAPTURE), "--api", "Metadata", "--body"],
         ["capture", str(CAPTURE), "--format", "jsonl"],
+        ["capture", str(CAPTURE), "--slow", "5", "--connection", "1", "--port", "9092"],
+        ["decode", "DescribeTransactionsRequest", "--version", "0", "0100"],
     ],
     ids=lambda arguments: " ".join(map(os.path.basename, arguments)),
 )
@@ -173,6 +178,9 @@ def test_startup_imports_no_heavy_module(arguments: list[str]) -> None:
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).stderr.decode().split()
     assert "kafkawire.cli" in modules
     assert not {name.split(".")[0] for name in modules} & HEAVY
+    assert "kafkawire.capture.tls.session" not in modules
+    if arguments[:2] != ["txn", "watch"]:  # it serves metrics
+        assert not {*modules} & NOT_NEEDED
     if arguments[0] != "capture":
         assert sum(name.startswith("kafkawire.messages.") for name in modules) <= 1
 

@@ -39,3 +39,11 @@ def test_every_class_of_rows_is_exported() -> None:
 @pytest.mark.parametrize("kind", PROMISED)
 def test_rows_have_the_documented_fields(kind: type[rows.Row]) -> None:
     assert set(PROMISED[kind].split()) <= set(rows.field_names(kind))
+
+
+def test_every_public_name_has_a_module() -> None:
+    """Names are imported on first use, from the module of which a table says that they are in it."""
+    assert {*rows.__all__} == {name for names in rows._NAMES.values() for name in names.split()}
+    for module, names in rows._NAMES.items():
+        home = importlib.import_module(f"kafkawire.rows.{module}")
+        assert all(getattr(rows, name) is getattr(home, name) for name in names.split()), module

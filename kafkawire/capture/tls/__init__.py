@@ -10,9 +10,28 @@
 Nothing here knows Kafka, a file format of captures, or TCP beyond `Chunk` and `Loss`.
 """
 
-from kafkawire.capture.tls.direction import LostRecords
-from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
-from kafkawire.capture.tls.protection import missing_ciphers
-from kafkawire.capture.tls.session import TlsSession
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkawire._first_use import on_first_use
+
+if TYPE_CHECKING:
+    from kafkawire.capture.tls.direction import LostRecords
+    from kafkawire.capture.tls.key_log import KeyLogFile, Secrets
+    from kafkawire.capture.tls.protection import missing_ciphers
+    from kafkawire.capture.tls.session import TlsSession
+
+#: Name -> module, imported on first use: most captures have no TLS.
+_HOMES = {
+    "KeyLogFile": "key_log",
+    "LostRecords": "direction",
+    "Secrets": "key_log",
+    "TlsSession": "session",
+    "missing_ciphers": "protection",
+}
 
 __all__ = ["KeyLogFile", "LostRecords", "Secrets", "TlsSession", "missing_ciphers"]
+
+if not TYPE_CHECKING:  # checkers report names that are not there
+    __getattr__ = on_first_use(__name__, _HOMES)

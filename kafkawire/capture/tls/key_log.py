@@ -21,7 +21,6 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from kafkawire.capture.tls.key_schedule import MASTER_SECRET_BYTES
 from kafkawire.errors import KeyLogError
 
 Name = TypeVar("Name", bound=Hashable)
@@ -35,6 +34,7 @@ _LABELLED = re.compile(rb"([A-Z0-9_]{1,64}) ([0-9a-fA-F]+) ([0-9a-fA-F]+)\s*")
 _RSA = re.compile(rb"RSA ([0-9a-fA-F]{16}) ([0-9a-fA-F]+)\s*")
 _SESSION = re.compile(rb"RSA Session-ID:([0-9a-fA-F]*) Master-Key:([0-9a-fA-F]+)\s*")
 _RANDOM_BYTES = 32
+MASTER_SECRET_BYTES = 48
 #: Bytes of a secret of TLS 1.3: the length of its suite's hash.
 _TRAFFIC_SECRET_BYTES = (32, 48)
 

@@ -6,7 +6,7 @@ import hmac
 import struct
 from typing import NamedTuple
 
-MASTER_SECRET_BYTES = 48
+from kafkawire.capture.tls.key_log import MASTER_SECRET_BYTES
 
 
 def prf(hash_name: str, secret: bytes, label: bytes, seed: bytes, size: int) -> bytes:
