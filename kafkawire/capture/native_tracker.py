@@ -34,7 +34,7 @@ from kafkawire.rows import Exchange
 
 if TYPE_CHECKING:
     from kafkawire.capture.tls import Secrets, TlsSession
-    from kafkawire.capture.tls.session import TlsEvent
+    from kafkawire.capture.tls.session import Steady, TlsEvent
 
 _Address = tuple[bytes, int]
 #: A request with its api key, version and correlation id, and whether the broker sends no response.
@@ -43,8 +43,9 @@ _Found = tuple[DecodedRequest, int | None, int | None, int | None, bool]
 _Place = tuple[int, int, int | None]
 #: A direction; its decrypted bytes, or None; their packet and its time; the problem with which they were lost.
 _Event = tuple[int, bytes | None, tuple[int, int], str]
-#: Events, whether nothing more is decrypted, the number of bytes that wait, and the first packets of those.
-_Decrypted = tuple[list[_Event], bool, int, tuple[int | None, int | None]]
+#: Events, whether nothing more is decrypted, the number of bytes that wait, the first packets of those, and the
+#: directions that the engine takes over.
+_Decrypted = tuple[list[_Event], bool, int, tuple[int | None, int | None], tuple["Steady | None", "Steady | None"]]
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -299,6 +300,14 @@ class _ExchangeHandler:
         index, data, packet, time_ns = given
         return self._decrypted(session, session.receive(index, Chunk(data, packet, time_ns)))
 
+    def tls_resume(
+        self, session: TlsSession, index: int, sequence: int, opened: int, pieces: list[tuple[bytes, int, int]]
+    ) -> None:
+        session.take_back(index, sequence, opened, pieces)
+
+    def tls_advance(self, session: TlsSession, given: tuple[int]) -> _Decrypted:
+        return self._decrypted(session, session.advance(*given))
+
     def tls_lose(self, session: TlsSession, given: tuple[int, int, int, int]) -> _Decrypted:
         return self._decrypted(session, session.lose(*given))
 
@@ -317,7 +326,9 @@ class _ExchangeHandler:
                 found.append((index, event.data, place, ""))
             else:
                 found.append((index, None, place, lost_records(event)))
-        return found, session.failure is not None, session.held, (session.held_since(0), session.held_since(1))
+        steady = session.hand_over(0), session.hand_over(1)
+        held_since = session.held_since(0), session.held_since(1)
+        return found, session.failure is not None, session.held, held_since, steady
 
     # Rows -------------------------------------------------------------------------------------------------------------
 

@@ -125,6 +125,21 @@ class Direction:
         self.places.clear()
         self.places.append((self.position, packet, time_ns))
 
+    def hand_over(self) -> list[tuple[bytes, int, int]]:
+        """Takes all bytes of the buffer: those of each packet, with its number and time."""
+        if not self.buffer:
+            return []
+        self.place(self.position)
+        starts = [max(offset - self.position, 0) for offset, _, _ in self.places]
+        ends = [*starts[1:], len(self.buffer)]
+        pieces = [
+            (bytes(self.buffer[start:end]), packet, time_ns)
+            for (_, packet, time_ns), start, end in zip(self.places, starts, ends, strict=True)
+        ]
+        self.cut(len(self.buffer))
+        self.places.clear()
+        return pieces
+
     def pass_over(self, size: int, *, early: bool) -> None:
         """Counts a record of `size` bytes that is not decrypted. If it is no early data, numbers are tried next."""
         if early:

@@ -32,7 +32,14 @@ class Unauthentic(Exception):
 
 
 class RecordProtection(Protocol):
-    """The protection of one direction's records."""
+    """The protection of one direction's records.
+
+    Attributes:
+        parts: what the native engine needs to open the records: mode of the suite, whether it is TLS 1.3, key and IV;
+            None of suites that it does not have.
+    """
+
+    parts: tuple[str, bool, bytes, bytes] | None
 
     def open(self, sequence: int, kind: int, fragment: bytes) -> tuple[int, bytes]:
         """The content type and content of a record.
@@ -57,6 +64,10 @@ def _aead(suite: CipherSuite, key: bytes) -> Any:
     return aead.ChaCha20Poly1305(key)
 
 
+def _parts(suite: CipherSuite, keys: DirectionKeys, *, tls13: bool) -> tuple[str, bool, bytes, bytes] | None:
+    return None if suite.mode == "CCM" else (suite.mode, tls13, keys.key, keys.iv)
+
+
 def _masked(iv: bytes, sequence: int) -> bytes:
     """The nonce of a record: the IV, with the sequence number added to its last bytes by XOR."""
     return (int.from_bytes(iv, "big") ^ sequence).to_bytes(len(iv), "big")
@@ -77,6 +88,7 @@ class _Tls13Protection:
 
     def __init__(self, suite: CipherSuite, keys: DirectionKeys) -> None:
         self._cipher, self._iv = _aead(suite, keys.key), keys.iv
+        self.parts = _parts(suite, keys, tls13=True)
 
     def open(self, sequence: int, kind: int, fragment: bytes) -> tuple[int, bytes]:
         header = struct.pack(">B2sH", kind, _TLS_1_2, len(fragment))
@@ -92,6 +104,7 @@ class _Tls12AeadProtection:
     def __init__(self, suite: CipherSuite, keys: DirectionKeys) -> None:
         self._cipher, self._iv, self._tag = _aead(suite, keys.key), keys.iv, suite.tag_bytes
         self._explicit = 0 if suite.mode == "POLY1305" else _EXPLICIT_NONCE
+        self.parts = _parts(suite, keys, tls13=False)
 
     def open(self, sequence: int, kind: int, fragment: bytes) -> tuple[int, bytes]:
         size = len(fragment) - self._explicit - self._tag
@@ -113,6 +126,7 @@ class _Tls12CbcProtection:
         self._mac_key, self._hash = keys.mac_key, suite.mac
         self._mac_bytes = len(keys.mac_key)
         self._outside = encrypt_then_mac
+        self.parts: tuple[str, bool, bytes, bytes] | None = None
 
     def open(self, sequence: int, kind: int, fragment: bytes) -> tuple[int, bytes]:
         if self._outside:

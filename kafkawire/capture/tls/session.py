@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kafkawire.capture.tcp_stream import Chunk
 from kafkawire.capture.tls import handshake
@@ -37,6 +37,8 @@ _FATAL = 2
 
 #: A direction, and what its bytes were decrypted to.
 TlsEvent = tuple[int, Chunk | LostRecords]
+#: The parts of a protection, number of the next record, and bytes: of each packet, with its number and time.
+Steady = tuple[str, bool, bytes, bytes, int, list[tuple[bytes, int, int]]]
 
 
 class TlsSession:
@@ -122,6 +124,45 @@ class TlsSession:
         """Frees what waits for keys; nothing more is decrypted."""
         if self.failure is None:
             self._fail(self._negotiation.missing)
+
+    # Directions in which data follows data ---------------------------------------------------------------------------
+
+    def hand_over(self, index: int) -> Steady | None:
+        """Hands over a direction in which nothing but data is expected, with the bytes that it holds: whoever takes it
+        decrypts its records until another one comes. None where it stays here.
+
+        Args:
+            index: of the direction.
+        """
+        direction = self._directions[index]
+        keys = direction.keys
+        unsettled = direction.records or direction.unframed or direction.seeking or direction.lost or direction.early
+        if self.failure is not None or unsettled or keys is None or not direction.opened:
+            return None
+        if keys.protection.parts is None or (self._negotiation.version == TLS_1_3 and direction.stage == 0):
+            return None
+        return *keys.protection.parts, keys.sequence, direction.hand_over()
+
+    def take_back(self, index: int, sequence: int, opened: int, pieces: Iterable[tuple[bytes, int, int]]) -> None:
+        """Takes a direction back.
+
+        Args:
+            index: of the direction.
+            sequence: number of the next record.
+            opened: number of records that were decrypted.
+            pieces: bytes that are in none of them: of each packet, with its number and time.
+        """
+        direction = self._directions[index]
+        assert direction.keys is not None
+        direction.keys = direction.keys._replace(sequence=sequence)
+        direction.opened += opened
+        for piece in pieces:
+            direction.append(*piece)
+
+    def advance(self, index: int) -> Iterator[TlsEvent]:
+        """Goes on with the bytes of a direction that was taken back."""
+        if self.failure is None:
+            yield from self._advance(index)
 
     # Records --------------------------------------------------------------------------------------------------------
 

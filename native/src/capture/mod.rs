@@ -13,6 +13,7 @@ mod matcher;
 mod ordered;
 mod pcap;
 mod pcapng;
+mod ready;
 mod recognition;
 mod segment;
 mod selection;
@@ -20,6 +21,7 @@ mod sequencer;
 mod statistics;
 mod stream;
 mod tls;
+mod tls_records;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -28,7 +30,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 
 use columns::ExchangeColumns;
 use connection::{Connection, Verdict};
@@ -220,110 +222,6 @@ impl Tracker {
         let joined = if connection.verdict == Verdict::Kafka { joined } else { 0 };
         let counts = (connection.verdict.name(), connection.bytes, repeated, cut, joined, ends, session);
         self.context.call(py, "finished", counts)?;
-        Ok(())
-    }
-
-    /// Takes the exchanges that are in order.
-    fn advance(&mut self, py: Python<'_>) -> PyResult<()> {
-        while let Some(exchange) = self.context.sequencer.next() {
-            let ends = exchange.ends.is_some();
-            if let Some(selection) = &mut self.context.selection {
-                self.context.learned |= selection.learn(&exchange);
-                if exchange.is_python() {
-                    self.choose(py, exchange, ends)?;
-                    continue;
-                }
-                if !selection.selects(&exchange) {
-                    self.pass_over(py, &exchange)?;
-                    continue;
-                }
-            }
-            if let Some(statistics) = self.statistics.as_mut().filter(|_| !exchange.is_python()) {
-                if let Some(problem) = &exchange.problem {
-                    let place = exchange.request.as_ref().or(exchange.response.as_ref());
-                    self.context.call(py, "problem", (&**problem, place.map(|place| place.at.0)))?;
-                }
-                statistics.add(&exchange);
-                if statistics.is_full() {
-                    self.flush(py)?;
-                }
-                continue;
-            }
-            if self.as_lines && exchange.line(py, &mut self.context, &mut self.lines)? {
-                self.count += 1;
-                continue;
-            }
-            if let Some(columns) = self.columns.as_mut().filter(|_| ends) {
-                columns.push(py, &mut self.context, exchange)?;
-                if columns.is_full() {
-                    self.flush_columns(py)?;
-                }
-                continue;
-            }
-            self.flush(py)?;
-            self.flush_columns(py)?;
-            self.ready.push(exchange.into_python(py, &self.context)?);
-        }
-        Ok(())
-    }
-
-    /// An exchange of which Python has read something, and which it selects or not.
-    fn choose(&mut self, py: Python<'_>, exchange: Box<Exchange>, ends: bool) -> PyResult<()> {
-        let names = exchange.names();
-        let row = exchange.into_python(py, &self.context)?;
-        let (selected, problem) = self.context.chosen(py, &row, names)?;
-        if !selected {
-            self.passed += 1;
-            return problem.map_or(Ok(()), |(problem, packet)| self.count_problem(py, &problem, packet));
-        }
-        if let Some(columns) = self.columns.as_mut().filter(|_| ends) {
-            columns.push_row(py, &self.context, row)?;
-            return if columns.is_full() { self.flush_columns(py) } else { Ok(()) };
-        }
-        self.flush(py)?;
-        self.flush_columns(py)?;
-        self.ready.push(row);
-        Ok(())
-    }
-
-    /// An exchange that is not selected: its problem counts.
-    fn pass_over(&mut self, py: Python<'_>, exchange: &Exchange) -> PyResult<()> {
-        self.passed += 1;
-        if let Some(problem) = &exchange.problem {
-            let place = exchange.request.as_ref().or(exchange.response.as_ref());
-            self.count_problem(py, problem, place.map(|place| place.at.0))?;
-        }
-        Ok(())
-    }
-
-    /// The problem of an exchange that is not selected, in the order in which those of others are counted.
-    fn count_problem(&mut self, py: Python<'_>, problem: &str, packet: Option<i64>) -> PyResult<()> {
-        if self.columns.is_some() || self.statistics.is_some() {
-            self.context.call(py, "problem", (problem, packet))?;
-        } else {
-            let none: Option<i64> = None;
-            self.ready.push((problem, packet, none, none).into_pyobject(py)?.into_any().unbind());
-        }
-        Ok(())
-    }
-
-    fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.count > 0 {
-            let lines = (self.count, PyBytes::new(py, &self.lines)).into_pyobject(py)?;
-            self.ready.push(lines.into_any().unbind());
-            self.lines.clear();
-            self.count = 0;
-        }
-        if let Some(statistics) = &mut self.statistics {
-            self.ready.extend(statistics.take(py, &mut self.context, false)?.map(Bound::unbind));
-        }
-        Ok(())
-    }
-
-    fn flush_columns(&mut self, py: Python<'_>) -> PyResult<()> {
-        if let Some(columns) = &mut self.columns {
-            self.ready.extend(columns.take(py)?.map(Bound::unbind));
-        }
         Ok(())
     }
 }

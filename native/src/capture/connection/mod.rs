@@ -131,7 +131,7 @@ impl Connection {
     pub fn held(&self, context: &Context) -> i64 {
         let directions: i64 = self.directions.iter().map(|direction| direction.stream.held() + direction.held()).sum();
         directions
-            + self.tls.as_ref().map_or(0, |tls| tls.held)
+            + self.tls.as_ref().map_or(0, Tls::held)
             + self.matcher.as_ref().map_or(0, |matcher| matcher.held(context))
     }
 
@@ -425,7 +425,7 @@ impl Connection {
         }
         for (index, direction) in self.directions.iter_mut().enumerate() {
             let first = direction.first_unframed().map(|(packet, _)| packet);
-            let encrypted = self.tls.as_ref().and_then(|tls| tls.held_since[index]);
+            let encrypted = self.tls.as_mut().and_then(|tls| tls.held_since(index));
             let waiting = [first, direction.stream.held_since(), encrypted].into_iter().flatten().min();
             self.holds[index].put(waiting, &mut context.sequencer);
         }
