@@ -5,7 +5,8 @@ The program gets a line on standard input and answers with a line on standard ou
     {"op": "decode", "message": "FetchRequest", "version": 12, "bytes": "00..."}   -> {"json": {...}}
     {"op": "encode", "message": "FetchRequest", "version": 12, "json": {...}}      -> {"bytes": "00..."}
 
-It answers {"unsupported": true} for a message or version that it does not have, {"error": "..."} for what it refuses.
+A codec without a JSON form decodes the bytes, encodes the value again, and answers with {"bytes": ...}. It answers
+{"unsupported": true} for a message or version that it does not have, {"error": "..."} for what it refuses.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from kafkawire.wire.registry import Registry
 
 #: The longest answer that is read.
 _MOST_BYTES = 64 << 20
+#: Times that the program is started again.
+_MOST_ENDS = 2000
 
 
 class ConformanceError(KafkaWireError):
-    """The program does not speak the protocol, or has ended."""
+    """The program does not speak the protocol, or has ended before its first answer."""
 
 
 class Outcome(msgspec.Struct):
@@ -36,7 +39,7 @@ class Outcome(msgspec.Struct):
 
     Attributes:
         message, version: which one. `passed`, `failed`, `unsupported`: numbers of questions.
-        first: the first failure: the operation, the case, and what differs.
+        first: the first failure: the operation, the case, and what differs. `cases`: all that failed.
     """
 
     message: str
@@ -45,16 +48,28 @@ class Outcome(msgspec.Struct):
     failed: int = 0
     unsupported: int = 0
     first: str | None = None
+    cases: list[str] = []
 
 
 class _Codec:
+    """The program, which is started again where it ends: a question that it did not survive is a failure."""
+
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._command = command
+        self._answered = self._ends = 0
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self) -> _Codec:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> int:
+        """Ends the program; its exit code."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(OSError):
@@ -65,18 +80,27 @@ class _Codec:
             self._process.kill()
             self._process.wait()
         self._process.stdout.close()
+        return int(self._process.returncode)
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The answer; {"ended": exit code} where the program has ended instead, and was started again."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        try:
+        line = b""
+        with suppress(OSError):
             self._process.stdin.write(json.dumps(question).encode() + b"\n")
             self._process.stdin.flush()
-        except OSError:
-            raise ConformanceError(f"the codec ended before it answered: {_named(question)}") from None
-        line = self._process.stdout.readline(_MOST_BYTES)
+            line = self._process.stdout.readline(_MOST_BYTES)
         if not line.endswith(b"\n"):
-            raise ConformanceError(f"the codec gave no line of an answer: {_named(question)}")
+            if not self._answered or len(line) == _MOST_BYTES:
+                raise ConformanceError(f"the codec gave no line of an answer: {_named(question)}")
+            code = self._end()
+            self._ends += 1
+            if self._ends > _MOST_ENDS:
+                raise ConformanceError(f"the codec ended more than {_MOST_ENDS:,} times, now at {_named(question)}")
+            self._start()
+            return {"ended": code}
+        self._answered += 1
         try:
             answer = json.loads(line)
         except ValueError:
@@ -136,6 +160,9 @@ def _with_refusals(outcome: Outcome, codec: _Codec, damaged: dict[tuple[str, int
 def _decoded(cls: Any, answer: dict[str, Any], vector: Any) -> str | None:
     """What differs in a decoded value; None where nothing does. Keys may come in any order."""
     found = answer.get("json")
+    if "json" not in answer and isinstance(answer.get("bytes"), str):
+        same = answer["bytes"].lower() == vector.data.hex()
+        return None if same else f"encoded again it is {answer['bytes']}, not {vector.data.hex()}"
     if found == vector.json:
         return None
     try:
@@ -156,4 +183,7 @@ def _count(outcome: Outcome, what: str, answer: dict[str, Any], difference: str 
     else:
         outcome.failed += 1
         reason = f"refused: {answer['error']}" if "error" in answer else difference
+        if "ended" in answer:
+            reason = f"the codec ended with exit code {answer['ended']}"
+        outcome.cases.append(what)
         outcome.first = outcome.first or f"{what}: {reason}"[:500]

@@ -14,6 +14,7 @@ from kafkawire.errors import DecodeError
 from kafkawire.messages import REGISTRY
 from kafkawire.vectors import refusals, vectors
 from kafkawire.vectors.conformance import ConformanceError, check
+from kafkawire.wire.registry import Registry
 from tests import own_schemas
 from tests.vectors.own_codec import BUGS
 
@@ -62,6 +63,13 @@ def test_refusals_are_refused_by_the_interpreter_with_their_reason() -> None:
     assert count > 5000
 
 
+def few(folder: Path) -> Registry:
+    """Four messages that have all that a layout can have."""
+    names = ("FetchRequest", "MetadataRequest", "ProduceRequest", "OffsetCommitRequest")
+    schemas = own_schemas.write(folder / "schemas", *(own_schemas.shipped(name) for name in names))
+    return kafkawire.load_schemas(schemas).registry
+
+
 @pytest.mark.slow
 def test_codec_without_bugs_passes() -> None:
     outcomes = list(check([sys.executable, str(CODEC)], REGISTRY))
@@ -75,19 +83,43 @@ def test_codec_without_bugs_passes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in ("crash", "hang-up")])
 def test_seeded_bugs_are_found(bug: str, tmp_path: Path) -> None:
-    names = ("FetchRequest", "MetadataRequest", "ProduceRequest", "OffsetCommitRequest")
-    schemas = own_schemas.write(tmp_path / "schemas", *(own_schemas.shipped(name) for name in names))
-    registry = kafkawire.load_schemas(schemas).registry
+    registry = few(tmp_path)
     outcomes = list(check([sys.executable, str(CODEC), bug], registry))
     found = [outcome for outcome in outcomes if outcome.failed]
     assert found, bug
     assert all(outcome.first for outcome in found)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [(("crash",), "is none of the protocol"), (("hang-up",), "the codec")],
-)
-def test_codec_that_breaks_off(arguments: tuple[str, ...], text: str) -> None:
-    with pytest.raises(ConformanceError, match=text):
-        list(check([sys.executable, str(CODEC), *arguments], REGISTRY))
+#: Not seen by a codec that answers with what it encodes: it undoes what it did. The JSON form shows it.
+UNDONE = {"true-is-false", "version-7-is-6"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", ["", *(bug for bug in BUGS if bug not in ("crash", "hang-up"))])
+def test_codec_without_a_json_form(bug: str, tmp_path: Path) -> None:
+    """It answers to bytes with the bytes that it encodes: most bugs are found, too."""
+    registry = few(tmp_path)
+    outcomes = list(check([sys.executable, str(CODEC), "BYTES", bug], registry))
+    if not bug:
+        assert sum(outcome.failed for outcome in outcomes) == 0
+        assert sum(outcome.passed for outcome in outcomes) > 500
+        assert all(outcome.unsupported for outcome in outcomes)  # to encode from JSON
+    elif bug not in UNDONE:
+        assert any(outcome.failed for outcome in outcomes), bug
+
+
+def test_codec_that_speaks_no_protocol() -> None:
+    with pytest.raises(ConformanceError, match="is none of the protocol"):
+        list(check([sys.executable, str(CODEC), "crash"], REGISTRY))
+    with pytest.raises(ConformanceError, match="the codec gave no line of an answer"):
+        list(check([sys.executable, "-c", "pass"], REGISTRY))
+
+
+@pytest.mark.slow
+def test_codec_that_ends_is_started_again_and_its_question_failed(tmp_path: Path) -> None:
+    outcomes = list(check([sys.executable, str(CODEC), "hang-up"], few(tmp_path)))
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    assert failed
+    assert all(outcome.first and outcome.first.endswith("the codec ended with exit code 0") for outcome in failed)
+    questions = sum(outcome.passed + outcome.failed for outcome in outcomes)
+    assert sum(outcome.failed for outcome in outcomes) == questions // 101
