@@ -86,6 +86,12 @@ class Struct(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True, kw_
 
         return bounded_repr(self)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """How IPython and Jupyter show it: a field a line where one line is too short."""
+        from kafkawire.wire.bounded_repr import indented_repr
+
+        printer.text(indented_repr(self))
+
 
 class Message(Struct, frozen=True, gc=False, repr_omit_defaults=True):
     """Base class of all messages.
