@@ -351,14 +351,16 @@ def _cores() -> int:
 
 def _local(paths: list[str], settings: Settings, jobs: int, tier_keys: Sequence[str]) -> rows.Audit:
     from kafkawire import logdir, transactions
+    from kafkawire.offsets.share_audit import with_shares
 
     directory = logdir.open(*paths, tier_keys=tier_keys)
     segments = (file for partition in directory.partitions for file in partition.segments)
     shown = sys.stderr.isatty()
     with progress(total_size(segments) if shown else 0, shown=shown) as advance:
-        return transactions.audit(
+        found = transactions.audit(
             directory, settings, paths=tuple(paths), progress=advance if shown else None, jobs=jobs
         )
+        return with_shares(found, directory)
 
 
 def _spark(

@@ -176,7 +176,7 @@ def _copied(
         UnknownShareGroupError,
         copied_share_lags,
         explained_shares,
-        share_groups,
+        share_group_names,
     )
     from kafkawire.offsets.copied_why import UnknownSubjectError, one_cluster
     from kafkawire.offsets.group_view import group_view, group_views
@@ -191,7 +191,7 @@ def _copied(
     clock = as_of if as_of is not None or replicas.metadata is None else replicas.metadata.newest
     found: list[rows.Lag] = []
     views, gaps = ([], []) if groups else group_views(replicas)
-    shares, of_shares = (list(groups), list[str]()) if groups else share_groups(replicas)
+    shares, of_shares = (list(groups), list[str]()) if groups else share_group_names(replicas)
     gaps += of_shares
     shared = set()
     for name in dict.fromkeys(shares):

@@ -104,7 +104,7 @@ def copied_share_lags(
         yield share_lag(one, as_of=as_of, settings=settings, oldest=oldest, held_by=held)
 
 
-def share_groups(replicas_: LeadingReplicas) -> tuple[list[str], list[str]]:
+def share_group_names(replicas_: LeadingReplicas) -> tuple[list[str], list[str]]:
     """The share groups that have a state, sorted; and why there may be more, a sentence each."""
     names, gaps = set[str](), list[str]()
     for number in replicas_.numbers(STATE_TOPIC):
@@ -144,6 +144,7 @@ def _explained(replicas_: LeadingReplicas, source: ShareSource, settings: ShareS
         partial(_holds, replica, problems),
         partial(_letters, replicas_, settings.dead_letter_topic, problems),
         problems,
+        letters_doubt=_letters_doubt(replicas_, settings.dead_letter_topic),
     )
 
 
@@ -193,6 +194,20 @@ def _letters(replicas_: LeadingReplicas, topic: str | None, problems: list[str])
                         yield from letters_of(batch, number)
                     except RecordError as error:
                         _add(problems, f"{file.path}: offset {batch.base_offset}: {error}")
+
+
+def _letters_doubt(replicas_: LeadingReplicas, topic: str | None) -> str | None:
+    """Why copies in a dead-letter topic may be missing that were there; None where they are not."""
+    if topic is None:
+        return None
+    numbers = replicas_.numbers(topic)
+    if len(numbers) != (replicas_.count_of(topic) or -1):
+        return f"not all partitions of the dead-letter topic {topic} are here"
+    for number in numbers:
+        leading = replicas_.of(topic, number)
+        if leading is None or leading.doubt is not None or (leading.partition.log_start_offset or 0) > 0:
+            return f"copies may have been deleted from {topic}-{number}"
+    return None
 
 
 def _add(problems: list[str], text: str) -> None:

@@ -31,6 +31,7 @@ class ShareSource(NamedTuple):
         records: all of that partition's records that may be of the group. from_start: none was removed before them.
         history: of the first pass.
         problems: what could not be read, a sentence each.
+        removed_at: when the topic was removed, epoch milliseconds; None: it was not, as far as is known.
     """
 
     key: SharePartition
@@ -42,6 +43,7 @@ class ShareSource(NamedTuple):
     from_start: bool
     history: ShareHistory
     problems: tuple[str, ...] = ()
+    removed_at: int | None = None
 
     def steps(self) -> Iterator[Step]:
         """Its steps, in order."""
@@ -77,8 +79,9 @@ class TopicNames:
     def __init__(self, here: dict[UUID, str], metadata: ClusterMetadata | None) -> None:
         self._names = dict(here)
         self._gone: dict[UUID, str] = {}
+        self._removed: dict[UUID, int] = {}
         if metadata is not None:
-            self._gone = metadata.removed_ids
+            self._gone, self._removed = metadata.removed_ids, metadata.removed_at
             self._names |= metadata.topic_ids
 
     @classmethod
@@ -87,6 +90,10 @@ class TopicNames:
 
     def name(self, id: UUID) -> str | None:
         return self._gone.get(id) or self._names.get(id)
+
+    def removed_at(self, id: UUID) -> int | None:
+        """When it was, epoch milliseconds."""
+        return self._removed.get(id)
 
     def gone(self, id: UUID) -> bool:
         """Whether the topic was removed, by the metadata log."""
@@ -133,6 +140,7 @@ def copied_shares(replicas: LeadingReplicas, group: str) -> tuple[list[ShareSour
                 from_start=from_start,
                 history=history,
                 problems=problems,
+                removed_at=names.removed_at(key.topic_id),
             )
             for key, history in kept.items()
         ]

@@ -41,6 +41,7 @@ class ShareExplained:
         holds: what the partition holds up to an offset, from 0 on, anew each time.
         letters: the copies of its records in the dead-letter topic, anew each time.
         problems: what could not be read, a sentence each; it grows with what is read.
+        letters_doubt: why copies in the dead-letter topic may be missing that were there; None: they are not.
     """
 
     def __init__(
@@ -51,9 +52,17 @@ class ShareExplained:
         holds: Callable[[int], Iterable[Held]],
         letters: Callable[[], Iterable[Letter]],
         problems: list[str],
+        letters_doubt: str | None = None,
     ) -> None:
+        self.letters_doubt = letters_doubt
         self.source, self.settings, self.span, self.problems = source, settings, span, problems
         self._holds, self._letters = holds, letters
+
+    @property
+    def name(self) -> str:
+        """For sentences."""
+        key = self.source.key
+        return f"group {key.group!r} in {self.source.topic or key.topic_id}-{key.partition}"
 
     @property
     def origin(self) -> RowOrigin:

@@ -24,12 +24,15 @@ class ShareSettings(NamedTuple):
         isolation_level: None: not known.
         dead_letter_topic: None: it has none, or that is not known.
         unseen: what is not known, a sentence each.
+        limit_changed, isolation_changed: it had another value before, as far as the metadata log reaches back.
     """
 
     limit: int | None = None
     isolation_level: str | None = None
     dead_letter_topic: str | None = None
     unseen: tuple[str, ...] = ()
+    limit_changed: bool = False
+    isolation_changed: bool = False
 
     @property
     def read_committed(self) -> bool | None:
@@ -50,7 +53,12 @@ def share_settings(
         return ShareSettings(limit, None, dead_letter_topic, tuple(unseen))
     of_group = metadata.group_configs.get(group, {})
     brokers = {name: value for (broker, name), value in metadata.configs.items() if not broker}
-    return of_properties(of_group, brokers, limit, dead_letter_topic, complete=metadata.complete)
+    found = of_properties(of_group, brokers, limit, dead_letter_topic, complete=metadata.complete)
+    changed = metadata.changed_group_configs
+    return found._replace(
+        limit_changed=(group, LIMIT) in changed or ("", BROKER_LIMIT) in changed,
+        isolation_changed=(group, ISOLATION) in changed,
+    )
 
 
 def of_properties(

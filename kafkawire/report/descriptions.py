@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from kafkawire.offsets.share_rules import RULES as SHARE_RULES
 from kafkawire.rows import Audit, Coverage, Finding, Omitted, Violation
 from kafkawire.transactions.batch_rules import RULES
 from kafkawire.transactions.check_names import OF_FINDINGS
@@ -103,6 +104,7 @@ CHECKS: Mapping[str, str] = {
     "tier_copy_finished": "Every copy of a segment to a tier that was started was finished.",
     "tier_object_known": "The metadata of the tier names every object.",
     "tier_object_present": "Every segment whose copy was finished has its objects.",
+    **{rule.name: rule.sentence for rule in SHARE_RULES},
     "tier_covers_log": "The tier has every offset from the log start to the local log start.",
 }
 

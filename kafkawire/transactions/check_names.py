@@ -57,6 +57,14 @@ CHECKS = (
 #: Those that are only answered where a tier was given (KIP-405); in the same order.
 TIER_CHECKS = (TIER_COPY_FINISHED, TIER_OBJECT_KNOWN, TIER_OBJECT_PRESENT, TIER_COVERS_LOG)
 
+#: Those of share groups (KIP-932), which are only answered where a copy of `__share_group_state` is; in the same order.
+#: The rules are above this package: `offsets.share_rules`.
+SHARE_CHECKS = (
+    "share_transition", "share_start_offset", "share_epochs", "share_snapshot", "share_delivered_first",
+    "share_delivery_limit", "share_offsets_exist", "share_committed_only", "share_dead_letter",
+    "share_dead_letter_once", "share_topic_exists",
+)  # fmt: skip
+
 #: Those that the files of one replica of a partition answer by themselves; in the same order.
 LOG_CHECKS = (*BATCH_CHECKS, TXNINDEX_EQUALS_LOG, SNAPSHOT_EQUALS_REPLAY)
 

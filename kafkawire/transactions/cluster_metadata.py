@@ -61,7 +61,9 @@ def of_older_copy(copy: ClusterMetadata, broker: int | None) -> ClusterMetadata:
     """What counts of a copy that is not its cluster's newest. A copy may have 100,000 partitions: of these only those
     are kept that are assigned to its own broker."""
     own = {name: found for name, found in copy.assigned.items() if any(number == broker for number, _ in found)}
-    return replace(copy, assigned=own, leaders={}, topic_configs={}, topic_ids={}, removed_ids={}, group_configs={})
+    return replace(
+        copy, assigned=own, leaders={}, topic_configs={}, topic_ids={}, removed_ids={}, removed_at={}, group_configs={}
+    )
 
 
 def topic_policies(metadata: Iterable[ClusterMetadata]) -> dict[str, TopicPolicy] | None:
@@ -99,6 +101,7 @@ def _read(partition: Partition) -> ClusterMetadata:
     configs: dict[tuple[str, str], str] = {}
     of_topics: dict[str, dict[str, str]] = {}
     of_groups: dict[str, dict[str, str]] = {}
+    changed: set[tuple[str, str]] = set()
     features: dict[str, int] = {}
     blocks: list[ProducerIdsBlock] = []
     checkpointed: int | None = None
@@ -108,13 +111,16 @@ def _read(partition: Partition) -> ClusterMetadata:
         newest = max(entry.timestamp, newest or 0)
         match entry.message:
             case TopicRecord() | RemoveTopicRecord() | PartitionRecord() | PartitionChangeRecord() as record:
-                topics.take(record)
+                topics.take(record, entry.timestamp)
             case ConfigRecord() as config if config.resource_type == _BROKER:
                 _set(configs, (config.resource_name, config.name), config.value)
             case ConfigRecord() as config if config.resource_type == _TOPIC and config.name in TOPIC_SETTINGS:
                 _set(of_topics.setdefault(config.resource_name, {}), config.name, config.value)
             case ConfigRecord() as config if config.resource_type == _GROUP:
-                _set(of_groups.setdefault(config.resource_name, {}), config.name, config.value)
+                of_group = of_groups.setdefault(config.resource_name, {})
+                if of_group.get(config.name, config.value) != config.value:
+                    changed.add((config.resource_name, config.name))
+                _set(of_group, config.name, config.value)
             case FeatureLevelRecord() as feature:
                 features[feature.name] = feature.feature_level
             case ProducerIdsRecord() as ids:
@@ -143,7 +149,9 @@ def _read(partition: Partition) -> ClusterMetadata:
         since_checkpoint=log.whole_checkpoint,
         topic_ids=topics.names,
         removed_ids=topics.gone,
+        removed_at=topics.removed_at,
         group_configs=of_groups,
+        changed_group_configs=frozenset(changed),
         gaps=log.gaps,
     )
 
@@ -154,10 +162,13 @@ class _Topics:
     def __init__(self) -> None:
         self.names: dict[UUID, str] = {}
         self.gone: dict[UUID, str] = {}
+        self.removed_at: dict[UUID, int] = {}
         self._partitions: dict[UUID, dict[int, Assignment]] = {}
         self._leaders: dict[UUID, dict[int, Leader]] = {}
 
-    def take(self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord) -> None:
+    def take(
+        self, record: TopicRecord | RemoveTopicRecord | PartitionRecord | PartitionChangeRecord, timestamp: int
+    ) -> None:
         match record:
             case TopicRecord():
                 self.names[record.topic_id] = record.name
@@ -165,6 +176,7 @@ class _Topics:
                 name = self.names.pop(record.topic_id, None)
                 if name is not None:
                     self.gone[record.topic_id] = name
+                    self.removed_at[record.topic_id] = timestamp
                 self._partitions.pop(record.topic_id, None)
                 self._leaders.pop(record.topic_id, None)
             case PartitionRecord():

@@ -344,7 +344,9 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
         since_checkpoint: the log begins with a checkpoint that was read whole: topics that are not here do not exist.
         topic_ids: the name of each topic that there is, by its id. removed_ids: likewise, of those that were removed,
             as far as the log reaches back.
-        group_configs: group -> name -> value, of the properties that were set for it.
+        removed_at: the times, by the controller's clock.
+        group_configs: group -> name -> value, of the properties that were set for it. changed_group_configs: group and
+            name of those that had another value before.
         gaps: sentences on what could not be read, with the file.
     """
 
@@ -364,7 +366,9 @@ class ClusterMetadata(msgspec.Struct, frozen=True, kw_only=True):
     since_checkpoint: bool = False
     topic_ids: dict[UUID, str] = {}
     removed_ids: dict[UUID, str] = {}
+    removed_at: dict[UUID, int] = {}
     group_configs: dict[str, dict[str, str]] = {}
+    changed_group_configs: frozenset[tuple[str, str]] = frozenset()
     gaps: tuple[str, ...] = ()
 
 

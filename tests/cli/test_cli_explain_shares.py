@@ -127,3 +127,15 @@ def test_why_names_the_transaction_that_a_share_group_waits_for(run: Run, logs: 
     (blocker,) = answer["blockers"]
     assert (blocker["transactional_id"], blocker["waits"][0]["topic"]) == ("open-service", "ledger")
     assert [(one["topic"], one["held"]["most"]) for one in answer["lags"]] == [("ledger", 3)]
+
+
+def test_audit_judges_share_groups(run: Run, logs: Path) -> None:
+    """Brokers write nothing into a dead-letter topic whose name lacks their prefix, and archive nonetheless."""
+    found = run("audit", str(logs), "--format", "jsonl")
+    assert found.code in (3, 5)
+    rows = [json.loads(line) for line in found.text.splitlines()]
+    answers = {row["check"]: row["answer"] for row in rows if row["kind"] == "answer"}
+    assert {check for check, answer in answers.items() if answer == "violated"} == {"share_dead_letter"}
+    assert answers["share_transition"] == answers["share_snapshot"] == "holds"
+    (violation,) = [row for row in rows if row["kind"] == "violation"]
+    assert violation["what"].endswith(f"is not in {share_groups.MISNAMED}")

@@ -9,7 +9,7 @@ import pytest
 
 from kafkawire import logdir
 from kafkawire.offsets.copied_shares import UnknownShareGroupError, copied_share_lags, explained_shares
-from kafkawire.offsets.copied_shares import share_groups as share_groups_of
+from kafkawire.offsets.copied_shares import share_group_names as share_groups_of
 from kafkawire.offsets.leading_replica import LeadingReplicas
 from kafkawire.rows import DeadLetter, ShareRange, ShareStep
 from tools.recordings import share_groups

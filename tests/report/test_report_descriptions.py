@@ -91,5 +91,5 @@ def test_what_to_do_separates_command_and_advice(action: str | None, command: st
 
 
 def test_every_check_and_every_reason_has_a_description() -> None:
-    assert {*check_names.CHECKS, *check_names.TIER_CHECKS} == set(CHECKS)
+    assert {*check_names.CHECKS, *check_names.TIER_CHECKS, *check_names.SHARE_CHECKS} == set(CHECKS)
     assert {reason for _, reason in verdicts.REASONS} == set(REASONS)

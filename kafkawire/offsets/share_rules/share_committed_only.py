@@ -1,0 +1,41 @@
+"""A read_committed share group is given committed records only."""
+
+from __future__ import annotations
+
+from kafkawire.offsets.share_explain import ShareExplained
+from kafkawire.offsets.share_rules.rule import NO_PARTITION, StandingRule
+from kafkawire.share_groups.fates import ABORTED, OPEN
+from kafkawire.transactions.answers import Tally
+
+
+def _judge(share: ShareExplained, tally: Tally) -> None:
+    if share.source.history.state is None or share.source.gone:
+        return
+    if share.settings.read_committed is None:
+        tally.lack("the group's isolation level is not known")
+        return
+    if not share.settings.read_committed:
+        return
+    if share.settings.isolation_changed:
+        tally.lack("the group's isolation level was changed")
+        return
+    if share.span is None:
+        tally.lack(NO_PARTITION)
+        return
+    for piece in share.pieces():
+        given = piece.fate.status == "acknowledged" or piece.fate.reason in ("rejected", "delivered_before")
+        if not given or not piece.fate.deliveries:
+            continue
+        if piece.held in (ABORTED, OPEN):
+            what = f"offset {piece.first} is {piece.fate.status} at delivery {piece.fate.deliveries}"
+            tally.breach(piece.first, -1, f"{share.name}: {what}, and its transaction is {piece.held}")
+        else:
+            tally.held += 1
+
+
+RULE = StandingRule(
+    name="share_committed_only",
+    sentence="A read_committed share group is given no aborted record, and none of an open transaction.",
+    source="KIP-932, `SharePartition`",
+    judge=_judge,
+)

@@ -1,0 +1,33 @@
+"""The dead-letter topic has one copy of a record."""
+
+from __future__ import annotations
+
+from kafkawire.offsets.share_explain import ShareExplained
+from kafkawire.offsets.share_rules.rule import StandingRule
+from kafkawire.transactions.answers import Tally
+
+#: Offsets whose copies are told apart; those behind are not judged.
+_MOST = 1_000_000
+
+
+def _judge(share: ShareExplained, tally: Tally) -> None:
+    seen: dict[int, int] = {}
+    for one in share.letters():
+        if one.offset in seen:
+            places = f"at {seen[one.offset]} and {one.copy_offset}"
+            what = f"offset {one.offset} is in {share.settings.dead_letter_topic} twice, {places}"
+            tally.breach(one.copy_offset, -1, f"{share.name}: {what}")
+        elif len(seen) >= _MOST:
+            tally.lack(f"more than {_MOST:,} copies")
+            return
+        else:
+            seen[one.offset] = one.copy_offset
+            tally.held += 1
+
+
+RULE = StandingRule(
+    name="share_dead_letter_once",
+    sentence="The dead-letter topic has one copy of a record.",
+    source="KIP-1191, `ShareGroupDLQStateManager`",
+    judge=_judge,
+)

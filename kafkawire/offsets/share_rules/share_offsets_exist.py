@@ -1,0 +1,33 @@
+"""A share group has states of offsets that the partition has."""
+
+from __future__ import annotations
+
+from kafkawire.offsets.share_explain import ShareExplained
+from kafkawire.offsets.share_rules.rule import NO_PARTITION, StandingRule
+from kafkawire.transactions.answers import Tally
+
+
+def _judge(share: ShareExplained, tally: Tally) -> None:
+    state, span = share.source.history.state, share.span
+    if state is None or share.source.gone:
+        return
+    if span is None:
+        tally.lack(NO_PARTITION)
+        return
+    if share.problems:
+        tally.lack("copies may be of different moments, or damaged: " + share.problems[0])
+        return
+    beyond = [run for run in state.runs if run.last >= span.high]
+    if beyond:
+        what = f"offsets up to {beyond[-1].last} have a state, and the partition ends at {span.high}"
+        tally.breach(state.offset, -1, f"{share.name}: {what}")
+    else:
+        tally.held += 1
+
+
+RULE = StandingRule(
+    name="share_offsets_exist",
+    sentence="Only offsets below the partition's high watermark have a state.",
+    source="KIP-932, `SharePartition`",
+    judge=_judge,
+)

@@ -1,0 +1,221 @@
+"""The rules of share groups: each of their faults is found by its rule, and logs of real brokers hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from uuid import UUID
+
+import pytest
+
+from kafkawire import logdir
+from kafkawire.messages import ShareSnapshotValue, ShareUpdateValue
+from kafkawire.messages import share_snapshot_value as snapshots
+from kafkawire.messages import share_update_value as updates
+from kafkawire.offsets.dead_letters import Letter
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.share_audit import judge, share_answers
+from kafkawire.offsets.share_copies import ShareSource, histories
+from kafkawire.offsets.share_explain import PartitionSpan, ShareExplained
+from kafkawire.offsets.share_fates import Held
+from kafkawire.offsets.share_rules import RULES, STANDING_RULES, STEP_RULES
+from kafkawire.offsets.share_rules.rule import Fault, FaultRecord, ShareStep, StandingRule, StepRule
+from kafkawire.offsets.share_settings import ShareSettings
+from kafkawire.share_groups import ShareFold, SharePartition, ShareRecord
+from kafkawire.transactions.answers import Tally
+from kafkawire.transactions.check_names import SHARE_CHECKS
+from tools.recordings import share_groups
+from tools.recordings.archive import unpacked
+
+KEY = SharePartition("workers", UUID(int=7), 0)
+BEGIN: FaultRecord = ("begin", 0, 0, 1, 0, ())
+#: What breaks no rule: every kind of record, and each transition of a record.
+SOUND: Fault = (
+    BEGIN,
+    ("update", -1, 0, 1, -1, ((0, 9, 0, 1),)),
+    ("update", 0, 0, 1, 1, ((0, 3, 2, 2), (4, 4, 3, 2), (5, 5, 4, 2), (6, 9, 0, 2))),
+    ("update", 0, 0, 1, 1, ((4, 4, 4, 2), (6, 6, 0, 4), (10, 12, 2, 1))),
+    ("snapshot", 6, 1, 1, 1, ((6, 6, 4, 5), (7, 9, 0, 2), (10, 12, 2, 1))),
+    ("update", 7, 1, 1, 2, ()),
+    ("cold", 7, 2, 1, 2, ((7, 9, 0, 2), (10, 12, 2, 1))),
+    ("begin", 3, 3, 2, 0, ()),
+    ("update", 3, 3, 2, 3, ((3, 4, 2, 1),)),
+    ("tombstone", 0, 0, 0, 0, ()),
+)
+
+
+def records(fault: Fault) -> list[ShareRecord]:
+    made = []
+    for offset, (kind, start, epoch, state_epoch, leader, runs) in enumerate(fault):
+        value: ShareSnapshotValue | ShareUpdateValue | None = None
+        if kind == "update":
+            value = ShareUpdateValue(
+                snapshot_epoch=epoch,
+                leader_epoch=leader,
+                start_offset=start,
+                state_batches=tuple(updates.StateBatch(*run) for run in runs),
+            )
+        elif kind != "tombstone":
+            value = ShareSnapshotValue(
+                snapshot_epoch=epoch,
+                state_epoch=state_epoch,
+                leader_epoch=leader,
+                start_offset=start,
+                create_timestamp=1000,
+                write_timestamp=2000 if kind == "cold" else 1000,
+                state_batches=tuple(snapshots.StateBatch(*run) for run in runs),
+            )
+        made.append(ShareRecord(offset, 1000 + offset, KEY, kind != "update", value))
+    return made
+
+
+def judged(fault: Fault, *, limit: int | None = 5, from_start: bool = True) -> dict[str, Tally]:
+    fold, tallies = ShareFold(from_start=from_start), {rule.name: Tally(rule.name) for rule in STEP_RULES}
+    for record in records(fault):
+        judge(ShareStep(fold.take(record), "orders-0", limit), tallies)
+    return tallies
+
+
+def test_the_names_are_those_of_the_checks() -> None:
+    assert tuple(rule.name for rule in RULES) == SHARE_CHECKS
+
+
+def test_nothing_is_found_in_sound_records() -> None:
+    found = judged(SOUND)
+    assert {name: tally.breaches for name, tally in found.items() if tally.violated} == {}
+    assert all(tally.held for tally in found.values())
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [(rule, name) for rule in STEP_RULES for name in rule.faults],
+    ids=lambda one: getattr(one, "name", one),
+)
+def test_each_fault_is_found_by_its_rule(rule: StepRule, name: str) -> None:
+    found = judged(rule.faults[name])
+    assert found[rule.name].violated, rule.faults[name]
+    (breach,) = found[rule.name].breaches
+    assert breach.offset == len(rule.faults[name]) - 1
+    assert breach.what.startswith("orders-0: ")
+
+
+def test_what_was_removed_from_the_front_proves_nothing() -> None:
+    """A log that begins with an update: only what a record says by itself is judged."""
+    found = judged((("update", 5, 3, 1, 7, ((5, 5, 4, 2),)),), from_start=False)
+    assert not any(tally.violated for tally in found.values())
+    assert found["share_transition"].not_checkable == 1
+    assert found["share_delivered_first"].held == 1
+    assert judged(SOUND, limit=None)["share_delivery_limit"].held == 0
+
+
+# A share partition as a whole -----------------------------------------------------------------------------------------
+
+
+SETTINGS = ShareSettings(limit=5, isolation_level="read_committed", dead_letter_topic="dlq")
+CHANGED = SETTINGS._replace(isolation_changed=True)
+
+
+def explained(
+    fault: Fault,
+    *,
+    held: Iterable[Held] = (Held(0, 20, "record"),),
+    high: int = 20,
+    letters: tuple[Letter, ...] = (),
+    settings: ShareSettings = SETTINGS,
+    change: Callable[[ShareSource], ShareSource] = lambda source: source,
+    letters_doubt: str | None = None,
+) -> ShareExplained:
+    found = records(fault)
+    history = histories(found, "workers", from_start=True)[KEY]
+    source = ShareSource(
+        key=KEY,
+        topic="orders",
+        gone=False,
+        path="state",
+        number=0,
+        records=lambda: iter(found),
+        from_start=True,
+        history=history,
+    )
+    return ShareExplained(
+        change(source),
+        settings,
+        PartitionSpan(0, high, high),
+        lambda end: list(held),
+        lambda: letters,
+        [],
+        letters_doubt=letters_doubt,
+    )
+
+
+def letter(offset: int, at: int = 0) -> Letter:
+    return Letter("workers", "orders", 0, offset, 2, "Offset rejected by client.", 0, at, 1000)
+
+
+ARCHIVED: Fault = (BEGIN, ("update", 0, 0, 1, 1, ((4, 4, 3, 1),)), ("update", 0, 0, 1, 1, ((4, 4, 4, 1),)))
+READ: Fault = (BEGIN, ("update", 0, 0, 1, 1, ((0, 5, 2, 1),)))
+ABORTED = (Held(0, 3, "record"), Held(3, 4, "aborted"), Held(4, 20, "record"))
+OPEN = (Held(0, 5, "record"), Held(5, 6, "open"), Held(6, 20, "record"))
+
+
+@pytest.mark.parametrize(
+    ("name", "share", "violated"),
+    [
+        ("share_offsets_exist", explained(READ), 0),
+        ("share_offsets_exist", explained(READ, high=5), 1),
+        ("share_committed_only", explained(READ), 0),
+        ("share_committed_only", explained(READ, held=ABORTED), 1),
+        ("share_committed_only", explained(READ, held=OPEN), 1),
+        ("share_committed_only", explained(READ, held=ABORTED, settings=ShareSettings(5, "read_uncommitted")), 0),
+        ("share_dead_letter", explained(ARCHIVED, letters=(letter(4),)), 0),
+        ("share_dead_letter", explained(ARCHIVED), 1),
+        ("share_dead_letter", explained(ARCHIVED, letters=(letter(3),)), 1),
+        ("share_dead_letter_once", explained(ARCHIVED, letters=(letter(4), letter(5))), 0),
+        ("share_dead_letter_once", explained(ARCHIVED, letters=(letter(4), letter(4, 9))), 1),
+        ("share_topic_exists", explained(READ), 0),
+        ("share_topic_exists", explained(READ, change=lambda one: one._replace(gone=True, removed_at=-70_000)), 1),
+    ],
+)
+def test_faults_of_a_share_partition(name: str, share: ShareExplained, violated: int) -> None:
+    rule = next(one for one in STANDING_RULES if one.name == name)
+    tally = Tally(name)
+    rule.judge(share, tally)
+    assert tally.violated == violated
+    assert not tally.not_checkable
+
+
+@pytest.mark.parametrize(
+    ("name", "share"),
+    [
+        ("share_committed_only", explained(READ, held=ABORTED, settings=ShareSettings(5, None))),
+        ("share_committed_only", explained(READ, held=ABORTED, settings=CHANGED)),
+        ("share_dead_letter", explained(ARCHIVED, letters_doubt="copies may have been deleted")),
+        ("share_topic_exists", explained(READ, change=lambda one: one._replace(gone=True, removed_at=900))),
+    ],
+)  # fmt: skip
+def test_without_its_premise_a_rule_answers_nothing(name: str, share: ShareExplained) -> None:
+    rule: StandingRule = next(one for one in STANDING_RULES if one.name == name)
+    tally = Tally(name)
+    rule.judge(share, tally)
+    assert (tally.violated, tally.held) == (0, 0)
+    assert tally.not_checkable
+    assert tally.lacked
+
+
+# Recorded -------------------------------------------------------------------------------------------------------------
+
+
+def copies(version: str) -> list[str]:
+    folder = unpacked(share_groups.NAME) / f"kafka-{version}"
+    return [str(folder / "node-1"), str(folder / "node-2")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["4.4.0", "4.2.0"])
+def test_logs_of_real_brokers_hold(version: str) -> None:
+    """But for the group whose dead-letter topic brokers do not write into, since its name lacks their prefix."""
+    answers = share_answers(LeadingReplicas(logdir.open(*copies(version))))
+    broken = {one.answer.check: [b.what for b in one.answer.breaches] for one in answers if one.answer.violated}
+    missing = f"group 'trimmers' in trimmed-0: offset 20 was archived, and is not in {share_groups.MISNAMED}"
+    assert broken == ({"share_dead_letter": [missing]} if version == "4.4.0" else {})
+    held = {one.answer.check for one in answers if one.answer.held}
+    assert held >= {"share_transition", "share_start_offset", "share_epochs", "share_snapshot", "share_committed_only"}
