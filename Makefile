@@ -107,6 +107,7 @@ soak: $(VENV)/.dev
 conformance: $(VENV)/.dev
 	KAFKAWIRE_BACKEND=python $(BIN)/python -m tools.conformance
 	KAFKAWIRE_BACKEND=python $(BIN)/python -m tools.conformance.batches --write
+	$(BIN)/python -m tools.conformance.enumerations
 	$(if $(CARGO),KAFKAWIRE_BACKEND=native $(BIN)/python -m tools.conformance)
 	$(if $(CARGO),KAFKAWIRE_BACKEND=native $(BIN)/python -m tools.conformance.batches --write)
 

@@ -20,7 +20,7 @@ class Status(Struct, frozen=True):
     status_code: Int8 = 0
     """0 the member's topology epoch is too low, 1 source topics are missing, 2 topics have wrong numbers of
     partitions, 3 internal topics are missing and are being created, 4 a member asks all to stop, 5 the assignment
-    waits for more members or its interval."""
+    waits for more members or its interval, 6 the member lacks a client tag of rack.aware.assignment.tags."""
     status_detail: str = ""
     """Explanation for people: the topics concerned, or why they could not be created, for example without Create on
     them or on the cluster."""
