@@ -30,6 +30,7 @@ from kafkawire.cli.findings import (
 from kafkawire.cli.output import Format
 from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.progress import progress, spark_tasks, total_size
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
 from kafkawire.cli.table import TableView, Views
 from kafkawire.cli.txn_options import (
     BLOCKED_AFTER,
@@ -44,13 +45,6 @@ from kafkawire.cli.txn_options import (
 if TYPE_CHECKING:
     from kafkawire.offsets import Replica
     from kafkawire.transactions import Settings
-
-
-class AuditEngine(StrEnum):
-    """What reads the logs: this process, or a Spark job. The findings are the same."""
-
-    local = "local"
-    spark = "spark"
 
 
 class SaveMode(StrEnum):
@@ -144,21 +138,9 @@ def audit(
     ] = None,
     confirm_after: ConfirmOption = 1.0,
     timeout: TimeoutOption = None,
-    engine: Annotated[
-        AuditEngine, typer.Option(help="Read on this machine, or as a Spark job; the answer is the same.")
-    ] = AuditEngine.local,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Where the Spark job runs: local[N] (by default all cores), spark://HOST:PORT, yarn, k8s://HOST:PORT, "
-            "or sc://HOST:PORT for Spark Connect.",
-        ),
-    ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A setting of Spark, spark.executor.memory=4g; can be repeated."),
-    ] = None,
+    engine: EngineOption = Engine.local,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Processes that read on this machine; by default one a core."),
@@ -269,7 +251,7 @@ def audit(
             raise typer.BadParameter(f"{option} needs --bootstrap-server")
     if bootstrap is not None and jobs is not None:
         raise typer.BadParameter("--jobs needs log directories: --parallel sets how many partitions are read at a time")
-    if resume and engine is not AuditEngine.local:
+    if resume and engine is not Engine.local:
         raise typer.BadParameter("--resume needs --engine local: Spark's tasks keep no file")
     saved = {"--save": save, "--save-as-table": save_as_table}
     if bootstrap is not None and any(saved.values()):
@@ -278,14 +260,12 @@ def audit(
         raise typer.BadParameter("--save and --save-as-table do not go together")
     if save_format and not (save or save_as_table):
         raise typer.BadParameter("--save-format needs --save or --save-as-table")
-    for option, given in (("--master", master), ("--conf", conf), *saved.items()):
-        if given and engine is not AuditEngine.spark:
-            raise typer.BadParameter(f"{option} needs --engine spark")
-    if jobs is not None and engine is not AuditEngine.local:
+    check_engine(engine, {"--master": master, "--conf": conf, **saved})
+    if jobs is not None and engine is not Engine.local:
         raise typer.BadParameter("--jobs needs --engine local: on Spark, --master sets how many cores a job has")
-    if explained and (report is None or engine is not AuditEngine.local or bootstrap is not None):
+    if explained and (report is None or engine is not Engine.local or bootstrap is not None):
         raise typer.BadParameter("--explain needs --report, log directories and --engine local")
-    spark_conf = dict(map(_setting, conf or ()))
+    spark_conf = spark_settings(conf)
     check_log_output(report, [*paths, *(tier_key or ()), command_config, resume], "--report")
     replicas = _replicas(paths, explained or (), tier_key or ())
     settings = Settings(
@@ -302,11 +282,11 @@ def audit(
             from kafkawire.cli.audit_cluster import audit_cluster
 
             topics, load = tuple(topic) if topic else None, (throttle, parallel)
-            on_spark = (master, spark_conf) if engine is AuditEngine.spark else None
+            on_spark = (master, spark_conf) if engine is Engine.spark else None
             result = audit_cluster(
                 bootstrap, command_config, settings, timeout, confirm_after, topics, since, load, resume, on_spark
             )
-        elif engine is AuditEngine.spark:
+        elif engine is Engine.spark:
             output_tables = (save, save_as_table, save_format, save_mode.value) if save or save_as_table else None
             result = _spark(paths, settings, master, spark_conf, output_tables, tier_key or ())
         else:
@@ -325,13 +305,6 @@ def audit(
             print_line("")
             print_line(f"Report: {report}")
     end(result)
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition("=")
-    if not separator or not name.startswith("spark."):
-        raise typer.BadParameter(f"--conf {text}: give a setting of Spark as spark.NAME=VALUE")
-    return name, value
 
 
 def _milliseconds(minutes: int | None) -> int | None:

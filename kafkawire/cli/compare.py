@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from kafkawire import rows
 from kafkawire.cli import exit_codes, output
 from kafkawire.cli.dump_options import TierKeys
 from kafkawire.cli.output_file import check_log_output
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ def compare(
         int, typer.Option(min=0, metavar="N", help="Differences that are listed, at most; all are counted.")
     ] = _MOST,
     tier_key: TierKeys = None,
+    engine: EngineOption = Engine.local,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -101,34 +105,48 @@ def compare(
       kafkawire compare /copies/broker-1 /copies/broker-2
     What has a mirror not copied, or copied twice?
       kafkawire compare /copies/east /copies/west --prefix east. --by order
+    Two fleets, on a cluster:
+      kafkawire compare s3://copies/east s3://copies/west --engine spark --master yarn
     Has a lake table each record, once?
       kafkawire compare /copies/broker-1 /lake/orders --topic orders
     """
     from kafkawire import logdir
     from kafkawire.witness import CopyComparison
 
+    check_engine(engine, {"--master": master, "--conf": conf})
+    spark_conf = spark_settings(conf)
     check_log_output(to, [a, b, *(tier_key or ())])
     table = _table(b, offset_columns)
     if table is not None and by is CompareBy.order:
         raise typer.BadParameter("a lake table is compared by offsets", param_hint="--by")
     directories = [logdir.open(one, tier_keys=tier_key or ()) for one in ((a,) if table else (a, b))]
-    compared = CopyComparison(
-        directories[0],
-        table or directories[1],
-        by=None if by is None else by.value,
-        prefix=prefix,
-        topic=topic,
-        most=max_differences,
-    )
-    number = 0
+    options: dict[str, Any] = {
+        "by": None if by is None else by.value,
+        "prefix": prefix,
+        "topic": topic,
+        "most": max_differences,
+    }
+    incomplete: list[str] = []
+    number = broken = 0
+
+    def compared() -> Iterator[rows.Row]:
+        nonlocal broken
+        if engine is Engine.spark:
+            found, broken, missing = _on_spark(a, b, table, master, spark_conf, tier_key or (), options)
+            yield from found
+        else:
+            comparison = CopyComparison(directories[0], table or directories[1], **options)
+            yield from comparison.rows()
+            broken, missing = comparison.found, comparison.incomplete
+        incomplete.extend(missing)
 
     def counted() -> Iterator[rows.Row]:
         nonlocal number
         for directory in directories:
             for unreadable in directory.unreadable:
-                compared.incomplete.append(f"{unreadable.path}: {unreadable.reason}")
+                incomplete.append(f"{unreadable.path}: {unreadable.reason}")
                 yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
-        for row in compared.rows():
+        for row in compared():
             number += isinstance(row, rows.ComparedPartition)
             yield row
 
@@ -142,9 +160,27 @@ def compare(
         no_cut=no_cut,
     )
     if not number:
-        compared.incomplete.append("the paths hold no partition" + (f" of {topic}" if topic else ""))
-    missing = tuple(compared.incomplete)
-    exit_codes.end(rows.Outcome(found=compared.found > 0, complete=not missing, missing=missing))
+        incomplete.append("the paths hold no partition" + (f" of {topic}" if topic else ""))
+    exit_codes.end(rows.Outcome(found=broken > 0, complete=not incomplete, missing=tuple(incomplete)))
+
+
+def _on_spark(
+    a: str,
+    b: str,
+    table: LakeTable | None,
+    master: str | None,
+    conf: dict[str, str],
+    tier_keys: Sequence[str],
+    options: dict[str, Any],
+) -> tuple[list[rows.Row], int, list[str]]:
+    from kafkawire.cli.progress import spark_tasks
+    from kafkawire.spark.witness_job import compare as on_spark
+
+    columns = None if table is None else table.columns
+    with spark_tasks() as progress:
+        return on_spark(
+            a, b, master=master, conf=conf, progress=progress, offset_columns=columns, tier_keys=tier_keys, **options
+        )
 
 
 def _table(path: str, columns: str | None) -> LakeTable | None:

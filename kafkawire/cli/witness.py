@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from kafkawire.cli import capture_options, exit_codes, output
 from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
 from kafkawire.cli.output_file import check_log_output
+from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
 from kafkawire.cli.table import TableView, Views
 
 if TYPE_CHECKING:
@@ -145,6 +147,9 @@ def witness(
     keylog: capture_options.Keylog = None,
     decode_as: capture_options.DecodeAs = None,
     tier_key: TierKeys = None,
+    engine: EngineOption = Engine.local,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     format: output.FormatOption = None,
     to: output.OutputOption = None,
     wide: output.WideOption = False,
@@ -159,6 +164,8 @@ def witness(
     \b
     Was anything lost, changed, or appended twice?
       kafkawire witness --captures trace.pcap --logs /copies/broker-1 --logs /copies/broker-2
+    Many captures and brokers, on a cluster:
+      kafkawire witness --captures a.pcap --captures b.pcap --logs s3://copies --engine spark --master yarn
     The same by what a running cluster holds now:
       kafkawire witness --captures trace.pcap --bootstrap-server broker-1:9092
     Only the anomalies, for tools:
@@ -175,12 +182,22 @@ def witness(
         if not os.access(path, os.R_OK) or os.path.isdir(path):
             raise typer.BadParameter(f"{path} is not a file that can be read", param_hint="--keylog")
     rules = capture_options.checked_rules(decode_as)
+    check_engine(engine, {"--master": master, "--conf": conf}, {"--bootstrap-server": bootstrap_server})
+    spark_conf = spark_settings(conf)
     notes = FileNotes()
+    shown = _Shown(format, to, wide=wide, no_cut=no_cut)
+    if engine is Engine.spark:
+        found, problems, unreadable = _on_spark(
+            captures, paths, master, spark_conf, notes,
+            most=max_anomalies, keylog=keylog or (), decode_as=rules, tier_keys=tier_key or (),
+        )  # fmt: skip
+        shown.print([*unreadable, *found], notes.incomplete(), problems)
+        return
     with _held_side(paths, tier_key, bootstrap_server, command_config) as held:
         joined = Witness(held, most=max_anomalies)
         for file in captures:
             _take(joined, file, keylog, rules, notes)
-        _print(joined, held, notes.incomplete(), format=format, to=to, wide=wide, no_cut=no_cut)
+        shown.print(chain(_unreadable(held), joined.rows()), notes.incomplete(), joined.problems)
 
 
 @contextmanager
@@ -209,63 +226,97 @@ def _held_side(
             loop.run(cluster.close())
 
 
-def _print(
-    joined: Witness,
-    held: LogDirectory | HeldSide,
-    missing: list[str],
-    *,
-    format: output.Format | None,
-    to: str | None,
-    wide: bool,
-    no_cut: bool,
-) -> None:
-    """Prints the rows, and ends with the exit code."""
-    found = 0
+def _unreadable(held: LogDirectory | HeldSide) -> list[rows.DamageRow]:
+    """The paths that cannot be read."""
+    found = getattr(held, "unreadable", ())
+    return [rows.DamageRow(file=one.path, reason="unreadable", detail=one.reason) for one in found]
 
-    def judged() -> Iterator[rows.Row]:
-        nonlocal found
-        for unreadable in getattr(held, "unreadable", ()):
-            missing.append(f"{unreadable.path}: {unreadable.reason}")
-            yield rows.DamageRow(file=unreadable.path, reason="unreadable", detail=unreadable.reason)
-        for row in joined.rows():
-            if isinstance(row, rows.WitnessSummary):
-                found = sum(getattr(row, name) for name in _FOUND)
-                if row.read_unknown:
-                    missing.append(f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known")
-                if row.commit_unknown:
-                    missing.append(f"of {row.commit_unknown} of {row.commits} committed offsets not all is known")
-                if row.unknown:
-                    missing.append(f"the fate of {row.unknown} of {row.batches} batches is unknown")
-                if not (row.requests or row.fetches):
-                    missing.append("the captures hold no Produce request and no Fetch response")
-            elif isinstance(row, rows.Premise) and not row.holds:
-                missing.append(row.what)
-            yield row
-        missing.extend(joined.problems)
 
-    output.print_rows(
-        judged(),
-        [
-            rows.WitnessSummary,
-            rows.FateTotal,
-            rows.ReadTotal,
-            rows.TransactionTotal,
-            rows.CommitTotal,
-            rows.Premise,
-            rows.DeliveryAnomaly,
-            rows.TransactionAnomaly,
-            rows.OrderAnomaly,
-            rows.ReadAnomaly,
-            rows.CommitAnomaly,
-            rows.DamageRow,
-        ],
-        format=format,
-        output=to,
-        views=_VIEWS,
-        wide=wide,
-        no_cut=no_cut,
-    )
-    exit_codes.end(rows.Outcome(found=found > 0, complete=not missing, missing=tuple(missing)))
+def _on_spark(
+    captures: list[str],
+    paths: list[str],
+    master: str | None,
+    conf: dict[str, str],
+    notes: FileNotes,
+    **options: Any,
+) -> tuple[list[rows.Row], list[str], list[rows.DamageRow]]:
+    from kafkawire import logdir
+    from kafkawire.cli.progress import spark_tasks
+    from kafkawire.spark.witness_job import witness as on_spark
+
+    with spark_tasks() as progress:
+        found, of_captures, problems = on_spark(captures, paths, master=master, conf=conf, progress=progress, **options)
+    for note in of_captures:
+        if note.error is not None:
+            notes.failed(note.file, note.error)
+        if note.summary is not None:
+            notes.summary(note.file, note.summary)
+    return found, problems, _unreadable(logdir.open(*paths, tier_keys=options["tier_keys"]))
+
+
+class _Shown:
+    """How rows are printed."""
+
+    def __init__(self, format: output.Format | None, to: str | None, *, wide: bool, no_cut: bool) -> None:
+        self._format, self._to, self._wide, self._no_cut = format, to, wide, no_cut
+
+    def print(self, found: Iterable[rows.Row], missing: list[str], problems: list[str]) -> None:
+        """Prints the rows, and ends with the exit code.
+
+        Args:
+            missing: what could not be read. problems: gets more, while `found` is made.
+        """
+        broken = 0
+
+        def judged() -> Iterator[rows.Row]:
+            nonlocal broken
+            for row in found:
+                if isinstance(row, rows.WitnessSummary):
+                    broken = sum(getattr(row, name) for name in _FOUND)
+                missing.extend(_missing(row))
+                yield row
+            missing.extend(problems)
+
+        output.print_rows(
+            judged(),
+            [
+                rows.WitnessSummary,
+                rows.FateTotal,
+                rows.ReadTotal,
+                rows.TransactionTotal,
+                rows.CommitTotal,
+                rows.Premise,
+                rows.DeliveryAnomaly,
+                rows.TransactionAnomaly,
+                rows.OrderAnomaly,
+                rows.ReadAnomaly,
+                rows.CommitAnomaly,
+                rows.DamageRow,
+            ],
+            format=self._format,
+            output=self._to,
+            views=_VIEWS,
+            wide=self._wide,
+            no_cut=self._no_cut,
+        )
+        exit_codes.end(rows.Outcome(found=broken > 0, complete=not missing, missing=tuple(missing)))
+
+
+def _missing(row: rows.Row) -> Iterator[str]:
+    """What a row says that is not known."""
+    if isinstance(row, rows.WitnessSummary):
+        if row.read_unknown:
+            yield f"of {row.read_unknown} of {row.fetched} fetched batches nothing is known"
+        if row.commit_unknown:
+            yield f"of {row.commit_unknown} of {row.commits} committed offsets not all is known"
+        if row.unknown:
+            yield f"the fate of {row.unknown} of {row.batches} batches is unknown"
+        if not (row.requests or row.fetches):
+            yield "the captures hold no Produce request and no Fetch response"
+    elif isinstance(row, rows.Premise) and not row.holds:
+        yield row.what
+    elif isinstance(row, rows.DamageRow) and row.reason == "unreadable" and row.topic is None:
+        yield f"{row.file}: {row.detail}"
 
 
 def _take(joined: Witness, file: str, keylog: list[str] | None, rules: tuple[str, ...], notes: FileNotes) -> None:

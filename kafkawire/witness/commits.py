@@ -60,9 +60,14 @@ class CommittedOffsets(PartitionRows):
         """The groups, of each number."""
         return list(self._groups)
 
-    def members(self, group: int) -> set[int]:
-        """The numbers of the clients that asked for the group."""
-        return self._members.get(group, set())
+    @property
+    def members(self) -> dict[int, set[int]]:
+        """The numbers of the clients that asked for a group, by its number."""
+        return self._members
+
+    def group(self, name: str) -> int:
+        """The number of a group."""
+        return self._groups.setdefault(name, len(self._groups))
 
     def add(self, found: CapturedExchange) -> None:
         """Take the next exchange; those of other apis are passed over."""
@@ -71,7 +76,7 @@ class CommittedOffsets(PartitionRows):
             return
         if (name := _MEMBERS.get(row.api_key or 0)) and request is not None and kafka_name(request) == f"{name}Request":
             for group in _groups_of(request):
-                self._members.setdefault(self._group(group), set()).add(self._sources.client(row))
+                self._members.setdefault(self.group(group), set()).add(self._sources.client(row))
         if (name := _COMMITS.get(row.api_key or 0)) is not None:
             if row.response_packet is None:
                 return  # what was not answered was not acknowledged
@@ -82,16 +87,13 @@ class CommittedOffsets(PartitionRows):
         elif row.api_key == OFFSET_FETCH and not (request is None or response is None or row.problem):
             self._read(row, request, response)
 
-    def _group(self, name: str) -> int:
-        return self._groups.setdefault(name, len(self._groups))
-
     def _commit(self, row: Exchange, request: Any, response: Any) -> None:
         errors = {
             (topic.name or topic.topic_id, part.partition_index): part.error_code
             for topic in response.topics
             for part in topic.partitions
         }
-        origin, group = self._sources.origin(row), self._group(request.group_id)
+        origin, group = self._sources.origin(row), self.group(request.group_id)
         transaction = getattr(request, "producer_id", -1), getattr(request, "producer_epoch", -1)
         for topic in request.topics:
             for part in topic.partitions:
@@ -110,7 +112,7 @@ class CommittedOffsets(PartitionRows):
                     if part.error_code == 0:
                         name = self._sources.topic(topic.name, getattr(topic, "topic_id", _NO_ID))
                         place = self.place(name, part.partition_index)
-                        self.append_row((place, self._group(group), part.committed_offset, -1, -1, True, *origin))
+                        self.append_row((place, self.group(group), part.committed_offset, -1, -1, True, *origin))
 
 
 def _are(name: str, request: Message, response: Message) -> bool:

@@ -63,11 +63,19 @@ class CopyComparison:
         Raises:
             OSError: a file cannot be read. LakeTableError: a table cannot be read.
         """
+        self.begin()
+        for place in self.places():
+            yield from self.partition(place)
+
+    def begin(self) -> None:
+        """Reads what partitions share: the topics of a mirror.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
         if isinstance(self._b, LogDirectory):
             self._mirror = MirrorOffsets(self._a, self._b)
             self.incomplete += self._mirror.problems
-        for place in self.places():
-            yield from self.partition(place)
 
     def places(self) -> list[Place]:
         """What is compared, by its names in A."""

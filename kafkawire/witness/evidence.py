@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-
 from kafkawire.capture import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.topic_names import TopicNames
 from kafkawire.logdir import LogDirectory
+from kafkawire.records.array_types import Int64
 from kafkawire.rows import Premise, Row, WitnessSummary
 from kafkawire.witness import fates
 from kafkawire.witness.commits import CommittedOffsets
@@ -23,7 +22,7 @@ from kafkawire.witness.fates import FATES
 from kafkawire.witness.fetched import FetchedBatches
 from kafkawire.witness.group_log import GroupLogs
 from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity
-from kafkawire.witness.partition_join import Captured, Context, join_partition
+from kafkawire.witness.partition_join import Captured, Context, join_partition, producer_ids_of, subjects_of
 from kafkawire.witness.positions import FetchPositions
 from kafkawire.witness.sent import SentBatches
 from kafkawire.witness.totals import Totals, acknowledged
@@ -47,30 +46,30 @@ class Witness:
         self._held = held if isinstance(held, HeldSide) else DirectoryCopies(held)
         self._most = most
         self._learned = TopicNames()
-        self._identity = Identity()
+        self.identity = Identity()
         ids = self._held.topic_names()
 
         def name_of(topic_id: UUID) -> str | None:
             return self._learned.name_of(topic_id) or ids.get(topic_id)
 
-        sources = self._sources = Sources(name_of)
+        sources = self.sources = Sources(name_of)
         self.sent = SentBatches(sources)
         self.fetched = FetchedBatches(sources)
         self.ended = EndedTransactions(sources)
         self.commits = CommittedOffsets(sources)
         self._registered = RegisteredPartitions(sources)
-        self._positions = FetchPositions(sources)
-        self._captures: Counter[str] = Counter()
-        self._unmatched = 0
+        self.positions = FetchPositions(sources)
+        self.captures: Counter[str] = Counter()
+        self.unmatched = 0
 
     def add(self, found: CapturedExchange) -> None:
         """Take the next exchange."""
-        self._captures[found.row.file or "-"] += 1
+        self.captures[found.row.file or "-"] += 1
         if found.row.api is None or found.row.packet is None:
-            self._unmatched += 1
+            self.unmatched += 1
         self._learned.learn(found.response)
         self._identify(found.response)
-        for collected in (self.sent, self.fetched, self.ended, self.commits, self._registered, self._positions):
+        for collected in (self.sent, self.fetched, self.ended, self.commits, self._registered, self.positions):
             collected.add(found)
 
     def _identify(self, response: Any) -> None:
@@ -78,10 +77,10 @@ class Witness:
         if response is None or kafka_name(response) != "MetadataResponse":
             return
         if response.cluster_id is not None:
-            self._identity.clusters.add(response.cluster_id)
+            self.identity.clusters.add(response.cluster_id)
         for topic in response.topics:
             if topic.name and topic.topic_id.int:
-                self._identity.topics.setdefault(topic.name, set()).add(topic.topic_id)
+                self.identity.topics.setdefault(topic.name, set()).add(topic.topic_id)
 
     def rows(self, progress: Callable[[Place], None] = lambda place: None) -> Iterator[Row]:
         """A `WitnessSummary`, `FateTotal`s, `ReadTotal`s, `TransactionTotal`s, `CommitTotal`s, `Premise`s, then the
@@ -98,7 +97,7 @@ class Witness:
         totals = Totals()
         for place, of_place in captured.items():
             progress(place)
-            copies = self._held.copies(place, self._identity, only_newest=of_place.sent is None)
+            copies = self._held.copies(place, self.identity, only_newest=of_place.sent is None)
             totals.add(join_partition(place, of_place, copies, context), self._most)
         yield from self.result(totals)
 
@@ -110,7 +109,7 @@ class Witness:
     def captured(self) -> dict[Place, Captured]:
         """What captures hold of each partition. It is taken out."""
         sent, fetched, commits, steps, registered = (
-            dict(one.by_place()) for one in (self.sent, self.fetched, self.commits, self._positions, self._registered)
+            dict(one.by_place()) for one in (self.sent, self.fetched, self.commits, self.positions, self._registered)
         )
         return {
             place: Captured(*(one.get(place) for one in (sent, fetched, commits, steps, registered)))
@@ -123,22 +122,22 @@ class Witness:
         Raises:
             OSError: a file cannot be read.
         """
-        ids = [one.sent["producer_id"][one.sent["transactional"]] for one in captured.values() if one.sent is not None]
-        decided = DecidedTransactions(np.concatenate([np.empty(0, np.int64), *ids]))
+        return self.context_of(producer_ids_of(captured), subjects_of(captured, self.commits.groups))
+
+    def context_of(self, producer_ids: Int64, subjects: set[tuple[str, str, int]]) -> Context:
+        """As `context`, without what was captured.
+
+        Args:
+            producer_ids: of transactional batches. subjects: groups, and partitions for which they committed.
+        """
+        decided, logs = DecidedTransactions(producer_ids), GroupLogs(sorted(subjects))
         groups = self.commits.groups
-        wanted = (
-            (groups[group], *place)
-            for place, one in captured.items()
-            if one.commits is not None
-            for group in np.unique(one.commits["group"]).tolist()
-        )
-        logs = GroupLogs(wanted)
-        if any(map(len, ids)):
-            self._held.read_decisions(decided, self._identity)
+        if len(producer_ids):
+            self._held.read_decisions(decided, self.identity)
         if self.commits.commits:
-            self._held.read_groups(logs, groups, self._identity)
+            self._held.read_groups(logs, groups, self.identity)
         decided.finish()
-        return Context(self._sources, self.ended.answers(), decided, self.commits, logs, self._most)
+        return Context(self.sources, self.ended.answers(), decided, groups, self.commits.members, logs, self._most)
 
     def result(self, totals: Totals) -> Iterator[Row]:
         """The rows of all partitions' totals: see `rows`."""
@@ -151,7 +150,7 @@ class Witness:
     def _summary(self, totals: Totals) -> WitnessSummary:
         numbers = totals.numbers
         return WitnessSummary(
-            captures=len(self._captures),
+            captures=len(self.captures),
             requests=self.sent.requests,
             batches=totals.number(lambda key: True),
             records=totals.records.total(),
@@ -181,7 +180,7 @@ class Witness:
     def _premises(self, without: list[Place], number: int) -> Iterator[Premise]:
         """What the fates rest on."""
         sent = self.sent
-        unread = sent.undecoded + self.fetched.undecoded + self.commits.undecoded + self._unmatched
+        unread = sent.undecoded + self.fetched.undecoded + self.commits.undecoded + self.unmatched
         left_out = self._held.left_out
         yield Premise(
             name="place",
@@ -196,7 +195,7 @@ class Witness:
             name="reach",
             holds=not (unread or sent.old or without),
             what=_reach(unread, sent.old, without, number),
-            source=", ".join(list(self._captures)[:5]) or None,
+            source=", ".join(list(self.captures)[:5]) or None,
             needs=None
             if not (unread or sent.old or without)
             else "captures from before the first connection on, without dropped packets, and a log of each partition",

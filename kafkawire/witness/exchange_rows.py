@@ -55,18 +55,26 @@ class Sources:
         """Host and client id of each number."""
         return list(self._clients)
 
+    def client_number(self, client: tuple[str, str]) -> int:
+        """The number of a client by its host and id."""
+        return self._clients.setdefault(client, len(self._clients))
+
+    def file_number(self, name: str) -> int:
+        """The number of a capture by its name."""
+        return self._files.setdefault(name, len(self._files))
+
     def topic(self, name: str, topic_id: UUID) -> str:
         """The name of a topic; its id where no name is known."""
         return name or self._name_of(topic_id) or str(topic_id)
 
     def file(self, row: Exchange) -> int:
         """The number of the capture of an exchange."""
-        return self._files.setdefault(row.file or "-", len(self._files))
+        return self.file_number(row.file or "-")
 
     def client(self, row: Exchange) -> int:
         """The number of the client of an exchange."""
         host = (row.client or "").rpartition(":")[0]
-        return self._clients.setdefault((host, row.client_id or ""), len(self._clients))
+        return self.client_number((host, row.client_id or ""))
 
     def origin(self, row: Exchange) -> tuple[int, int, int, int, int]:
         """Where an exchange was captured: the columns of `ORIGIN`."""

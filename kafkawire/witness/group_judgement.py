@@ -11,7 +11,6 @@ import numpy as np
 from kafkawire.logdir.transaction_states import ABORTED, COMMITTED
 from kafkawire.rows import CommitAnomaly, CommitTotal
 from kafkawire.witness import group_delivery, group_log
-from kafkawire.witness.commits import CommittedOffsets
 from kafkawire.witness.ended import ended_as
 from kafkawire.witness.exchange_rows import Place, Rows, Sources
 from kafkawire.witness.group_delivery import deliveries
@@ -49,16 +48,23 @@ class GroupCounts:
     """Counts of committed offsets by what became of them.
 
     Args:
-        sources: captures and clients. offsets: what was committed. logs: the copies of groups' logs.
-        answers: of `EndedTransactions`.
+        sources: captures and clients. names: of groups. members: the numbers of clients, by that of the
+            group. logs: the copies of groups' logs. answers: of `EndedTransactions`.
 
     Attributes:
         counts: by the codes of `group_log` and of `group_delivery`. anomalies: their number.
     """
 
-    def __init__(self, sources: Sources, offsets: CommittedOffsets, logs: GroupLogs, answers: PackedRows) -> None:
+    def __init__(
+        self,
+        sources: Sources,
+        names: list[str],
+        members: dict[int, set[int]],
+        logs: GroupLogs,
+        answers: PackedRows,
+    ) -> None:
         self._sources = sources
-        self._offsets = offsets
+        self._names, self._members = names, members
         self._logs = logs
         self._answers = answers
         self.counts: Counter[tuple[int, int]] = Counter()
@@ -96,9 +102,9 @@ class GroupCounts:
         steps: Rows | None,
         copy: CopyOfPartition | None,
     ) -> Iterator[CommitAnomaly]:
-        name = self._offsets.groups[group]
+        name = self._names[group]
         commits, starts = rows[~rows["read"]], rows[rows["read"]]
-        members = self._offsets.members(group)
+        members = self._members.get(group, set())
         given, taken = (_of_members(one, members) for one in (fetched, steps))
         standing = self._logs.standings(name, place, commits)
         readers = np.empty(0, np.int32) if taken is None else np.unique(taken["client"])

@@ -43,7 +43,7 @@ class LakeTable:
         columns: with topic, partition and offset.
 
     Attributes:
-        path: as given. kind: parquet, delta or iceberg. has_content: it has key and value of each record.
+        path, columns: as given. kind: parquet, delta or iceberg. has_content: it has key and value of each record.
 
     Raises:
         LakeTableError: it has no such columns, cannot be read, or its library is not installed.
@@ -53,7 +53,7 @@ class LakeTable:
     def __init__(self, path: str, columns: tuple[str, str, str] = OFFSET_COLUMNS) -> None:
         self.path = path
         self.kind = kind_of(path) or "parquet"
-        self._columns = columns
+        self.columns = columns
         try:
             self._dataset = _dataset(path, self.kind)
             names = self._dataset.schema.names
@@ -69,7 +69,7 @@ class LakeTable:
 
     def places(self) -> set[Place]:
         """The topics and partitions in it."""
-        topic, partition, _ = self._columns
+        topic, partition, _ = self.columns
         found: set[Place] = set()
         for batch in self._batches([topic, partition], None):
             table = pa.table(batch).group_by([topic, partition]).aggregate([])
@@ -80,7 +80,7 @@ class LakeTable:
 
     def rows(self, place: Place) -> TableRows:
         """The rows of a partition."""
-        topic, partition, offset = self._columns
+        topic, partition, offset = self.columns
         wanted = (pc.field(topic) == place[0]) & (pc.field(partition) == place[1])
         columns = [offset, *(_KEY_AND_VALUE if self.has_content else ())]
         offsets, digests = [], []

@@ -11,7 +11,6 @@ import numpy as np
 from kafkawire.records.array_types import Int64
 from kafkawire.rows import Row
 from kafkawire.witness import fates
-from kafkawire.witness.commits import CommittedOffsets
 from kafkawire.witness.decided import DecidedTransactions
 from kafkawire.witness.exchange_rows import Place, Rows, Sources
 from kafkawire.witness.fetched import read_anomalies, readings
@@ -45,14 +44,15 @@ class Context(NamedTuple):
 
     Attributes:
         sources: captures and clients. answers: how producers ended transactions (`ENDED`, by key). decided: how
-            coordinators did. offsets: the groups. logs: copies of the groups' logs. most: anomalies that are listed of
-            a partition, at most.
+            coordinators did. groups: their names. members: the numbers of clients, by that of the group. logs: copies
+            of the groups' logs. most: anomalies that are listed of a partition, at most.
     """
 
     sources: Sources
     answers: PackedRows
     decided: DecidedTransactions
-    offsets: CommittedOffsets
+    groups: list[str]
+    members: dict[int, set[int]]
     logs: GroupLogs
     most: int
 
@@ -87,7 +87,7 @@ def join_partition(place: Place, captured: Captured, copies: Iterable[CopyOfPart
         totals.reads.add(rows, judged)
         take(read_anomalies(place, rows, judged, newest, context.sources.files, context.sources.clients))
     if captured.commits is not None:
-        groups = GroupCounts(context.sources, context.offsets, context.logs, context.answers)
+        groups = GroupCounts(context.sources, context.groups, context.members, context.logs, context.answers)
         take(groups.add(place, captured.commits, captured.fetched, captured.steps, newest, context.most))
         totals.commits.update(groups.counts)
         totals.numbers["commit_anomalies"] += groups.anomalies
@@ -116,3 +116,19 @@ def _sent(
         totals.numbers["order_anomalies"] += len(late[0])
         listed.append(order_anomalies(place, rows, places, late, newest, sources))
     return chain(*listed)
+
+
+def producer_ids_of(captured: dict[Place, Captured]) -> Int64:
+    """The producer ids of transactional batches, each once."""
+    ids = [one.sent["producer_id"][one.sent["transactional"]] for one in captured.values() if one.sent is not None]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *ids]))
+
+
+def subjects_of(captured: dict[Place, Captured], groups: list[str]) -> set[tuple[str, str, int]]:
+    """Groups, and the partitions for which they committed. `groups`: of each number."""
+    return {
+        (groups[group], *place)
+        for place, one in captured.items()
+        if one.commits is not None
+        for group in np.unique(one.commits["group"]).tolist()
+    }

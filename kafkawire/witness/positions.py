@@ -83,6 +83,11 @@ class FetchPositions(PartitionRows):
         elif missing and one.epoch == _NO_SESSION:
             self._new_run(one)
 
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return self._runs
+
     def _new_run(self, one: _Connection) -> None:
         self._runs += 1
         one.run = self._runs

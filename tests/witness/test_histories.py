@@ -105,7 +105,7 @@ def test_fates_are_the_truth_or_unknown(tmp_path: Path, world: int, seed: int) -
     judged: list[Judgement] = []
     for place, sent in witness.sent.by_place():
         judgement = Judgement(place, sent)
-        for copy in witness._held.copies(place, witness._identity, only_newest=False):
+        for copy in witness._held.copies(place, witness.identity, only_newest=False):
             judgement.add(copy)
         judged.append(judgement)
     seen = [one for one in history.sendings if one.request_seen]

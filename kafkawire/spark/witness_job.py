@@ -1,0 +1,267 @@
+"""The witness, and the comparison of copies, as Spark jobs: captures are read by tasks, what they hold is shuffled by
+partition, and each partition is joined with its copies, or compared, by one task.
+
+The driver has counts, anomalies up to a limit, and what partitions share: answers to EndTxn, groups, coordinators'
+decisions on captured producers. A task has one partition at a time: 77 bytes a batch that was sent, and 52 a batch that
+is held.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from kafkawire import capture, logdir
+from kafkawire.capture import Summary
+from kafkawire.errors import CaptureError
+from kafkawire.rows import Row
+from kafkawire.spark.jobs import Progress, job, kept
+from kafkawire.spark.session import QUICK_START, session_on
+from kafkawire.spark.task_sizing import by_task
+from kafkawire.witness.capture_parts import Numbers, merged, part_of, renumbered
+from kafkawire.witness.commits import COMMIT
+from kafkawire.witness.copies import CopyComparison
+from kafkawire.witness.ended import REGISTERED
+from kafkawire.witness.evidence import MOST_ANOMALIES, Witness
+from kafkawire.witness.exchange_rows import Place, Rows
+from kafkawire.witness.fetched import FETCHED
+from kafkawire.witness.held import CopyOfPartition
+from kafkawire.witness.held_side import DirectoryCopies, HeldSide, Identity
+from kafkawire.witness.lake_tables import LakeTable
+from kafkawire.witness.partition_join import Captured, Context, join_partition
+from kafkawire.witness.positions import STEP
+from kafkawire.witness.sent import SENT
+from kafkawire.witness.totals import Totals
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: The rows of a partition in a capture, by the name of the collector.
+_ROWS = {"sent": SENT, "fetched": FETCHED, "commits": COMMIT, "steps": STEP, "registered": REGISTERED}
+_PARTS = "topic string, partition int, kind string, task int, chunk int, payload binary"
+_PAYLOAD = "payload binary"
+#: Rows of a payload: bytes of one cell are limited.
+_CHUNK = 1 << 16
+#: Tasks that join partitions, for each core.
+_TASKS_A_CORE = 4
+
+
+class CaptureNote:
+    """What is said of a capture after it was read. `summary`: None where it could not be read. `error`: why."""
+
+    def __init__(self, file: str, summary: Summary | None, error: str | None) -> None:
+        self.file, self.summary, self.error = file, summary, error
+
+
+class _Names(HeldSide):
+    """No copies: names of topics alone."""
+
+    def __init__(self, names: dict[UUID, str]) -> None:
+        super().__init__()
+        self._names = names
+
+    def topic_names(self) -> dict[UUID, str]:
+        return self._names
+
+    def copies(self, place: Place, identity: Identity, *, only_newest: bool) -> Iterator[CopyOfPartition]:
+        return iter(())
+
+    def read_decisions(self, *given: Any) -> None:
+        raise NotImplementedError
+
+    def read_groups(self, *given: Any) -> None:
+        raise NotImplementedError
+
+
+def witness(
+    captures: Sequence[str],
+    paths: Sequence[str],
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] = {},
+    progress: Progress | None = None,
+    most: int = MOST_ANOMALIES,
+    keylog: Sequence[str] = (),
+    decode_as: Sequence[str] = (),
+    tier_keys: Sequence[str] = (),
+) -> tuple[list[Row], list[CaptureNote], list[str]]:
+    """The rows of `witness.Witness`, notes on the captures, and what of groups' logs cannot be read.
+
+    Args:
+        captures: of each one a task reads; workers read them under the same paths. paths: log directories, likewise.
+        spark: the session to use; None: the running one, or one for this call.
+        master, conf, progress: as of `spark.audit`.
+        most: anomalies that are listed, at most. keylog, decode_as: as of `capture.read`.
+        tier_keys: as of `logdir.open`.
+
+    Raises:
+        OSError: a path that is not there or may not be read.
+        SparkError: Spark did not start, or a job failed.
+    """
+    directory = logdir.open(*paths, tier_keys=tier_keys)
+    held = DirectoryCopies(directory)
+    joined = Witness(held, most=most)
+    names = held.topic_names()
+    arguments = tuple(keylog), tuple(decode_as)
+    with session_on(master, settings=QUICK_START, conf=conf) if spark is None else nullcontext(spark) as session:
+        tasks = list(enumerate(captures))
+
+        def read(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+            for row in rows:
+                yield from _read_capture(row["task"], row["file"], names, *arguments)
+
+        listed = session.createDataFrame(tasks, "task int, file string").repartition(len(tasks), "task")
+        with kept(by_task(listed, read, _PARTS)) as found:
+            with job(session, "read captures", progress):
+                metas = found.where("topic IS NULL").orderBy("task").collect()
+            notes, numbers, context = _merged(joined, [pickle.loads(row.payload) for row in metas])
+
+            def join(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+                copies = DirectoryCopies(logdir.open(*paths, tier_keys=tier_keys))
+                for place, captured in _by_place(rows, numbers):
+                    of_place = copies.copies(place, joined_identity, only_newest=captured.sent is None)
+                    totals = join_partition(place, captured, of_place, context)
+                    yield _payload((totals, copies.damage, copies.left_out))
+                    copies.damage, copies.left_out = [], []
+
+            joined_identity = joined.identity
+            cores = max(session.sparkContext.defaultParallelism if hasattr(session, "_jsparkSession") else 8, 1)
+            rows = found.where("topic IS NOT NULL").repartition(cores * _TASKS_A_CORE, "topic", "partition")
+            ordered = rows.sortWithinPartitions("topic", "partition", "kind", "task", "chunk")
+            totals = Totals()
+            with job(session, "join partitions", progress):
+                for row in by_task(ordered, join, _PAYLOAD).toLocalIterator():
+                    one, damage, left_out = pickle.loads(row.payload)
+                    totals.add(one, most)
+                    held.damage += damage
+                    held.left_out += left_out
+    return list(joined.result(totals)), notes, held.problems
+
+
+def _read_capture(
+    task: int, file: str, names: dict[UUID, str], keylog: tuple[str, ...], decode_as: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """What a capture holds, in chunks; and what partitions share, without a topic."""
+    collected = Witness(_Names(names))
+    found = capture.read(file, keep=True, keylog=keylog, decode_as=decode_as)
+    error = None
+    try:
+        for exchange in found.matched():
+            collected.add(exchange)
+    except CaptureError as failed:
+        error = str(failed)
+    except OSError as failed:
+        error = failed.strerror or str(failed)
+    captured = collected.captured()
+    for place, one in captured.items():
+        for kind in _ROWS:
+            rows: Rows | None = getattr(one, kind)
+            for chunk in range(0, 0 if rows is None else len(rows), _CHUNK):
+                assert rows is not None
+                yield _batch(*place, kind, task, chunk, rows[chunk : chunk + _CHUNK].tobytes())
+    note = CaptureNote(file, found.summary if error is None or found.summary.packets else None, error)
+    yield _batch(None, None, "", task, 0, pickle.dumps((part_of(collected, captured), note)))
+
+
+def _merged(joined: Witness, parts: list[tuple[Any, CaptureNote]]) -> tuple[list[CaptureNote], list[Numbers], Context]:
+    """Adds what all captures have to the witness; the numbers of each task, and what partitions share."""
+    numbers: list[Numbers] = []
+    runs = 0
+    subjects: set[tuple[str, str, int]] = set()
+    for part, _ in parts:
+        numbers.append(merged(joined, part, runs))
+        runs += part.runs
+        subjects |= part.subjects
+    ids = np.unique(np.concatenate([np.empty(0, np.int64), *(part.producer_ids for part, _ in parts)]))
+    context = joined.context_of(ids, subjects)
+    return [note for _, note in parts], numbers, context
+
+
+def _by_place(rows: Iterable[dict[str, Any]], numbers: list[Numbers]) -> Iterator[tuple[Place, Captured]]:
+    """The rows of each partition, which follow one another."""
+    for place, of_place in groupby(rows, lambda row: (row["topic"], row["partition"])):
+        found: dict[str, list[Rows]] = {}
+        for row in of_place:
+            chunk = np.frombuffer(row["payload"], _ROWS[row["kind"]])
+            found.setdefault(row["kind"], []).append(renumbered(chunk, numbers[row["task"]]))
+        yield place, Captured(**{kind: np.concatenate(chunks) for kind, chunks in found.items()})
+
+
+def compare(
+    a: str,
+    b: str,
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    conf: Mapping[str, str] = {},
+    progress: Progress | None = None,
+    offset_columns: tuple[str, str, str] | None = None,
+    tier_keys: Sequence[str] = (),
+    most: int,
+    **options: Any,
+) -> tuple[list[Row], int, list[str]]:
+    """The rows of `witness.CopyComparison`, the number of what breaks a promise, and what was not compared.
+
+    Args:
+        a, b: paths; workers read them under the same paths. offset_columns: `b` is a lake table with these columns.
+        spark, master, conf, progress, tier_keys: as of `witness`.
+        most: differences that are listed, at most. options: as of `CopyComparison`.
+
+    Raises:
+        OSError: a path that is not there or may not be read.
+        SparkError: Spark did not start, or a job failed.
+    """
+
+    def made() -> CopyComparison:
+        other = LakeTable(b, offset_columns) if offset_columns else logdir.open(b, tier_keys=tier_keys)
+        return CopyComparison(logdir.open(a, tier_keys=tier_keys), other, most=most, **options)
+
+    def compared(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        of_task = made()
+        of_task.begin()
+        for row in rows:
+            before = of_task.found, len(of_task.incomplete)
+            listed = list(of_task.partition((row["topic"], row["partition"])))
+            yield _payload((row["place"], listed, of_task.found - before[0], of_task.incomplete[before[1] :]))
+
+    planned = made()
+    planned.begin()
+    places = [(number, *place) for number, place in enumerate(planned.places())]
+    if not places:
+        return [], 0, planned.incomplete
+    with session_on(master, settings=QUICK_START, conf=conf) if spark is None else nullcontext(spark) as session:
+        listed = session.createDataFrame(places, "place int, topic string, partition int")
+        with job(session, "compare partitions", progress):
+            found = by_task(listed.repartition(len(places), "place"), compared, _PAYLOAD).toLocalIterator()
+            results = sorted((pickle.loads(row.payload) for row in found), key=lambda one: int(one[0]))
+    rows: list[Row] = []
+    differences = 0
+    for _, of_place, _, _ in results:
+        for one in of_place:
+            differences += one.kind == "difference"
+            if one.kind != "difference" or differences <= most:
+                rows.append(one)
+    missing = [*planned.incomplete, *(sentence for _, _, _, sentences in results for sentence in sentences)]
+    return rows, sum(number for _, _, number, _ in results), missing
+
+
+def _batch(
+    topic: str | None, partition: int | None, kind: str, task: int, chunk: int, payload: bytes
+) -> pa.RecordBatch:
+    types = (pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int32(), pa.binary())
+    names = ("topic", "partition", "kind", "task", "chunk", "payload")
+    values = (topic, partition, kind, task, chunk, payload)
+    arrays = [pa.array([value], of) for value, of in zip(values, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def _payload(value: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(value)], pa.binary())], names=["payload"])

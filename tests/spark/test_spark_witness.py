@@ -1,0 +1,93 @@
+"""`witness` and `compare` on Spark: the rows of one machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kafkawire.cli import main
+from tools.recordings.archive import ROOT, unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SHIPPED = ("--captures", str(ROOT / "docs/witness/clients.pcap"), "--logs", str(ROOT / "docs/witness/broker-1"))
+SPARK = ("--engine", "spark")
+
+
+@pytest.fixture
+def answered(spark: SparkSession, capsysbinary: Any) -> Any:
+    """Runs a command: its exit code, its rows, and what it says of what is missing."""
+
+    def run(*arguments: str) -> tuple[int, list[Any], bytes]:
+        code = main([*arguments, "--format", "jsonl"])
+        out, err = capsysbinary.readouterr()
+        return code, [json.loads(line) for line in out.splitlines()], err
+
+    return run
+
+
+def in_order(rows: list[Any]) -> list[str]:
+    return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+def test_the_shipped_example(answered: Any) -> None:
+    code, expected, _ = answered("witness", *SHIPPED)
+    assert code == 3
+    found = answered("witness", *SHIPPED, *SPARK)
+    assert found[0] == code
+    assert in_order(found[1]) == in_order(expected)
+
+
+def test_two_captures_of_one_cluster(answered: Any, tmp_path: Path) -> None:
+    """Each is read by a task; groups and transactions are of both, and numbers of files are those of all."""
+    folder = unpacked("group-deliveries") / "sound-4.4.0"
+    second = shutil.copy(folder / "clients.pcapng", tmp_path / "second.pcapng")
+    arguments = ("witness", "--captures", str(folder / "clients.pcapng"), "--captures", str(second))
+    arguments = (*arguments, "--logs", str(folder / "node-1"))
+    code, expected, _ = answered(*arguments)
+    found = answered(*arguments, *SPARK)
+    assert found[0] == code
+    assert in_order(found[1]) == in_order(expected)
+
+
+def test_a_capture_that_cannot_be_read_is_named(answered: Any, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.pcap"
+    damaged.write_bytes(b"no capture")
+    code, _, err = answered("witness", *SHIPPED, "--captures", str(damaged), *SPARK)
+    assert code == answered("witness", *SHIPPED, "--captures", str(damaged))[0] == 5
+    assert b"damaged.pcap" in err
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_copies(answered: Any, number: int) -> None:
+    every, groups = unpacked("every-offset"), unpacked("group-deliveries")
+    mirror = str(groups / "mirror" / "stopped")
+    arguments = [
+        (str(every / "old-leader"), str(every / "rejoined")),
+        (mirror, mirror, "--prefix", "source.", "--by", "order", "--topic", "events"),
+        (mirror, str(groups / "lake")),
+    ][number]
+    expected = answered("compare", *arguments)
+    found = answered("compare", *arguments, *SPARK)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("witness", *SHIPPED, "--master", "local[1]"), b"--master needs --engine spark"),
+        (("witness", *SHIPPED[:2], "--bootstrap-server", "b:1", *SPARK), b"--bootstrap-server needs --engine local"),
+        (("compare", "a", "b", "--conf", "spark.x=1"), b"--conf needs --engine spark"),
+    ],
+)
+def test_options_of_the_other_engine(answered: Any, arguments: tuple[str, ...], words: bytes) -> None:
+    code, _, err = answered(*arguments)
+    assert code == 2
+    assert words in b" ".join(err.split())
