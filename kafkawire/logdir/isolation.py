@@ -24,7 +24,8 @@ from kafkawire.logdir.located_file import LocatedFile, Stamp
 from kafkawire.logdir.remote import without_secrets
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import Stretch, table_of
-from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan, Unstable
+from kafkawire.logdir.transaction_doubts import NO_OFFSET, Unstable
+from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import HEADERS_WINDOW, Batches
 from kafkawire.records.damage import UNKNOWN_OUTCOME

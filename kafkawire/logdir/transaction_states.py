@@ -20,50 +20,30 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from kafkawire.errors import RecordError
+from kafkawire.logdir.marker_codes import (
+    ABORT_CODE,
+    COMMIT_CODE,
+    DATA_CODE,
+    MALFORMED_CODE,
+    code_of,
+    control_codes,
+    events,
+)
 from kafkawire.logdir.stretches import Stretch, StretchTable, numbered, table_of
+from kafkawire.logdir.transaction_doubts import NO_OFFSET, StateProblem, Unstable, unseen_ending
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches
-from kafkawire.records.control import ABORT, COMMIT, EMPTY
-from kafkawire.records.marker_columns import markers
 
 #: States of a batch, and their names. A marker has the state in which it leaves its transaction.
 NONE, COMMITTED, ABORTED, OPEN, UNKNOWN = range(5)
 STATES = ("none", "committed", "aborted", "open", "unknown")
 
-#: What a batch is for its transaction: the codes of markers are Kafka's.
-_ABORT, _COMMIT, _EMPTY, _MALFORMED, _DATA = range(5)
 _STATE_OF = np.array([ABORTED, COMMITTED, UNKNOWN, UNKNOWN], np.int8)
-#: Above all offsets.
-NO_OFFSET = int(np.iinfo(np.int64).max)
 #: The number of problems that are kept.
 _MOST_PROBLEMS = 100
 #: Batches from which on arrays are faster than a step for each.
 _MANY = 32
-
-
-class StateProblem(NamedTuple):
-    """Why something is unknown of the log from an offset on. `gap`: offsets are missing, which compaction explains."""
-
-    offset: int
-    text: str
-    gap: bool = False
-
-
-class Unstable(NamedTuple):
-    """Where the last stable offset may be, by the transactions at an offset of the log.
-
-    Attributes:
-        least: the first offset of the earliest transaction that may be open: of data without a certain outcome, or
-            among missing offsets.
-        gap: the first of the missing offsets that compaction may explain.
-        certain: the first offset of the earliest transaction that is known to be open.
-    """
-
-    least: int = NO_OFFSET
-    gap: int = NO_OFFSET
-    certain: int = NO_OFFSET
 
 
 class _Head(NamedTuple):
@@ -133,7 +113,7 @@ class TransactionScan:
         jumps = np.flatnonzero(base != reached[:-1])
         if self.thinned:  # compaction explains gaps, but for one that damage may have left
             jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
-        at, codes = _events(found)
+        at, codes = events(found)
         done, damaged = 0, self._damaged
         if not (len(jumps) and jumps[0] == 0):
             self._alone = None
@@ -249,13 +229,13 @@ class TransactionScan:
     def _follow(self, found: Batches, at: Int64, codes: Int8) -> None:
         """Take batches of transactions between which no offsets are missing."""
         producers, offsets = found.producer_id[at], found.base_offset[at]
-        if len(at) >= _MANY and ((codes <= _COMMIT) | (codes == _DATA)).all():
+        if len(at) >= _MANY and ((codes <= COMMIT_CODE) | (codes == DATA_CODE)).all():
             self._follow_many(producers, offsets, codes)
             return
         for producer_id, offset, code in zip(producers.tolist(), offsets.tolist(), codes.tolist(), strict=True):
-            if code == _DATA:
+            if code == DATA_CODE:
                 self._begin(producer_id, offset)
-            elif code == _MALFORMED:
+            elif code == MALFORMED_CODE:
                 self._malformed[producer_id] = offset
             else:
                 begun, malformed = self._closed(producer_id)
@@ -265,7 +245,7 @@ class TransactionScan:
         """The same without a step for each batch: of each producer, only its first marker may end what began before."""
         order = np.argsort(numbered(producers), kind="stable")
         producers, offsets, codes = producers[order], offsets[order], codes[order]
-        marks = codes != _DATA
+        marks = codes != DATA_CODE
         new = np.ones(len(order), bool)
         np.not_equal(producers[1:], producers[:-1], out=new[1:])
         begins = new.copy()
@@ -286,7 +266,7 @@ class TransactionScan:
                 before, malformed = self._closed(producer_id)
                 head = _Head(before, self.gap, self.hole, malformed, int(offsets[mark]), int(codes[mark]))
                 self._mark(producer_id, head)
-        aborted = np.flatnonzero(later & (codes == _ABORT))
+        aborted = np.flatnonzero(later & (codes == ABORT_CODE))
         self.aborted += map(
             Stretch, producers[aborted].tolist(), offsets[begun[aborted]].tolist(), offsets[aborted].tolist()
         )
@@ -321,18 +301,18 @@ class TransactionScan:
         begun, _, hole, malformed, marker, code = head
         if malformed > begun:
             hole = max(hole, malformed)
-            self._problem(_unseen_ending(producer_id, begun, malformed))
+            self._problem(unseen_ending(producer_id, begun, malformed))
         if hole > begun:
             self.unknown.append(Stretch(producer_id, begun, hole))
             begun = hole
         if head.gap > begun:
             self.doubtful.append((Stretch(producer_id, begun, head.gap), code))
             begun = head.gap
-        if code == _ABORT:
+        if code == ABORT_CODE:
             self.aborted.append(Stretch(producer_id, begun, marker))
-        elif code != _COMMIT:
+        elif code != COMMIT_CODE:
             self.unknown.append(Stretch(producer_id, begun, marker))
-            self._problem(_unseen_ending(producer_id, begun, marker))
+            self._problem(unseen_ending(producer_id, begun, marker))
 
     def _problem(self, problem: StateProblem) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
@@ -416,13 +396,13 @@ class TransactionScan:
         for stretch, code in self.doubtful:
             if not compacted:
                 self.unknown.append(stretch)
-            elif code == _ABORT:
+            elif code == ABORT_CODE:
                 self.aborted.append(stretch)
         for producer_id, first in self.open.items():
             malformed = self._malformed.get(producer_id, -1)
             if malformed > first:
                 self.unknown.append(Stretch(producer_id, first, malformed))
-                self._problem(_unseen_ending(producer_id, first, malformed))
+                self._problem(unseen_ending(producer_id, first, malformed))
             if continues or self._damaged:
                 self.unknown.append(Stretch(producer_id, first, NO_OFFSET))
             elif first < self._jumped:
@@ -439,11 +419,6 @@ class TransactionScan:
             problems=tuple(one for one in self.problems if not (one.gap and compacted)),
             compacted=compacted,
         )
-
-
-def _unseen_ending(producer_id: int, begun: int, marker: int) -> StateProblem:
-    ended = f"how producer {producer_id}'s transaction from {begun} on ended"
-    return StateProblem(marker, f"the marker at offset {marker} does not show {ended}")
 
 
 _NOTHING = table_of(())
@@ -484,7 +459,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def states(self, found: Batches) -> Int8:
         """The state of each batch."""
         states = np.full(len(found), NONE, np.int8)
-        control, codes = _control_codes(found)
+        control, codes = control_codes(found)
         states[control] = np.where(found.producer_id[control] < 0, NONE, _STATE_OF[codes])
         data = np.flatnonzero(found.transactional & ~found.is_control & (found.producer_id >= 0))
         if len(data):
@@ -500,7 +475,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if batch.producer_id < 0:
             return NONE
         if batch.is_control:
-            return int(_STATE_OF[_code(batch)])
+            return int(_STATE_OF[code_of(batch)])
         if not batch.transactional:
             return NONE
         return int(self._of(np.array([batch.producer_id]), np.array([batch.base_offset]))[0])
@@ -518,38 +493,3 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """What is needed of it for the offsets from `first` up to `end`."""
         tables = {name: getattr(self, name).within(first, end) for name in ("aborted", "unknown", "ongoing")}
         return msgspec.structs.replace(self, **tables)
-
-
-# Batches -------------------------------------------------------------------------------------------------------------
-
-
-def _events(found: Batches) -> tuple[Int64, Int8]:
-    """Places and codes of markers and of data of transactions."""
-    codes = np.full(len(found), _DATA, np.int8)
-    control, of_control = _control_codes(found)
-    codes[control] = of_control
-    has_records = found.is_control | (found.record_count > 0)  # compaction leaves a batch for its producer's state
-    at = np.flatnonzero((found.producer_id >= 0) & (found.transactional | found.is_control) & has_records)
-    return at, codes[at]
-
-
-def _control_codes(found: Batches) -> tuple[Int64, Int8]:
-    """Places of control batches, and their codes."""
-    plain = markers(found)
-    control = np.concatenate((plain.at, plain.others))
-    codes = np.concatenate((plain.type.astype(np.int8), np.full(len(plain.others), _MALFORMED, np.int8)))
-    codes[~found.transactional[control]] = _MALFORMED
-    for place in range(len(plain.at), len(control)):
-        codes[place] = _code(found.batch(int(control[place])))
-    return control, codes
-
-
-def _code(batch: Batch) -> int:
-    """The code of a control batch. One outside of a transaction ends none."""
-    try:
-        control = batch.control
-    except RecordError:
-        return _MALFORMED
-    if control is None or not batch.transactional:
-        return _MALFORMED
-    return {ABORT: _ABORT, COMMIT: _COMMIT}.get(control.type, _EMPTY if control.name == EMPTY else _MALFORMED)  # type: ignore[arg-type]

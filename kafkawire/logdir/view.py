@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from kafkawire.logdir.transaction_states import COMMITTED, NO_OFFSET, NONE, STATES, UNKNOWN, Outcomes
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.logdir.transaction_states import COMMITTED, NONE, STATES, UNKNOWN, Outcomes
 from kafkawire.records import Batch, Damage
 from kafkawire.records.array_types import Bools, Int8
 from kafkawire.records.columns import Batches

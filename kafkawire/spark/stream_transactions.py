@@ -15,7 +15,8 @@ from kafkawire.logdir import Outcomes, Partition
 from kafkawire.logdir.located_file import Stamp
 from kafkawire.logdir.splits import pieces
 from kafkawire.logdir.stretches import table_of
-from kafkawire.logdir.transaction_states import NO_OFFSET, TransactionScan
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.logdir.transaction_states import TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.spark.log_points import Header, LogPoints
 from kafkawire.spark.segment_positions import stretches

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kafkawire.logdir.stretches import Stretch, table_of
-from kafkawire.logdir.transaction_states import COMMITTED, NO_OFFSET, NONE, Outcomes
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.logdir.transaction_states import COMMITTED, NONE, Outcomes
 from kafkawire.messages import AbortedTxn
 from kafkawire.records import Batch, Damage
 from kafkawire.transactions.producer_append import append_of

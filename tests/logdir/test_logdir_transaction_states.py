@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkawire.logdir import transaction_states
-from kafkawire.logdir.transaction_states import NO_OFFSET, STATES, Outcomes, TransactionScan
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.logdir.transaction_states import STATES, Outcomes, TransactionScan
 from kafkawire.records import Batch, Record, build, build_marker, read
 from kafkawire.records.columns import Batches, batches
 from kafkawire.transactions import Append

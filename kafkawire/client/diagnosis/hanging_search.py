@@ -29,7 +29,7 @@ from kafkawire.client.diagnosis.reading_changes import (
     preparing_ms,
     same_verdict,
 )
-from kafkawire.client.diagnosis.search import Observation, Search
+from kafkawire.client.diagnosis.search import Observation, Search, chosen
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap, gaps_of, readable_again, rows_of, unanswered
 from kafkawire.client.errors import ClientError, NoSuchBrokerError
 from kafkawire.client.results import Metadata, TopicPartition
@@ -120,7 +120,8 @@ class _Finder:
         if self._search.as_of is not None and self._search.as_of > self._clock():
             raise ClientError(f"{when(self._search.as_of)} is after this machine's clock: nothing is that old yet")
         metadata = await self._metadata()
-        partitions = self._chosen(metadata)
+        self._leaders = chosen(self._search, metadata)
+        partitions = [*self._leaders]
         reading = await self._first_reading(metadata, partitions)
         # Not beside the reading: a broker that answers by closing the connection would end its requests, too.
         allowed = await max_timeouts(self._cluster, metadata.brokers, self._deadline())
@@ -211,27 +212,6 @@ class _Finder:
         if more is not None:
             text = f"topics that the principal may not Describe were not seen ({more})"
             self._gaps.append(UnreadGap("topics that may be hidden", text))
-
-    def _chosen(self, metadata: Metadata) -> list[TopicPartition]:
-        search = self._search
-        chosen = []
-        numbers = frozenset(search.partitions or ())
-        wanted = None if search.places is None else set(search.places)
-        for place, info in metadata.partitions.items():
-            if wanted is not None and place not in wanted:
-                continue
-            if search.partitions is not None and place.partition not in numbers:
-                continue
-            if search.broker_id is not None and search.broker_id not in info.replicas:
-                continue
-            chosen.append(place)
-            asked = info.leader if search.broker_id is None else search.broker_id
-            self._leaders[place] = -1 if asked is None else asked
-        there = {place.partition for place in metadata.partitions}
-        for number in search.partitions or ():
-            if number not in there:
-                raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
-        return chosen
 
     async def _first_reading(self, metadata: Metadata, partitions: Collection[TopicPartition]) -> ClusterReading:
         """A reading to find suspects, of each partition's leader: again while brokers name different ones."""

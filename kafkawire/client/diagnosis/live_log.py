@@ -21,7 +21,8 @@ from kafkawire.client.results import Metadata, Offsets, TopicPartition
 from kafkawire.client.rpc.partition_log import DeletedOffsets, LogPiece, pieces
 from kafkawire.client.rpc.partition_offsets import list_offsets, offsets_at
 from kafkawire.logdir.stretches import Stretch, table_of
-from kafkawire.logdir.transaction_states import NO_OFFSET, Outcomes, TransactionScan
+from kafkawire.logdir.transaction_doubts import NO_OFFSET
+from kafkawire.logdir.transaction_states import Outcomes, TransactionScan
 from kafkawire.records import Batch, Damage
 from kafkawire.records.columns import Batches, batches
 

@@ -9,7 +9,7 @@ import msgspec
 from kafkawire import rows
 from kafkawire.client.diagnosis.unread_partitions import UnreadGap
 from kafkawire.client.errors import ClientError
-from kafkawire.client.results import TopicPartition
+from kafkawire.client.results import Metadata, TopicPartition
 from kafkawire.transactions.attention import BLOCKED_AFTER_MS
 from kafkawire.transactions.case import MAX_TIMEOUT_MS, given_limit
 from kafkawire.transactions.live_case import LiveCase
@@ -72,6 +72,28 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         if self.confirm_after_s > _CONFIRM_AFTER_S:
             given.append(f"--confirm-after {self.confirm_after_s:g}")
         return tuple(given)
+
+
+def chosen(search: Search, metadata: Metadata) -> dict[TopicPartition, int]:
+    """The partitions to look in, and the broker that should describe each, -1 for none. Raises ClientError for a number
+    that no partition has."""
+    found = {}
+    numbers = frozenset(search.partitions or ())
+    wanted = None if search.places is None else set(search.places)
+    for place, info in metadata.partitions.items():
+        if wanted is not None and place not in wanted:
+            continue
+        if search.partitions is not None and place.partition not in numbers:
+            continue
+        if search.broker_id is not None and search.broker_id not in info.replicas:
+            continue
+        asked = info.leader if search.broker_id is None else search.broker_id
+        found[place] = -1 if asked is None else asked
+    there = {place.partition for place in metadata.partitions}
+    for number in search.partitions or ():
+        if number not in there:
+            raise ClientError(f"topic {', '.join(search.topics or ())} has no partition {number}")
+    return found
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
