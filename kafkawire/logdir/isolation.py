@@ -57,7 +57,7 @@ def _outcomes(
     log_start = partition.log_start_offset
     if since is None and ongoing is None and log_start is not None and log_start < base:
         scan.begin_behind(log_start)
-    scan.thinned = (partition.topic, partition.partition) in partition.broker.cleaned
+    scan.compacted = (partition.topic, partition.partition) in partition.broker.cleaned
     reading = _Reading(scan, snapshots, limit, proven)
     for file in segments:
         reading.read(file)
@@ -75,11 +75,11 @@ def _outcomes(
             # A marker that is missing may be at the high watermark or above it.
             ends = [*(ends if limit is not None and limit < snapshots.last else ()), scan.unstable()]
     continues = after > (reached if scan.end is None else scan.end)
-    thinned = scan.thinned
+    compacted = scan.compacted
     found = scan.finish(continues=continues)
     mark = reached if limit is None else min(limit, reached)
-    least = min(one.least if thinned else min(one.least, one.gap) for one in ends)
-    least = min([least, *(low for low, _ in found.blurred)])  # also those behind the high watermark
+    least = min(one.least if compacted else min(one.least, one.gap) for one in ends)
+    least = min([least, *(low for low, _ in found.repeated)])  # also those behind the high watermark
     certain = mark if len(ends) > 1 or (continues and reading.unstable is None) else ends[0].certain
     stable, at_most = (min(mark, max(start, one)) for one in (least, max(least, certain)))
     return msgspec.structs.replace(
@@ -275,7 +275,7 @@ class _Reading:
         scan = self._scan
         for at in self._snapshots.between(scan.end or 0, offset) if scan.first is not None or scan.in_doubt else ():
             damaged = scan.damaged
-            missing = (scan.end or 0) < at and (damaged or not scan.thinned)
+            missing = (scan.end or 0) < at and (damaged or not scan.compacted)
             if (missing or scan.in_doubt) and (ongoing := self._snapshots.ongoing(at)) is not None:
                 scan.settle(at, ongoing)
                 if damaged:

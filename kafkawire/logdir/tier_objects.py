@@ -168,7 +168,7 @@ class _Layout(msgspec.Struct, frozen=True):
         """Whether chunks are stored as they are."""
         return self.wrapped is None and not self.compressed
 
-    def span(self, number: int) -> tuple[int, int]:
+    def chunk_at(self, number: int) -> tuple[int, int]:
         """Where a chunk begins and ends in the object."""
         return self.ends[number - 1] if number else 0, self.ends[number]
 
@@ -269,7 +269,7 @@ class _Chunks:
 
     def _read(self, number: int) -> bytes:
         layout = self._layout
-        start, end = layout.span(number)
+        start, end = layout.chunk_at(number)
         what = f"chunk {number} at bytes {start} to {end}"
         data = _exactly(self._objects, start, end - start, self._path, what)
         if self._key is not None:
@@ -388,6 +388,9 @@ def _check_sizes(layout: _Layout) -> None:
         if end != layout.size:
             raise ValueError(f"chunks of {end} bytes of a segment of {layout.size}, neither compressed nor encrypted")
         return
-    spans = [min(layout.chunk, layout.size), *(end - start for start, end in map(layout.span, range(len(layout.ends))))]
-    if max(spans) > MAX_CHUNK_BYTES:
-        raise ValueError(f"a chunk of {max(spans)} bytes; at most {MAX_CHUNK_BYTES} are read")
+    lengths = [
+        min(layout.chunk, layout.size),
+        *(end - start for start, end in map(layout.chunk_at, range(len(layout.ends)))),
+    ]
+    if max(lengths) > MAX_CHUNK_BYTES:
+        raise ValueError(f"a chunk of {max(lengths)} bytes; at most {MAX_CHUNK_BYTES} are read")

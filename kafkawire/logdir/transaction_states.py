@@ -69,8 +69,8 @@ class TransactionScan:
         doubtful: data before a gap, with the code of the marker behind it: unknown unless the log is compacted.
         gap, hole: the offset behind the last missing offsets, and behind the last ones that damage hides; -1: none.
         first_gap, first_hole: the first one of them since the last snapshot that was taken; `NO_OFFSET`: none.
-        thinned: compaction has removed records.
-        blurred: ranges of offsets that occur twice.
+        compacted: compaction has removed records.
+        repeated: ranges of offsets that occur twice.
         problems: the first ones, in order.
 
     Args:
@@ -87,8 +87,8 @@ class TransactionScan:
         self.doubtful: list[tuple[Stretch, int]] = []
         self.gap = self.hole = -1
         self.first_gap = self.first_hole = NO_OFFSET
-        self.thinned = False
-        self.blurred: list[tuple[int, int]] = []
+        self.compacted = False
+        self.repeated: list[tuple[int, int]] = []
         self.problems: list[StateProblem] = []
         self._heads: dict[int, _Head] = {}
         self._malformed: dict[int, int] = {}
@@ -102,7 +102,7 @@ class TransactionScan:
     def add(self, found: Batches) -> None:
         """Take the next batches."""
         base, after = found.base_offset, found.last_offset + 1
-        self.thinned = self.thinned or bool(
+        self.compacted = self.compacted or bool(
             (found.record_count <= found.last_offset_delta).any() or found.delete_horizon.any()
         )
         if self.first is None:  # the first batch may hold the offset at which the part begins
@@ -111,7 +111,7 @@ class TransactionScan:
         assert self.end is not None
         reached = np.maximum.accumulate(np.concatenate(([self.end], after)))
         jumps = np.flatnonzero(base != reached[:-1])
-        if self.thinned:  # compaction explains gaps, but for one that damage may have left
+        if self.compacted:  # compaction explains gaps, but for one that damage may have left
             jumps = jumps[(base[jumps] < reached[jumps]) | (self._damaged & (jumps == 0))]
         at, codes = events(found)
         done, damaged = 0, self._damaged
@@ -151,7 +151,7 @@ class TransactionScan:
     @property
     def in_doubt(self) -> bool:
         """Whether a snapshot of the offset that was reached would show more than the log up to there."""
-        gap = NO_OFFSET if self.thinned else self.first_gap
+        gap = NO_OFFSET if self.compacted else self.first_gap
         return self._damaged or min(self.first_hole, gap) < NO_OFFSET or bool(self._malformed)
 
     @property
@@ -203,8 +203,8 @@ class TransactionScan:
     def _follow_alone(self, end: int, offset: int) -> None:
         """What follows a batch directly behind damage begins at an offset. Where that is not the batch's end, the batch
         may have another offset than it says: no checksum covers that, and the damage may reach into it."""
-        if self._alone is not None and end < offset and not self.thinned:
-            self.blurred.append((self._alone, end))
+        if self._alone is not None and end < offset and not self.compacted:
+            self.repeated.append((self._alone, end))
             self._problem(
                 StateProblem(self._alone, f"the batch at offset {self._alone} follows damage and is not continued")
             )
@@ -214,13 +214,13 @@ class TransactionScan:
         """Offsets do not follow one another."""
         self._follow_alone(reached, base)
         if base < reached:
-            self.blurred.append((base, reached))
+            self.repeated.append((base, reached))
             self._problem(StateProblem(base, f"offsets go back from {reached} to {base}"))
             self.hole = reached
         elif self._damaged:
             self.hole = base
             self.first_hole = min(self.first_hole, reached)
-        elif not self.thinned:
+        elif not self.compacted:
             self.gap = base
             self.first_gap = min(self.first_gap, reached)
             self._problem(StateProblem(reached, f"offsets {reached} to {base - 1} are missing", gap=True))
@@ -283,7 +283,7 @@ class TransactionScan:
     @property
     def _jumped(self) -> int:
         """The offset behind the last missing ones; -1: none."""
-        return max(self.hole, -1 if self.thinned else self.gap)
+        return max(self.hole, -1 if self.compacted else self.gap)
 
     def _closed(self, producer_id: int) -> tuple[int, int]:
         """Forget what is open. Returns its first offset and that of its last malformed marker; -1: none."""
@@ -340,11 +340,11 @@ class TransactionScan:
         self.aborted += part.aborted
         self.unknown += part.unknown
         self.doubtful += part.doubtful
-        self.blurred += part.blurred
+        self.repeated += part.repeated
         self.gap, self.hole = max(self.gap, part.gap), max(self.hole, part.hole)
         self.first_gap = min(self.first_gap, part.first_gap)
         self.first_hole = min(self.first_hole, part.first_hole)
-        self.thinned = self.thinned or part.thinned
+        self.compacted = self.compacted or part.compacted
         for producer_id, first in part.open.items():
             found = (self._again.get(producer_id, -1), first, part._again.get(producer_id, -1))
             if self.open.setdefault(producer_id, first) < self._jumped:
@@ -361,10 +361,10 @@ class TransactionScan:
         if self.end is not None and offset is not None and self.end < offset:
             if self._damaged:
                 hole = min(hole, self.end)
-            elif not self.thinned:
+            elif not self.compacted:
                 gap = min(gap, self.end)
         alone = () if self._alone is None or self.end == offset else (self._alone,)
-        least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.blurred)])
+        least = min([*self.open.values(), hole, *alone, *(low for low, _ in self.repeated)])
         return Unstable(least, gap, min((one.first for one in self._ongoing()), default=NO_OFFSET))
 
     def _ongoing(self) -> Iterator[Stretch]:
@@ -377,7 +377,7 @@ class TransactionScan:
     @property
     def unsure(self) -> set[int]:
         """The producers of whose transactions some have no certain outcome."""
-        doubtful = () if self.thinned else (stretch.producer_id for stretch, _ in self.doubtful)
+        doubtful = () if self.compacted else (stretch.producer_id for stretch, _ in self.doubtful)
         late = [producer_id for producer_id, head in self._heads.items() if max(head.gap, head.hole) > head.first >= 0]
         return {*self.open, *(stretch.producer_id for stretch in self.unknown), *doubtful, *late}
 
@@ -392,7 +392,7 @@ class TransactionScan:
         for producer_id, head in heads.items():
             if head.first >= 0:
                 self._end(producer_id, head)
-        self.thinned = compacted = compacted or self.thinned
+        self.compacted = compacted = compacted or self.compacted
         for stretch, code in self.doubtful:
             if not compacted:
                 self.unknown.append(stretch)
@@ -415,7 +415,7 @@ class TransactionScan:
             aborted=table_of(self.aborted),
             unknown=table_of(self.unknown),
             ongoing=table_of(self._ongoing()),
-            blurred=tuple(self.blurred),
+            repeated=tuple(self.repeated),
             problems=tuple(one for one in self.problems if not (one.gap and compacted)),
             compacted=compacted,
         )
@@ -435,7 +435,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         undecided: the damage that is between the two, with the path of the segment where it begins; None: they are one.
         aborted, unknown, ongoing: data of transactions that were aborted, whose outcome is unknown, that are open.
             Other transactional data is committed.
-        blurred: ranges of offsets that occur twice; transactional data in them is unknown.
+        repeated: ranges of offsets that occur twice; transactional data in them is unknown.
         problems: why outcomes are unknown, in order.
         compacted: compaction has removed records, which explains offsets that are missing.
         damage: of the small files that decide what the log is and where it begins and ends, each with its file's path:
@@ -451,7 +451,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     aborted: StretchTable
     unknown: StretchTable = _NOTHING
     ongoing: StretchTable = _NOTHING
-    blurred: tuple[tuple[int, int], ...] = ()
+    repeated: tuple[tuple[int, int], ...] = ()
     problems: tuple[StateProblem, ...] = ()
     compacted: bool = False
     damage: tuple[tuple[str, Damage], ...] = ()
@@ -484,7 +484,7 @@ class Outcomes(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         found = np.full(len(offset), COMMITTED, np.int8)
         for state, table in ((OPEN, self.ongoing), (UNKNOWN, self.unknown), (ABORTED, self.aborted)):
             found[table.cover(producer_id, offset)] = state
-        for low, high in self.blurred:
+        for low, high in self.repeated:
             found[(low <= offset) & (offset < high)] = UNKNOWN
         found[offset >= self.end] = OPEN  # written since
         return found

@@ -42,14 +42,14 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
     code, detail = _statuses(found, outcomes)
     whole = found.is_control | (found.record_count > found.last_offset_delta)
     code[~whole & (found.record_count <= 0)] = COMPACTED
-    thinned = ~whole & (found.record_count > 0) & (first < end)
+    partial = ~whole & (found.record_count > 0) & (first < end)
     broken: list[tuple[int, Why]] = []
-    if thinned.any():
-        at = np.flatnonzero(thinned)
+    if partial.any():
+        at = np.flatnonzero(partial)
         left, of, broken = _left(found, at, segment)
         inside = (left >= first[of]) & (left < end[of])
         left, of = left[inside], of[inside]
-        kept = ~thinned
+        kept = ~partial
         kept[[index for index, _ in broken]] = True
         code[[index for index, _ in broken]] = UNREADABLE
         order = np.argsort(np.concatenate((first[kept], left)), kind="stable")
@@ -59,8 +59,8 @@ def runs_of(found: Batches, reached: int, outcomes: Outcomes, gap: Runs, segment
         )
     some = first < end
     runs = Runs(first[some], end[some], code[some], detail[some])
-    # Within a batch, and between batches of a log that compaction has thinned, offsets are missing by its work.
-    if thinned.any() or int(gap.code[0]) == COMPACTED:
+    # Within a batch, and between batches of a compacted log, offsets are missing by its work.
+    if partial.any() or int(gap.code[0]) == COMPACTED:
         yield from _apart(_filled(runs, reached, int(ends[-1]), COMPACTED).collapsed(), broken, found)
         return
     holes = np.flatnonzero(runs.first > np.concatenate(([reached], runs.end[:-1])))
@@ -125,7 +125,7 @@ def _control(batch: Batch) -> tuple[int, int]:
 
 
 def _left(found: Batches, at: Int64, segment: str) -> tuple[Int64, Int64, list[tuple[int, Why]]]:
-    """Of batches that compaction has thinned, the offsets that are left, the batch of each, and the batches whose
+    """Of batches that compaction took records from, the offsets that are left, the batch of each, and the batches whose
     records cannot be read."""
     chosen = np.zeros(len(found), bool)
     chosen[at] = True

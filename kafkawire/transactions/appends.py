@@ -39,7 +39,7 @@ class Appends(msgspec.Struct, frozen=True, eq=False):
     base_sequence: Int32
     transactional: Bools
     intact_from: Int64
-    thinned: Bools
+    compacted: Bools
     problem: Int32
     append_time: Bools
     problems: tuple[str, ...] = ()

@@ -105,7 +105,7 @@ def copied_traits(
     )
 
 
-def span(releases: Iterable[Iterable[str]]) -> tuple[Release | None, Release | None]:
+def oldest_and_newest(releases: Iterable[Iterable[str]]) -> tuple[Release | None, Release | None]:
     """The oldest and the newest release of brokers.
 
     Args:

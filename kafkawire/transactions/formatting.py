@@ -19,7 +19,7 @@ def when(timestamp: int | None) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """A time span in its two largest units: `3 h 2 min`, `25 s`, `0 s`."""
+    """A duration in its two largest units: `3 h 2 min`, `25 s`, `0 s`."""
     left = abs(milliseconds)
     parts: list[tuple[int, str]] = []
     for size, unit in _UNITS:

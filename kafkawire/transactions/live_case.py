@@ -85,8 +85,8 @@ class ClockSkew(msgspec.Struct, frozen=True):
         """`the clock of broker 2 is behind the clock here by 1 h to 1 h 2 s`"""
         least, most = sorted((abs(self.low_ms), abs(self.high_ms)))
         way = "ahead of" if self.low_ms > 0 else "behind"
-        spans = dict.fromkeys((duration(least), duration(most)))
-        return f"the clock of {self.broker} is {way} the clock here by {' to '.join(spans)}"
+        durations = dict.fromkeys((duration(least), duration(most)))
+        return f"the clock of {self.broker} is {way} the clock here by {' to '.join(durations)}"
 
 
 def skew_of(broker: str, stamp: int, after: int, until: int) -> ClockSkew | None:

@@ -26,7 +26,7 @@ _TYPES: dict[str, Any] = {
     "base_sequence": np.int32,
     "transactional": np.bool_,
     "intact_from": np.int64,
-    "thinned": np.bool_,
+    "compacted": np.bool_,
     "problem": np.int32,
     "append_time": np.bool_,
 }

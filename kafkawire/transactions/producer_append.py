@@ -33,7 +33,7 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
         transactional: whether it belongs to a transaction.
         intact_from: the lowest offset from which up to the batch no offset is missing. Below it there may have been
             more batches of the producer.
-        thinned: compaction removed some or all of its records, and with them perhaps its newest timestamp.
+        compacted: compaction removed some or all of its records, and with them perhaps its newest timestamp.
         problem: what is wrong with the shape of a control batch.
         append_time: whether the broker has set its timestamp (LogAppendTime).
     """
@@ -48,7 +48,7 @@ class Append(msgspec.Struct, frozen=True, gc=False, array_like=True):
     base_sequence: int = -1
     transactional: bool = True
     intact_from: int = 0
-    thinned: bool = False
+    compacted: bool = False
     problem: str | None = None
     append_time: bool = False
 

@@ -185,7 +185,7 @@ class Producer:
         self.batches.append(Retained(append.last_sequence, last_offset, last_offset - base_offset, timestamp))
         self.timestamp = timestamp
         self.last_append = self.data_known_from = last_offset
-        self.rewritten = append.thinned
+        self.rewritten = append.compacted
 
     def marker(self, append: Append) -> None:
         """Take a COMMIT or ABORT: no transaction is open after it. One that raises the epoch forgets the batches."""

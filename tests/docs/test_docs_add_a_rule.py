@@ -79,16 +79,21 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy with the rule."""
-    root = tmp_path_factory.mktemp("checkout")
+def copied_checkout(root: Path) -> Path:
+    """A copy of what commands and tests need, in an empty folder."""
     skipped = shutil.ignore_patterns("__pycache__", "golden")
     for name in ("kafkawire", "tests", "tools"):
         shutil.copytree(ROOT / name, root / name, ignore=skipped, symlinks=False)
     (root / "tests" / "golden").symlink_to(ROOT / "tests" / "golden")
     for name in ("pyproject.toml", "schemas"):
         (root / name).symlink_to(ROOT / name)
+    return root
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with the rule."""
+    root = copied_checkout(tmp_path_factory.mktemp("checkout"))
     rule = re.search(rf"`kafkawire/\S+/{NAME}\.py`:\n\n   ```python\n(.*?)   ```\n", TEXT, re.DOTALL)
     assert rule is not None
     rules = root / "kafkawire" / "transactions" / "batch_rules"

@@ -165,7 +165,7 @@ def test_a_snapshot_at_the_end_decides_what_damage_hides(
     (partition,) = logdir.open(directory.parent).partitions
     outcomes, truth = outcomes_of(partition), truth_of(schedule, schedule.end)
     prove_sound(partition, outcomes, truth)
-    if not outcomes.blurred:
+    if not outcomes.repeated:
         assert outcomes.undecided is None
         assert outcomes.last_stable_offset == min(truth.last_stable_offset, outcomes.high_watermark)
 

@@ -1,4 +1,4 @@
-"""Transactions of which compaction has left a part: by thinned batches, and by sequences."""
+"""Transactions of which compaction has left a part: by batches that lost records, and by sequences."""
 
 from __future__ import annotations
 

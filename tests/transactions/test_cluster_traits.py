@@ -9,9 +9,9 @@ from kafkawire.transactions.cluster_traits import (
     ClusterTraits,
     Release,
     copied_traits,
+    oldest_and_newest,
     release_of,
     release_with,
-    span,
     verification,
 )
 
@@ -41,8 +41,8 @@ def test_brokers_that_do_not_verify_are_named_behind_their_noun() -> None:
 
 
 def test_the_releases_of_a_cluster_are_those_of_all_brokers() -> None:
-    assert span([("3.9.1",), ("4.0.0", "4.1.0")]) == ((3, 9), (4, 1))
-    assert span([("3.9.1",), ()]) == span([]) == (None, None)
+    assert oldest_and_newest([("3.9.1",), ("4.0.0", "4.1.0")]) == ((3, 9), (4, 1))
+    assert oldest_and_newest([("3.9.1",), ()]) == oldest_and_newest([]) == (None, None)
     assert release_of("3.10.0") > release_of("3.9.1")
 
 

@@ -157,7 +157,7 @@ def drawn(random_: random.Random, count: int, producers: int, odd: float) -> App
             "base_sequence": sequence if control == DATA else -1,
             "transactional": transactional,
             "intact_from": intact,
-            "thinned": random_.random() < 0.1,
+            "compacted": random_.random() < 0.1,
             "problem": 0 if control == MALFORMED_MARKER or (control != DATA and random_.random() < odd / 4) else -1,
             "append_time": random_.random() < 0.2,
         }
@@ -170,7 +170,7 @@ def drawn(random_: random.Random, count: int, producers: int, odd: float) -> App
         else:
             known[2], known[3] = False, known[3] + random_.randrange(2)
     kinds = {"producer_epoch": np.int16, "control": np.int8, "base_sequence": np.int32, "problem": np.int32}
-    kinds |= dict.fromkeys(("transactional", "thinned", "append_time"), np.bool_)
+    kinds |= dict.fromkeys(("transactional", "compacted", "append_time"), np.bool_)
     arrays = {name: np.array(values, kinds.get(name, np.int64)) for name, values in columns.items()}
     return Appends(**arrays, problems=("it is wrong",))
 

@@ -198,7 +198,7 @@ def test_logs_of_a_broker_violate_no_check(tmp_path: Path, schedule: Schedule) -
 @IN_TMP_PATH
 @given(schedules(), st.data())
 def test_compaction_causes_no_violation(tmp_path: Path, schedule: Schedule, data: st.DataObject) -> None:
-    """Below the first open transaction any batch may be gone, emptied or thinned, and the log's beginning deleted.
+    """Below the first open transaction any batch may be gone, emptied or compacted, and the log's beginning deleted.
     Snapshots and indexes are older than that."""
     first_open = min(
         (first for _, first, end in naive_transactions([w.append for w in schedule.batches]) if end is None),
@@ -238,7 +238,7 @@ appends = st.builds(
     base_sequence=st.integers(-(2**31), 2**31 - 1),
     transactional=st.booleans(),
     intact_from=st.integers(0, 60),
-    thinned=st.booleans(),
+    compacted=st.booleans(),
     problem=st.none() | st.just("odd"),
 )
 

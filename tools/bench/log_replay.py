@@ -117,7 +117,7 @@ def drawn(count: int, producers: int) -> Appends:
         base_sequence=sequence.astype(np.int32),
         transactional=np.ones(count, bool),
         intact_from=np.zeros(count, np.int64),
-        thinned=np.zeros(count, bool),
+        compacted=np.zeros(count, bool),
         problem=np.full(count, -1, np.int32),
         append_time=np.zeros(count, bool),
     )

@@ -13,7 +13,13 @@ from kafkawire.client.errors import BrokerError
 from kafkawire.client.rpc.configs import Configs, broker_configs
 from kafkawire.client.transport.api_versions import VERSIONS_REQUEST
 from kafkawire.messages import ApiVersionsResponse
-from kafkawire.transactions.cluster_traits import ID_EXPIRATION, VERIFICATION, ClusterTraits, span, verification
+from kafkawire.transactions.cluster_traits import (
+    ID_EXPIRATION,
+    VERIFICATION,
+    ClusterTraits,
+    oldest_and_newest,
+    verification,
+)
 
 _NONE = range(0)
 
@@ -36,7 +42,7 @@ async def read_traits(cluster: Cluster, brokers: Collection[int], deadline: Dead
     apis = await every(cluster, brokers, offered, deadline)
     settings = await broker_configs(cluster, brokers, (VERIFICATION, ID_EXPIRATION), deadline)
     complete = set(apis.values) == set(brokers)
-    oldest, newest = span(map(releases_like, apis.values.values())) if complete else (None, None)
+    oldest, newest = oldest_and_newest(map(releases_like, apis.values.values())) if complete else (None, None)
     by_broker = {broker: _value(found, VERIFICATION) for broker, found in settings.values.items()}
     known = bool(brokers) and set(by_broker) == set(brokers)
     verified, why = verification(by_broker if known else {}, newest)

@@ -80,8 +80,10 @@ class PartitionChecks:
 
     def _before_snapshot(self, appends: Appends, at: int) -> int:
         """The first batch behind another that the next `.snapshot` is compared before."""
-        joint = self._snapshots.next_offset
-        reached = [] if joint is None else np.flatnonzero(appends.base_offset[at + 1 :] >= joint)[:1].tolist()
+        at_snapshot = self._snapshots.next_offset
+        reached = (
+            [] if at_snapshot is None else np.flatnonzero(appends.base_offset[at + 1 :] >= at_snapshot)[:1].tolist()
+        )
         return at + 1 + reached[0] if reached else len(appends)
 
     def _ended(self, ended: EndedRows) -> None:

@@ -23,7 +23,7 @@ pub struct Batches<'a> {
     pub base_sequence: &'a [i32],
     pub transactional: &'a [bool],
     pub intact_from: &'a [i64],
-    pub thinned: &'a [bool],
+    pub compacted: &'a [bool],
     pub problem: &'a [i32],
     pub append_time: &'a [bool],
 }
@@ -42,7 +42,7 @@ impl Batches<'_> {
             self.base_sequence.len(),
             self.transactional.len(),
             self.intact_from.len(),
-            self.thinned.len(),
+            self.compacted.len(),
             self.problem.len(),
             self.append_time.len(),
         ];
@@ -61,7 +61,7 @@ impl Batches<'_> {
             base_sequence: self.base_sequence[index],
             transactional: self.transactional[index],
             intact_from: self.intact_from[index],
-            thinned: self.thinned[index],
+            compacted: self.compacted[index],
             problem: self.problem[index],
             append_time: self.append_time[index],
         }
@@ -81,7 +81,7 @@ pub struct Batch {
     pub base_sequence: i32,
     pub transactional: bool,
     pub intact_from: i64,
-    pub thinned: bool,
+    pub compacted: bool,
     pub problem: i32,
     pub append_time: bool,
 }

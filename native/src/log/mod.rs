@@ -87,7 +87,7 @@ impl LogReplay {
         let controls: PyReadonlyArray1<'py, i8> = columns.get_item(5)?.extract()?;
         let (base, last, times, ids) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?);
         let (coordinators, sequences, intact) = (wide(6)?, ints(7)?, wide(9)?);
-        let (transactional, thinned, problems, append_time) = (bits(8)?, bits(10)?, ints(11)?, bits(12)?);
+        let (transactional, compacted, problems, append_time) = (bits(8)?, bits(10)?, ints(11)?, bits(12)?);
         let batches = Batches {
             base_offset: base.as_slice()?,
             last_offset: last.as_slice()?,
@@ -99,7 +99,7 @@ impl LogReplay {
             base_sequence: sequences.as_slice()?,
             transactional: transactional.as_slice()?,
             intact_from: intact.as_slice()?,
-            thinned: thinned.as_slice()?,
+            compacted: compacted.as_slice()?,
             problem: problems.as_slice()?,
             append_time: append_time.as_slice()?,
         };

@@ -170,7 +170,7 @@ impl Producer {
         self.timestamp = batch.timestamp;
         self.last_append = batch.last_offset;
         self.data_known_from = batch.last_offset;
-        self.rewritten = batch.thinned;
+        self.rewritten = batch.compacted;
     }
 
     fn marker(&mut self, batch: &Batch) {
