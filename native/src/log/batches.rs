@@ -1,6 +1,6 @@
 //! Batches of producers, as `kafkawire.transactions.appends.Appends` has them: a column a field.
 
-use super::producers::FIELDS;
+use super::producer::FIELDS;
 
 /// Codes of `control`; those of ABORT and COMMIT are below `EMPTY`.
 pub const DATA: i8 = -1;

@@ -2,6 +2,7 @@
 //! reference: it judges what a rule here does not find kept, and all where this engine is absent.
 
 mod batches;
+mod producer;
 mod producers;
 mod replay;
 mod rules;
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use batches::Batches;
-use producers::{Producer, FIELDS, NONE};
+use producer::{Producer, FIELDS, NONE};
 use replay::Replay;
 
 /// Rows of batches that are handed to the reference at once.

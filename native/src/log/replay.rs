@@ -1,7 +1,8 @@
 //! One ordered pass over the batches of a partition: the state of its producers, its rules, its ended transactions.
 
 use super::batches::{Batch, Batches, ASKED_COLUMNS, DATA, EMPTY, MALFORMED};
-use super::producers::{Ending, Producers, FIELDS, NONE};
+use super::producer::{FIELDS, NONE};
+use super::producers::{Ending, Producers};
 use super::rules::{judge, Step, COUNTED, RULES};
 
 /// Batches whose producers are looked up before the first of them is taken: the memory answers side by side.

@@ -2,7 +2,7 @@
 //! what is wrong where one is broken.
 
 use super::batches::{Batch, EMPTY};
-use super::producers::Producer;
+use super::producer::Producer;
 
 /// What a rule says of a batch. BROKEN: the reference has to say it, of all rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
