@@ -101,6 +101,8 @@ bench: $(VENV)/.dev
 # memory grow? Writes a section of docs/performance.md.
 soak: $(VENV)/.dev
 	$(BIN)/python -m tools.soak --write
+	$(BIN)/python -m tools.soak.changing_logs 1 500
+	$(BIN)/python -m tools.soak.changing_logs 2 500
 
 # Every message, version and release, and the inside of record batches, against Kafka's own classes, with each engine
 # (Java 17, Maven); writes docs/conformance.md.

@@ -318,6 +318,14 @@ GOALS = (
             (spark.HEADERS, spark.SOURCE, 250, "batches", None),
         )
     ),
+    *(
+        Goal(
+            f"records counted on Spark, {ours}: at most 3× Parquet's time",
+            quotient(spark.COUNT, spark.PARQUET, ours),
+            at_most(3),
+        )
+        for ours in (spark.BY_HEADERS, spark.ONE_COLUMN)
+    ),
     Goal(
         "audit on Spark: at least half of the SQL prototype's 443k batches a second on two cores",
         rate(spark.AUDIT, spark.SPARK),

@@ -19,14 +19,18 @@ from tools.bench.measurement import BenchError
 from tools.bench.results import AbsentContestant, Result, Timing
 from tools.bench.sample_data import transaction_log_values
 
-MESSAGES, HEADERS, AUDIT = "spark/messages", "spark/headers", "spark/audit"
-KEYS = (MESSAGES, HEADERS, AUDIT)
+MESSAGES, HEADERS, COUNT, AUDIT = "spark/messages", "spark/headers", "spark/count", "spark/audit"
+KEYS = (MESSAGES, HEADERS, COUNT, AUDIT)
 FUNCTION, TABLE, UDF = "from_kafka_message", "message_table", "Python UDF"
 SOURCE = "kafka_segment"
+#: Ways to count records, and what a worker does with them without Spark.
+BY_HEADERS, ONE_COLUMN, KAFKA_COLUMNS, ALL_COLUMNS = "headers", "columns=offset", "format=kafka", "all columns"
+PARQUET = "Parquet"
 LOCAL, SPARK, SPARK_ONE = "audit, no Spark", "audit on Spark, 2 cores", "audit on Spark, 1 core"
 
 VALUES = 200_000
 BATCHES = 500_000
+RECORDS = 2_000_000
 PLACES, TRANSACTIONS = 8, 240_000
 #: Most rounds: each takes some seconds.
 _ROUNDS = 7
@@ -43,7 +47,7 @@ def spark(rounds: int, wanted: Callable[[str], bool]) -> Iterator[Result]:
         from kafkawire.spark.session import local_session
 
         with local_session("local[1]") as session:
-            for key, case in ((MESSAGES, _messages), (HEADERS, _headers)):
+            for key, case in ((MESSAGES, _messages), (HEADERS, _headers), (COUNT, _count)):
                 if wanted(key):
                     yield case(session, min(rounds, _ROUNDS))
         if wanted(AUDIT):
@@ -116,6 +120,38 @@ def _headers(session: Any, rounds: int) -> Result:
     )
 
 
+def _count(session: Any, rounds: int) -> Result:
+    """The number of records, as Spark counts them of a segment and of the same table in Parquet."""
+    from pyspark.sql import functions as F
+
+    from kafkawire.spark import register
+
+    register(session)
+    with tempfile.TemporaryDirectory() as folder:
+        logs, table = Path(folder, "logs"), str(Path(folder, "table"))
+        logs.mkdir()
+        _write_records(logs)
+
+        def read(**options: str) -> Any:
+            return session.read.format(SOURCE).options(**options).load(str(logs))
+
+        read().write.parquet(table)
+        counts: dict[str, Callable[[], Any]] = {
+            PARQUET: lambda: session.read.parquet(table).count(),
+            BY_HEADERS: lambda: read(rows="headers", columns="records").agg(F.sum("records")).first()[0],
+            ONE_COLUMN: lambda: read(columns="offset").count(),
+            KAFKA_COLUMNS: lambda: read(format="kafka").count(),
+            ALL_COLUMNS: lambda: read().count(),
+        }
+        if wrong := {name: found for name, count in counts.items() if (found := count()) != RECORDS}:
+            raise BenchError(f"{COUNT}: {wrong}, and not {RECORDS}")
+        timings = _in_turn(counts, rounds)
+    ours = {name: name != PARQUET for name in counts}
+    return _result(
+        COUNT, f"{RECORDS:,} records of some 80 bytes in lz4, counted on one core", "record", RECORDS, timings, ours
+    )
+
+
 def _audit(rounds: int) -> Result:
     """The same directories audited without Spark, and with it on one core and on two."""
     from kafkawire import spark as kafkawire_spark
@@ -155,6 +191,17 @@ def _write_small_batches(root: Path) -> None:
         for offset in range(BATCHES):
             _OFFSET.pack_into(batch, 0, offset)
             file.write(batch)
+
+
+def _write_records(root: Path) -> None:
+    """One segment of batches of 500 records."""
+    with _segment(root, "records", 0) as file:
+        for base in range(0, RECORDS, 500):
+            numbers = range(base, base + 500)
+            made = [
+                records.Record(b"key-%d" % (one % 100), b"%070d" % (one * one), timestamp=_NOW + one) for one in numbers
+            ]
+            file.write(records.build(made, base_offset=base, codec="lz4", partition_leader_epoch=0))
 
 
 def _write_transactions(root: Path) -> int:
