@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafkawire.spark.functions import register_functions
+from kafkawire.spark.shipping import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ def register(spark: SparkSession, *, push_filters: bool = False) -> None:
     from kafkawire.spark.segment_reader import PrunedSegmentReader
     from kafkawire.spark.segment_source import KafkaSegment
 
+    check_workers(spark)
     register_functions(spark)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive") == "true"
     if push_filters:

@@ -6,13 +6,14 @@ import atexit
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
@@ -53,6 +54,31 @@ def ship_where_missing(session: SparkSession) -> None:
     Raises:
         SparkError: the worker does not start, or the session does not take the package.
     """
+    found = _on_a_worker(session)
+    if not found.same:
+        ship(session)
+    elif not found.native:
+        warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
+
+
+def check_workers(session: SparkSession) -> None:
+    """Check on one worker whether it has this package, unless it runs this interpreter on this machine.
+
+    Raises:
+        SparkError: it does not.
+    """
+    context = getattr(session, "_sc", None)  # a session of Spark Connect has none
+    if context is not None and context.master.startswith("local") and context.pythonExec == sys.executable:
+        return
+    if not _on_a_worker(session).there:
+        raise SparkError(
+            "the Python workers of this session have no kafkawire: kafkawire.spark.ship(session) sends it, or install "
+            "it where they run"
+        )
+
+
+def _on_a_worker(session: SparkSession) -> Any:
+    """A row: whether a worker has this package, in this version, and with the native engine."""
     wanted = f'__version__ = "{kafkawire.__version__}"'
 
     def installed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,20 +88,22 @@ def ship_where_missing(session: SparkSession) -> None:
         import pyarrow
 
         # Looked at and not imported: a worker that has imported another version keeps it.
-        found = importlib.util.find_spec("kafkawire")
+        try:
+            found = importlib.util.find_spec("kafkawire")
+        except ImportError:
+            found = None
         source = getattr(found.loader, "get_source", lambda name: None)("kafkawire") if found else None
         folders = (found.submodule_search_locations if found else None) or ()
         native = any(name.endswith((".so", ".pyd")) for folder in folders for name in os.listdir(folder))
+        answers = found is not None, wanted in (source or ""), native
         for batch in batches:
-            arrays = [pyarrow.array([found] * len(batch)) for found in (wanted in (source or ""), native)]
-            yield pyarrow.RecordBatch.from_arrays(arrays, ["same", "native"])
+            arrays = [pyarrow.array([answer] * len(batch)) for answer in answers]
+            yield pyarrow.RecordBatch.from_arrays(arrays, ["there", "same", "native"])
 
+    types = "there boolean, same boolean, native boolean"
     with job(session, "kafkawire: look for the package on a worker"):
-        (answer,) = session.range(0, 1, 1, 1).mapInArrow(installed, "same boolean, native boolean").collect()
-    if not answer.same:
-        ship(session)
-    elif not answer.native:
-        warnings.warn(PURE_PYTHON, RuntimeWarning, stacklevel=2)
+        (answer,) = session.range(0, 1, 1, 1).mapInArrow(installed, types).collect()
+    return answer
 
 
 @cache

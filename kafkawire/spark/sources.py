@@ -41,6 +41,8 @@ _SCHEMES = {
     "s3n": "s3",
     "gcs": "gs",
 }
+#: What Spark adds to the options of CREATE TABLE.
+_OF_CATALOG = ("owner", "provider")
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _UNITS = {unit: 1 << 10 * power for power, unit in enumerate("kmgtp", 1)}
 
@@ -99,6 +101,11 @@ class StrictSource(DataSource):
             warnings.warn(text, RuntimeWarning)
         names |= {name.lower() for name in passed}
         unknown = sorted(name for name in self.options if name.lower() not in names)
+        if set(_OF_CATALOG) <= {name.lower() for name in unknown}:
+            raise ValueError(
+                f"{self.name()} cannot be a table of a catalog: Spark does not pass the options of CREATE TABLE "
+                f"to its reads: CREATE TEMPORARY VIEW ... USING {self.name()} OPTIONS (...) takes them"
+            )
         if unknown:
             options = ", ".join(sorted(known, key=str.lower))
             raise ValueError(f"{what}{self.name()} has no option {', '.join(unknown)}; the options are {options}")
