@@ -167,15 +167,14 @@ def test_page_lists_the_public_names(page: str) -> None:
     assert path.read_text() == wanted, f"UPDATE_GOLDEN=1 writes {page} anew"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_public_classes_and_functions_have_docstrings_of_their_own(page: str) -> None:
-    module = module_of((API / page).read_text())
-    found = importlib.import_module({"kafkawire.columns": "kafkawire.wire.columns"}.get(module, module))
+@pytest.mark.parametrize("module", MODULES)
+def test_public_classes_and_functions_have_docstrings_of_their_own(module: str) -> None:
+    found = importlib.import_module(module)
     for name in public(found):
         value = getattr(found, name)
         if inspect.isclass(value) and module != "kafkawire.messages":
             own = vars(value).get("__doc__") or ""
             assert own, name
             assert not own.startswith((f"{name}(", "See the module")), name
-        elif inspect.isfunction(value):
+        elif inspect.isfunction(value) and module != "kafkawire.wire.codec_names":  # names for generated code
             assert value.__doc__, name
