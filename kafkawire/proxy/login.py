@@ -16,7 +16,7 @@ async def log_in(streams: tuple[asyncio.StreamReader, asyncio.StreamWriter], add
     """Logs in on a new connection.
 
     Args:
-        streams: of the connection, which nobody else reads meanwhile.
+        streams: of the connection, which are read here alone meanwhile.
         address: of the broker, for errors.
         config: whose `credentials` or `tokens` are used.
 

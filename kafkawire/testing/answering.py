@@ -30,7 +30,7 @@ _CLOSED = Reply(end="close")
 _IDS = {GROUP: visit.GROUP_ID, TRANSACTION: visit.TRANSACTIONAL_ID}
 #: Api key -> whose coordinator has to answer. AddOffsetsToTxn and TxnOffsetCommit name both.
 _COORDINATED = {
-    **dict.fromkeys((8, 9, 11, 12, 13, 14, 28, 68, 69), GROUP),
+    **dict.fromkeys((8, 9, 11, 12, 13, 14, 15, 28, 68, 69), GROUP),
     **dict.fromkeys((22, 24, 25, 26), TRANSACTION),
 }
 

@@ -33,7 +33,7 @@ def test_transactions_and_both_isolation_levels(client: Callable[[str], transact
         assert len(broker.requests.of(EndTxnRequest)) == 3
         assert broker.committed("copied") == {("orders", 0): 3}
         assert not broker.refusals
-        # Nobody has gone to the brokers directly, and the recording has what they got.
+        # No client has gone to a broker directly, and the recording has what the brokers got.
         apis = [row.api for row in capture.read(path)]
         assert {"EndTxn", "JoinGroup", "Fetch", "TxnOffsetCommit"} <= set(apis)
         assert len(apis) >= len(broker.requests)

@@ -130,7 +130,7 @@ class Broken:
 
 
 def test_a_recording_that_fails_ends_the_service() -> None:
-    """What is not recorded is not served: nobody takes the rest for all."""
+    """What is not recorded is not served, so that a part is not taken for all."""
     told: list[str] = []
     with MockBroker({"orders": 1}) as broker:
         room: Any = Broken(600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -9,17 +10,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafkawire.client import Cluster as ClientCluster
+from kafkawire.client import Config
 from kafkawire.kafka_errors import CODES
 from kafkawire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
+    DescribeGroupsRequest,
     JoinGroupRequest,
+    ListGroupsRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
 from kafkawire.messages.consumer_group_heartbeat_request import TopicPartitions
 from kafkawire.messages.join_group_request import JoinGroupRequestProtocol
 from kafkawire.messages.offset_commit_request import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kafkawire.records import Record
+from kafkawire.testing import MockBroker
 from kafkawire.testing.state.call import Call
 from kafkawire.testing.state.consumer_group import ASSIGNORS, SESSION_MS, Place
 from kafkawire.testing.state.group_requests import GroupRequests
@@ -242,6 +249,59 @@ def test_group_changes_its_protocol_when_it_has_no_members() -> None:
     assert found.topics[0].partitions[0].committed_offset == 3  # it keeps its offsets
 
 
+def test_groups_are_listed_and_described() -> None:
+    cluster = Cluster()
+    Consumer(cluster, "a").beat()
+    protocol = JoinGroupRequestProtocol(name="range", metadata=b"mine")
+    classic = JoinGroupRequest(
+        group_id="old", session_timeout_ms=10_000, protocol_type="consumer", protocols=(protocol,), member_id=""
+    )
+    cluster.ask(classic, 3)
+
+    def listed(**filters: tuple[str, ...]) -> list[tuple[str, str, str]]:
+        found = cluster.ask(ListGroupsRequest(**filters), 5).groups
+        return [(one.group_id, one.group_type, one.group_state) for one in found]
+
+    assert listed() == [("g", "consumer", "Stable"), ("old", "classic", "CompletingRebalance")]
+    assert [name for name, _, _ in listed(types_filter=("Classic",))] == ["old"]
+    assert [name for name, _, _ in listed(states_filter=("stable",))] == ["g"]
+    old, new, missing = cluster.ask(DescribeGroupsRequest(groups=("old", "g", "none")), 6).groups
+    assert (old.group_state, old.protocol_data, old.members[0].member_metadata) == (
+        "CompletingRebalance",
+        "range",
+        b"mine",
+    )
+    assert new.error_code == missing.error_code == CODES["GROUP_ID_NOT_FOUND"]
+    assert cluster.ask(DescribeGroupsRequest(groups=("none",)), 5).groups[0].group_state == "Dead"
+
+
+def test_own_client_reads_a_group_and_its_lag() -> None:
+    """With members of KIP-848: their assignments, and the records that they will get."""
+    with MockBroker({"orders": 2}) as broker:
+        broker.append("orders", 0, [Record(value=b"x") for _ in range(5)])
+        topic_id = broker._topics.by_name["orders"].topic_id
+
+        async def run() -> None:
+            async with ClientCluster(Config.of(broker.address)) as cluster:
+                joined = ConsumerGroupHeartbeatRequest(
+                    group_id="g",
+                    member_id="m",
+                    rebalance_timeout_ms=5000,
+                    subscribed_topic_names=("orders",),
+                    topic_partitions=(),
+                )
+                answer = await cluster.ask(joined, group="g")
+                assert answer.assignment is not None
+                (given,) = answer.assignment.topic_partitions
+                assert (given.topic_id, given.partitions) == (topic_id, (0, 1))
+                await cluster.ask(commit("m", answer.member_epoch), group="g", at_most=9)
+                found = (await cluster.ask(ConsumerGroupDescribeRequest(group_ids=("g",)), group="g")).groups[0]
+                assert found.members[0].assignment.topic_partitions[0].topic_name == "orders"
+
+        asyncio.run(run())
+        assert broker.committed("g") == {("orders", 0): 3}
+
+
 def test_members_and_their_partitions_are_bounded_by_memory() -> None:
     cluster = Cluster(max_bytes=200_000)
     answers = []
@@ -272,7 +332,7 @@ STEPS = st.lists(
 @settings(max_examples=150, deadline=None)
 @given(STEPS, st.sampled_from([None, *ASSIGNORS]))
 def test_a_partition_has_one_reader_at_any_time(steps: list[tuple[str, str, tuple[str, ...]]], assignor: str) -> None:
-    """Whatever is lost and whoever leaves: no partition is read by two, and after some heartbeats all are read."""
+    """Whatever is lost, and whichever member leaves: no partition has two readers, and later all have one."""
     cluster = Cluster()
     members: dict[str, Consumer] = {}
 

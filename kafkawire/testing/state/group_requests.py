@@ -26,6 +26,7 @@ from kafkawire.testing.state.group import (
     Group,
     Member,
 )
+from kafkawire.testing.state.group_listing import GroupListing
 from kafkawire.testing.state.groups import MAX_MEMBERS, Groups
 from kafkawire.testing.state.memory import ENTRY
 from kafkawire.testing.state.offset_requests import OffsetRequests
@@ -54,6 +55,7 @@ class GroupRequests:
             LeaveGroupRequest: (self.leave_group, range(6)),
             **OffsetRequests(self.groups, topics, transactions).handlers,
             **ConsumerGroupRequests(self.groups, topics).handlers,
+            **GroupListing(self.groups, topics.nodes).handlers,
         }
 
     def _group(self, name: str, call: Call, *, create: bool = False) -> Group | int:

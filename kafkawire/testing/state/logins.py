@@ -30,7 +30,7 @@ _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _ITERATIONS = 4096
 _REASON = "Authentication failed"
 #: What SCRAM's server answers with for a name that is not known, so that it takes the same steps.
-_NOBODY = "\0nobody"
+_UNKNOWN = "\0unknown"
 
 
 class Logins:
@@ -53,7 +53,7 @@ class Logins:
                 each = mechanisms[name]
                 self._known[name] = {
                     user: each.make_auth_info(password, iteration_count=_ITERATIONS)
-                    for user, password in {**self._users, _NOBODY: "-"}.items()
+                    for user, password in {**self._users, _UNKNOWN: "-"}.items()
                 }
             self._scram = mechanisms
         self.mechanisms = ((_PLAIN, *_SCRAM) if users else ()) + ((_OAUTHBEARER,) if tokens else ())
@@ -126,7 +126,7 @@ class Logins:
 
         def credentials(name: str) -> Any:
             login.name = name
-            return known[name if name in self._users else _NOBODY]
+            return known[name if name in self._users else _UNKNOWN]
 
         try:
             if login.scram is None:
