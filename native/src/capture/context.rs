@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -54,14 +55,14 @@ pub struct Context {
     pub rows: Py<PyAny>,
     pub clock: Clock,
     versions: Versions,
-    requests: HashMap<i16, Option<RequestWriter>>,
-    responses: HashMap<i16, Option<Py<MessageText>>>,
+    requests: HashMap<i16, Option<RequestWriter>, RandomState>,
+    responses: HashMap<i16, Option<Py<MessageText>>, RandomState>,
     /// What writes record batches, if they are decoded.
     records: Option<Py<LogRows>>,
     inside: HashMap<InsideKey, Arc<[u8]>>,
     /// Ports of brokers, by rules.
     ports: HashSet<u16>,
-    errors: HashMap<i16, String>,
+    errors: HashMap<i16, String, RandomState>,
     client_id: Option<Arc<str>>,
     pub selection: Option<Selection>,
     /// No exchange of the connection that frames come from is selected: no bodies are written.
@@ -98,12 +99,12 @@ impl Context {
             rows: handler.getattr(py, "row")?,
             versions: handler.getattr(py, "versions")?.extract(py)?,
             clock: Clock::default(),
-            requests: HashMap::new(),
-            responses: HashMap::new(),
+            requests: HashMap::default(),
+            responses: HashMap::default(),
             records: handler.getattr(py, "record_rows")?.extract(py)?,
             inside: HashMap::new(),
             ports: handler.getattr(py, "ports")?.extract(py)?,
-            errors: HashMap::new(),
+            errors: HashMap::default(),
             client_id: None,
             selection,
             muted: false,

@@ -26,6 +26,7 @@ mod tls_records;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -69,7 +70,7 @@ struct Limits {
 pub struct Tracker {
     context: Context,
     limits: Limits,
-    connections: HashMap<Key, Box<Connection>>,
+    connections: HashMap<Key, Box<Connection>, RandomState>,
     /// Connections that are over: their last acknowledgments may still come.
     ended: Ordered<Key, ()>,
     /// Reset connections: with the time of the reset; with the time of the last segment where it is in doubt.
@@ -248,7 +249,7 @@ impl Tracker {
             context: Context::new(py, handler, options, Sequencer::new(order.0, order.1, order.2), selection)?,
             weighed: limits.every_bytes,
             limits,
-            connections: HashMap::new(),
+            connections: HashMap::default(),
             ended: Ordered::default(),
             certain: Ordered::default(),
             doubted: Ordered::default(),

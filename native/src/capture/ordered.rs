@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
+use foldhash::fast::RandomState;
+
 pub struct Ordered<K, V> {
     values: BTreeMap<u64, (K, V)>,
-    places: HashMap<K, u64>,
+    places: HashMap<K, u64, RandomState>,
     last: u64,
 }
 
 impl<K, V> Default for Ordered<K, V> {
     fn default() -> Self {
-        Ordered { values: BTreeMap::new(), places: HashMap::new(), last: 0 }
+        Ordered { values: BTreeMap::new(), places: HashMap::default(), last: 0 }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Packets to TCP segments, as `kafkawire.capture.network.parse` reads them: plain ones only. Fragments, tunnels, IPv6
 //! with further headers, and what is malformed are left to it.
 
+use std::hash::{Hash, Hasher};
+
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86DD;
 const VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
@@ -14,11 +16,19 @@ pub const ACK: u16 = 0x10;
 pub const EXPORTED: u16 = 0x100;
 
 /// One end of a connection. Of IPv4, the address is the first four bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct End {
     pub address: [u8; 16],
     pub version: u8,
     pub port: u16,
+}
+
+/// As two numbers: a hash is taken of them for each packet.
+impl Hash for End {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        u128::from_ne_bytes(self.address).hash(state);
+        (u32::from(self.version) << 16 | u32::from(self.port)).hash(state);
+    }
 }
 
 impl End {
@@ -133,6 +143,8 @@ fn tcp<'a>(data: &'a [u8], start: usize, end: usize, ends: (&[u8], &[u8])) -> Op
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{Hash, Hasher};
+
     use super::*;
 
     /// An Ethernet packet with these bytes of data, of which the last `cut` were not captured.
