@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from tools.bench.cases import Inputs
@@ -79,9 +80,12 @@ def shapes(inputs: Inputs) -> Iterator[Shape]:
             yield Shape(f"{deep} --transaction", (*dump, "--print-data-log", "--transaction"), ("jsonl",), deep)
 
 
-def seconds(words: tuple[str, ...], form: str, rounds: int) -> float:
-    """Processor time of a command, the least of some runs."""
+def seconds(words: tuple[str, ...], form: str, rounds: int, bytecode: Path) -> float:
+    """Processor time of a command, the least of some runs. `bytecode`: a folder for compiled modules."""
     least = float("inf")
+    # Modules are compiled already, as those of an installed package: by the first run of each command.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(bytecode)
     with tempfile.TemporaryDirectory() as folder:
         given = ("--format", form) if form else ()
         output = ("-o", f"{folder}/rows.parquet") if form == "parquet" else ()
@@ -89,7 +93,7 @@ def seconds(words: tuple[str, ...], form: str, rounds: int) -> float:
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
             with open(f"{folder}/out", "wb") as out:
                 command = [sys.executable, "-m", "kafkawire", *words, *given, *output]
-                done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env={**os.environ}, check=False)
+                done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env=environment, check=False)
             if done.returncode not in (0, 4):
                 raise SystemExit(f"{' '.join(command)}: {done.stderr.decode()}")
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -101,7 +105,7 @@ def measured(inputs: Inputs, rounds: int) -> Iterator[tuple[Shape, float, dict[s
     """Of each shape the time that it is compared with, and its own, by format."""
     of_jsonl: dict[str, float] = {}
     for shape in shapes(inputs):
-        found = {form: seconds(shape.words, form, rounds) for form in shape.formats}
+        found = {form: seconds(shape.words, form, rounds, inputs.folder / "bytecode") for form in shape.formats}
         of_jsonl[shape.title] = found.get("jsonl", 0.0)
         print(shape.title, {form: round(time, 2) for form, time in found.items()}, file=sys.stderr)
         yield shape, of_jsonl[shape.against or shape.title], found
@@ -145,8 +149,9 @@ _HEAD = """## Shapes of output
 
 Processor time (user and system, start included) of each shape of output of `capture` and `dump`, as a factor of the
 time that the same rows take as jsonl; of a selection, as a factor of no selection, and of counts (`--stats`), as a
-factor of rows of headers. The capture has 41 MB on a few long connections, the segment 100 MB and 520,000 records, or
-as many in lz4. A factor above its gate is in bold. `python -m tools.bench.matrix` measures it."""
+factor of rows of headers; modules are compiled already. The capture has 41 MB on a few long connections, the segment
+100 MB and 520,000 records, or as many in lz4. A factor above its gate is in bold. `python -m tools.bench.matrix`
+measures it."""
 
 _NOTES = """Tables have the first 10,000 rows. Lines of jsonl are what the engine hands over: csv, json and tables are
 made of them, many at a time; Parquet is made of columns. One walk over the frames writes either: with columns as a
@@ -154,14 +159,11 @@ further sink of that walk jsonl took 5 to 40 % more.
 
 What is above its gate, by profile:
 
-- `--producer-id`, `--slow`, `--connection`, `--port`: a number among the options makes typer import pydantic, some
-  0.1 s; the selection itself takes nothing (`--api`, `--topic`).
 - `capture` as Parquet: pyarrow takes 0.13 s to write it; most of the rest are the imports of pyarrow and NumPy.
 - `--format otlp-json`: a span needs what messages name, and is made in Python of whole messages: 39 % of the time goes
   to reading them, 51 % to what is made of them.
-- `--timeline`: all messages are read in Python (80 % of the time), since ids are learned from responses as they come.
-- `capture --body --records`: requests and responses with batches are read in Python one by one; half of the time goes
-  to the rows of their batches."""
+- `--timeline`: all messages are read in Python (80 % of the time), since ids are learned from responses as they
+  come."""
 
 
 if __name__ == "__main__":
