@@ -99,6 +99,12 @@ def explain(
         bool,
         typer.Option("--equal-records", help="Also search for records that were written twice; reads all records."),
     ] = False,
+    partition_history: Annotated[
+        bool,
+        typer.Option(
+            "--partition-history", help="Who led the partition: leaders, ISR and ELR, by copies of __cluster_metadata."
+        ),
+    ] = False,
     delivery_count_limit: Annotated[
         int | None,
         typer.Option(
@@ -156,6 +162,8 @@ def explain(
       kafkawire explain /copies/broker-* --share-group workers --topic orders --partition 0 --offset 4711
     The same of a cluster:
       kafkawire explain --bootstrap-server 127.0.0.1:9092 --share-group workers
+    Who led a partition, and which elections were unclean:
+      kafkawire explain /copies/broker-* --topic orders --partition 0 --partition-history
     Part of a log in full detail:
       kafkawire explain /var/kafka-logs --topic orders --partition 0 --from 4000 --to 5000 --max-ranges 0
     The leader's log of a live cluster, its newest 64 MiB:
@@ -164,7 +172,8 @@ def explain(
     from kafkawire import logdir, offsets
 
     if share_group is not None:
-        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report}
+        given = {"--from": first, "--to": end, "--equal-records": equal_records or None, "--report": report,
+                 "--partition-history": partition_history or None}  # fmt: skip
         for option, value in given.items():
             if value is not None:
                 raise typer.BadParameter(f"{option} does not go with --share-group")
@@ -197,6 +206,23 @@ def explain(
             raise typer.BadParameter(f"{option} needs --share-group")
     if topic is None or partition is None:
         raise typer.BadParameter("give --topic and --partition, or --share-group")
+    if partition_history:
+        others = {
+            "--offset": offset, "--from": first, "--to": end, "--equal-records": equal_records or None,
+            "--report": report, "--bootstrap-server": bootstrap_server, "--command-config": command_config,
+            "--fetch-bytes": fetch_bytes, "--max-ranges": None if max_ranges == _MOST else max_ranges,
+        }  # fmt: skip
+        for option, value in others.items():
+            if value is not None:
+                raise typer.BadParameter(f"{option} does not go with --partition-history")
+        from kafkawire.cli.explain_history import print_partition_history
+
+        chosen = all_paths(paths, None)
+        check_log_output(to, [*chosen, *(tier_key or ())])
+        print_partition_history(
+            chosen, tier_key or (), topic, partition, format=format, to=to, wide=wide, no_cut=no_cut
+        )
+        return
     if offset is not None and (first is not None or end is not None or equal_records or report is not None):
         raise typer.BadParameter("--offset goes with none of --from, --to, --equal-records and --report")
     if report is not None and not max_ranges:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafkawire.rows.causes import Cause
     from kafkawire.rows.checkups import Checkup, IdCensus, ProducerCensus, Risk
     from kafkawire.rows.comparisons import ComparedPartition, CopyDifference, MirroredOffset
+    from kafkawire.rows.elections import PartitionEvent
     from kafkawire.rows.explanations import (
         CoordinatorStep,
         EqualRecords,
@@ -91,6 +92,7 @@ _NAMES = {
     "logs": "LOG_ROWS Check Checkpoint Epoch Index PropertyRow Snapshot Stats TimeIndex TxnIndex",
     "premises": "Premise",
     "segments": "BatchRow DamageRow HeaderRow RecordRow",
+    "elections": "PartitionEvent",
     "share_groups": "DeadLetter SharePartitionState ShareRange ShareStep ShareTotal",
     "watches": "Change Poll",
     "witnesses": (
@@ -149,6 +151,7 @@ __all__ = [
     "Outcome",
     "PartialTransaction",
     "PartialTransactionTotal",
+    "PartitionEvent",
     "Poll",
     "Premise",
     "ProducerCensus",

@@ -23,6 +23,8 @@ from kafkawire.offsets.share_settings import ShareSettings
 from kafkawire.share_groups import ShareFold, SharePartition, ShareRecord
 from kafkawire.transactions.answers import Tally
 from kafkawire.transactions.check_names import SHARE_CHECKS
+from tools.guide import rules
+from tools.guide.rules import share_table
 from tools.recordings import share_groups
 from tools.recordings.archive import unpacked
 
@@ -77,6 +79,10 @@ def judged(fault: Fault, *, limit: int | None = 5, from_start: bool = True) -> d
 
 def test_the_names_are_those_of_the_checks() -> None:
     assert tuple(rule.name for rule in RULES) == SHARE_CHECKS
+
+
+def test_the_page_has_the_table_of_the_rules() -> None:
+    assert share_table() in rules.SHARE_PAGE.read_text("utf-8")
 
 
 def test_nothing_is_found_in_sound_records() -> None:

@@ -1,0 +1,194 @@
+"""Who led a partition, which replicas were in sync, and which eligible to lead (KIP-966), by copies of
+`__cluster_metadata`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import msgspec
+
+from kafkawire.messages import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from kafkawire.offsets.leading_replica import LeadingReplicas
+from kafkawire.offsets.replica import replicas
+from kafkawire.rows import DamageRow, PartitionEvent, RowOrigin
+from kafkawire.transactions.facts import CLUSTER_METADATA
+from kafkawire.transactions.metadata_log import MetadataLog, MetadataRecord
+
+#: As leader of a PartitionChangeRecord: the leader stays. As its recovery state: it stays.
+_SAME_LEADER, _SAME_STATE = -2, -1
+CLEAN, ELIGIBLE, UNCLEAN, NONE = "clean", "eligible", "unclean", "none"
+_UNKNOWN_STAKE = "which records the new leader did not have is not known: no copy of a former leader's log is here"
+
+
+class _State(msgspec.Struct, frozen=True):
+    """A partition after a record."""
+
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    leader: int = -1
+    epoch: int = 0
+    recovery: int = 0
+
+
+def partition_history(found: LeadingReplicas, topic: str, partition: int) -> Iterator[PartitionEvent | DamageRow]:
+    """What each record of the metadata log changed of a partition, in order; then what of the log is missing.
+
+    Args:
+        found: the replicas of the log directories of one cluster.
+        topic, partition: of which; a topic that was made anew has the history of all of that name.
+
+    Raises:
+        LookupError: no copy of the metadata log is here, or none of its records is of the partition; with a sentence.
+    """
+    leading = found.of(CLUSTER_METADATA, 0)
+    if leading is None:
+        raise LookupError(f"no copy of {CLUSTER_METADATA} is here")
+    log, fold = MetadataLog(), _Fold(topic, partition)
+    place: RowOrigin = {"file": leading.partition.path, "topic": topic, "partition": partition}
+    stake = _Stake(found, topic, partition)
+    events = 0
+    for entry in log.entries(leading.partition):
+        row = fold.take(entry, place)
+        if row is not None:
+            events += 1
+            yield msgspec.structs.replace(row, at_stake=stake.text) if row.election == UNCLEAN else row
+    for gap in log.gaps:
+        yield DamageRow(file=leading.partition.path, position=0, reason="missing", detail=gap)
+    if not events:
+        raise LookupError(f"no record of {leading.partition.path} is of {topic}-{partition}")
+
+
+class _Stake:
+    """What copies of former leaders have that the present log has not."""
+
+    def __init__(self, found: LeadingReplicas, topic: str, partition: int) -> None:
+        self._found, self._place = found, (topic, partition)
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        if self._text is None:
+            self._text = self._read()
+        return self._text
+
+    def _read(self) -> str:
+        try:
+            copies = replicas(self._found.directory, *self._place)
+        except LookupError:
+            return _UNKNOWN_STAKE
+        lost = [
+            f"broker {one.span.broker} has offsets {one.span.diverges_at} to {one.span.log_end_offset - 1}, which the "
+            "log of the newest leader has not as they were"
+            for one in copies
+            if one.span.diverges_at is not None and one.span.diverges_at < one.span.log_end_offset
+        ]
+        return "; ".join(lost) or _UNKNOWN_STAKE
+
+
+class _Fold:
+    """The partition after each record."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic, self._partition = topic, partition
+        self._ids: set[UUID] = set()
+        self._states: dict[UUID, _State] = {}
+
+    def take(self, entry: MetadataRecord, place: RowOrigin) -> PartitionEvent | None:
+        """The next record; None where it is of something else."""
+        record = entry.message
+        if isinstance(record, TopicRecord):
+            if record.name == self._topic:
+                self._ids.add(record.topic_id)
+            return None
+        if isinstance(record, RemoveTopicRecord):
+            before = self._states.pop(record.topic_id, None)
+            return None if before is None else self._event(entry, place, before, before, "the topic is removed")
+        if not isinstance(record, PartitionRecord | PartitionChangeRecord):
+            return None
+        if record.topic_id not in self._ids or record.partition_id != self._partition:
+            return None
+        before = self._states.get(record.topic_id)
+        after = _after(before, record)
+        self._states[record.topic_id] = after
+        return self._event(entry, place, before, after, None)
+
+    @staticmethod
+    def _event(
+        entry: MetadataRecord, place: RowOrigin, before: _State | None, after: _State, what: str | None
+    ) -> PartitionEvent:
+        election = None if before is None else _election(before, after)
+        return PartitionEvent(
+            **place,
+            offset=entry.offset,
+            timestamp=entry.timestamp,
+            snapshot=entry.snapshot,
+            leader=None if after.leader < 0 else after.leader,
+            leader_epoch=after.epoch,
+            replicas=after.replicas,
+            isr=after.isr,
+            elr=after.elr,
+            last_known_elr=after.last_known_elr,
+            election=election,
+            recovering=after.recovery == 1,
+            what=what or _told(before, after, election, snapshot=entry.snapshot),
+        )
+
+
+def _after(before: _State | None, record: PartitionRecord | PartitionChangeRecord) -> _State:
+    if isinstance(record, PartitionRecord):
+        return _State(
+            record.replicas,
+            record.isr,
+            tuple(record.eligible_leader_replicas or ()),
+            tuple(record.last_known_elr or ()),
+            record.leader,
+            record.leader_epoch,
+            record.leader_recovery_state,
+        )
+    state = before or _State()
+    led = record.leader != _SAME_LEADER
+    return _State(
+        state.replicas if record.replicas is None else record.replicas,
+        state.isr if record.isr is None else record.isr,
+        state.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
+        state.last_known_elr if record.last_known_elr is None else tuple(record.last_known_elr),
+        record.leader if led else state.leader,
+        state.epoch + 1 if led else state.epoch,
+        state.recovery if record.leader_recovery_state == _SAME_STATE else record.leader_recovery_state,
+    )
+
+
+def _election(before: _State, after: _State) -> str:
+    """What kind of election made the leader. KIP-966: eligible replicas have all that was committed."""
+    if after.leader < 0 or (after.leader == before.leader and after.epoch == before.epoch):
+        return NONE
+    if after.recovery == 1 and before.recovery != 1:
+        return UNCLEAN
+    if after.leader in before.isr:
+        return CLEAN
+    return ELIGIBLE if after.leader in before.elr else UNCLEAN
+
+
+def _told(before: _State | None, after: _State, election: str | None, *, snapshot: bool) -> str:
+    if before is None:
+        return "as a checkpoint has it" if snapshot else "the partition is made"
+    parts = []
+    if election == UNCLEAN:
+        parts.append(f"broker {after.leader} is elected, which was neither in sync nor eligible: an unclean election")
+    elif election == ELIGIBLE:
+        parts.append(f"broker {after.leader} is elected, an eligible leader replica: it has all that was committed")
+    elif election == CLEAN:
+        parts.append(f"broker {after.leader} leads")
+    elif after.leader < 0 <= before.leader:
+        parts.append(f"no broker leads: broker {before.leader} has gone")
+    for name, was, now in (("in sync", before.isr, after.isr), ("eligible", before.elr, after.elr)):
+        gone, come = sorted(set(was) - set(now)), sorted(set(now) - set(was))
+        parts += [f"broker {one} is {name} no more" for one in gone] + [f"broker {one} is {name}" for one in come]
+    if before.recovery == 1 and after.recovery == 0:
+        parts.append("the leader has recovered")
+    if before.replicas != after.replicas:
+        parts.append(f"the replicas are {', '.join(map(str, after.replicas))}")
+    return "; ".join(parts) or "nothing of these changes"
