@@ -14,7 +14,7 @@ from kafkawire import rows
 from kafkawire.cli import capture_options, exit_codes, output
 from kafkawire.cli.capture_summary import FileNotes
 from kafkawire.cli.dump_options import CommandConfig, TierKeys, all_paths, check_source
-from kafkawire.cli.output_file import check_log_output
+from kafkawire.cli.output_file import check_log_output, open_output
 from kafkawire.cli.spark_options import ConfOption, Engine, EngineOption, MasterOption, check_engine, spark_settings
 from kafkawire.cli.table import TableView, Views
 
@@ -146,6 +146,7 @@ def witness(
     ] = _MOST,
     keylog: capture_options.Keylog = None,
     decode_as: capture_options.DecodeAs = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report there.")] = None,
     tier_key: TierKeys = None,
     engine: EngineOption = Engine.local,
     master: MasterOption = None,
@@ -168,6 +169,8 @@ def witness(
       kafkawire witness --captures a.pcap --captures b.pcap --logs s3://copies --engine spark --master yarn
     The same by what a running cluster holds now:
       kafkawire witness --captures trace.pcap --bootstrap-server broker-1:9092
+    A page to pass on, with the way of each record that an anomaly is about:
+      kafkawire witness --captures trace.pcap --logs /copies --report witness.html
     Only the anomalies, for tools:
       kafkawire witness --captures 'ring*.pcapng' --logs /copies --format jsonl | grep '"kind":"anomaly"'
     """
@@ -185,7 +188,9 @@ def witness(
     check_engine(engine, {"--master": master, "--conf": conf}, {"--bootstrap-server": bootstrap_server})
     spark_conf = spark_settings(conf)
     notes = FileNotes()
-    shown = _Shown(format, to, wide=wide, no_cut=no_cut)
+    if report is not None:
+        check_log_output(report, [*paths, *captures, *(keylog or ()), *(tier_key or ())], "--report")
+    shown = _Shown(format, to, report, wide=wide, no_cut=no_cut)
     if engine is Engine.spark:
         found, problems, unreadable = _on_spark(
             captures, paths, master, spark_conf, notes,
@@ -257,8 +262,11 @@ def _on_spark(
 class _Shown:
     """How rows are printed."""
 
-    def __init__(self, format: output.Format | None, to: str | None, *, wide: bool, no_cut: bool) -> None:
-        self._format, self._to, self._wide, self._no_cut = format, to, wide, no_cut
+    def __init__(
+        self, format: output.Format | None, to: str | None, report: str | None, *, wide: bool, no_cut: bool
+    ) -> None:
+        self._format, self._to, self._report = format, to, report
+        self._wide, self._no_cut = wide, no_cut
 
     def print(self, found: Iterable[rows.Row], missing: list[str], problems: list[str]) -> None:
         """Prints the rows, and ends with the exit code.
@@ -277,8 +285,15 @@ class _Shown:
                 yield row
             missing.extend(problems)
 
+        rows_shown: Iterable[rows.Row] = judged()
+        if self._report is not None:
+            from kafkawire import report as reports
+
+            with open_output(self._report) as page:
+                rows_shown = list(rows_shown)  # totals, and anomalies up to the limit
+                page.write(reports.render_witness(rows_shown).encode())
         output.print_rows(
-            judged(),
+            rows_shown,
             [
                 rows.WitnessSummary,
                 rows.FateTotal,

@@ -1,12 +1,13 @@
-"""The HTML report of an audit, or of the offsets of a partition: one file that loads nothing. It is readable
-without its script.
+"""The HTML report of an audit, of the offsets of a partition, or of the witness: one file that loads nothing. It is
+readable without its script.
 
 ```python
 html = report.render(audit)              # rows.Audit -> text of an HTML document
 html = report.render_offsets(offsets.explain(replica))
+html = report.render_witness(witness.rows())
 ```
 """
 
-from kafkawire.report.page import render, render_offsets
+from kafkawire.report.page import render, render_offsets, render_witness
 
-__all__ = ["render", "render_offsets"]
+__all__ = ["render", "render_offsets", "render_witness"]

@@ -40,6 +40,7 @@ from kafkawire.report.offset_tables import replica_offsets
 from kafkawire.report.partition_charts import ROW_HEIGHT, partition_charts
 from kafkawire.report.transaction_timeline import TransactionTimeline, timeline
 from kafkawire.report.untrusted_text import runnable, shortened, shown
+from kafkawire.report.witness_page import witness_content
 from kafkawire.rows import Audit, Cause, Finding, Row
 from kafkawire.transactions.formatting import count, duration, numbers, when
 from kafkawire.transactions.impact_text import sentences
@@ -154,6 +155,15 @@ def render_offsets(offsets: Iterable[Row]) -> str:
     return _page(
         "offsets.html.jinja", title=f"Offsets of {replicas[0].name}" if replicas else "Offsets", replicas=replicas
     )
+
+
+def render_witness(found: Iterable[Row]) -> str:
+    """The rows of `kafkawire.witness` as an HTML document, to be stored in UTF-8.
+
+    Raises:
+        ValueError: there is no `WitnessSummary` among them.
+    """
+    return _page("witness.html.jinja", content=witness_content(found))
 
 
 def _page(template: str, **content: object) -> str:

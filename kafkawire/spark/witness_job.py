@@ -9,10 +9,12 @@ is held.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import resource
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -21,7 +23,7 @@ import pyarrow as pa
 from kafkawire import capture, logdir
 from kafkawire.capture import Summary
 from kafkawire.errors import CaptureError
-from kafkawire.rows import Row
+from kafkawire.rows import DamageRow, Row
 from kafkawire.spark.jobs import Progress, job, kept
 from kafkawire.spark.session import QUICK_START, session_on
 from kafkawire.spark.task_sizing import by_task
@@ -41,16 +43,19 @@ from kafkawire.witness.sent import SENT
 from kafkawire.witness.totals import Totals
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 #: The rows of a partition in a capture, by the name of the collector.
 _ROWS = {"sent": SENT, "fetched": FETCHED, "commits": COMMIT, "steps": STEP, "registered": REGISTERED}
-_PARTS = "topic string, partition int, kind string, task int, chunk int, payload binary"
+#: The columns of what captures hold of partitions; without a topic, of what partitions share.
+PARTS = "topic string, partition int, kind string, task int, chunk int, payload binary"
 _PAYLOAD = "payload binary"
 #: Rows of a payload: bytes of one cell are limited.
 _CHUNK = 1 << 16
 #: Tasks that join partitions, for each core.
 _TASKS_A_CORE = 4
+#: Of a cluster that Spark Connect does not tell of.
+_REMOTE_CORES = 8
 
 
 class CaptureNote:
@@ -114,36 +119,78 @@ def witness(
     with session_on(master, settings=QUICK_START, conf=conf) if spark is None else nullcontext(spark) as session:
         tasks = list(enumerate(captures))
 
-        def read(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        def read_captures(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
             for row in rows:
                 yield from _read_capture(row["task"], row["file"], names, *arguments)
 
         listed = session.createDataFrame(tasks, "task int, file string").repartition(len(tasks), "task")
-        with kept(by_task(listed, read, _PARTS)) as found:
+        with kept(by_task(listed, read_captures, PARTS)) as found:
             with job(session, "read captures", progress):
                 metas = found.where("topic IS NULL").orderBy("task").collect()
             notes, numbers, context = _merged(joined, [pickle.loads(row.payload) for row in metas])
 
-            def join(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
-                copies = DirectoryCopies(logdir.open(*paths, tier_keys=tier_keys))
-                for place, captured in _by_place(rows, numbers):
-                    of_place = copies.copies(place, joined_identity, only_newest=captured.sent is None)
-                    totals = join_partition(place, captured, of_place, context)
-                    yield _payload((totals, copies.damage, copies.left_out))
-                    copies.damage, copies.left_out = [], []
+            read = partial(_directory_copies, tuple(paths), tuple(tier_keys))
+            tasks_read = joined_totals(session, found, read, joined.identity, numbers, context, most, progress)
+    held.damage += tasks_read.damage
+    held.left_out += tasks_read.left_out
+    return list(joined.result(tasks_read.totals)), notes, held.problems
 
-            joined_identity = joined.identity
-            cores = max(session.sparkContext.defaultParallelism if hasattr(session, "_jsparkSession") else 8, 1)
-            rows = found.where("topic IS NOT NULL").repartition(cores * _TASKS_A_CORE, "topic", "partition")
-            ordered = rows.sortWithinPartitions("topic", "partition", "kind", "task", "chunk")
-            totals = Totals()
-            with job(session, "join partitions", progress):
-                for row in by_task(ordered, join, _PAYLOAD).toLocalIterator():
-                    one, damage, left_out = pickle.loads(row.payload)
-                    totals.add(one, most)
-                    held.damage += damage
-                    held.left_out += left_out
-    return list(joined.result(totals)), notes, held.problems
+
+class JoinedTotals(NamedTuple):
+    """What tasks found. `damage`, `left_out`: as of `HeldSide`. `memory`: most resident memory of a worker, in KiB."""
+
+    totals: Totals
+    damage: list[DamageRow]
+    left_out: list[str]
+    memory: int
+
+
+def joined_totals(
+    session: SparkSession,
+    found: DataFrame,
+    held_of_task: Callable[[], HeldSide],
+    identity: Identity,
+    numbers: list[Numbers],
+    context: Context,
+    most: int,
+    progress: Progress | None = None,
+) -> JoinedTotals:
+    """Joins partitions with their copies, each in a task.
+
+    Args:
+        found: what captures hold (`PARTS`). held_of_task: makes what a task reads copies with.
+        identity: ids that captures show. numbers: of each task that read a capture. context: what partitions share.
+        most: anomalies that are listed, at most. progress: as of `spark.audit`.
+
+    Raises:
+        SparkError: the job failed.
+    """
+
+    def join(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+        held = held_of_task()
+        for place, captured in _by_place(rows, numbers):
+            copies = held.copies(place, identity, only_newest=captured.sent is None)
+            totals = join_partition(place, captured, copies, context)
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            yield _payload(JoinedTotals(totals, held.damage, held.left_out, memory))
+            held.damage, held.left_out = [], []
+
+    cores = session.sparkContext.defaultParallelism if hasattr(session, "_jsparkSession") else _REMOTE_CORES
+    rows = found.where("topic IS NOT NULL").repartition(cores * _TASKS_A_CORE, "topic", "partition")
+    ordered = rows.sortWithinPartitions("topic", "partition", "kind", "task", "chunk")
+    whole = JoinedTotals(Totals(), [], [], 0)
+    with job(session, "join partitions", progress):
+        for row in by_task(ordered, join, _PAYLOAD).toLocalIterator():
+            one: JoinedTotals = pickle.loads(row.payload)
+            whole.totals.add(one.totals, most)
+            whole.damage.extend(one.damage)
+            whole.left_out.extend(one.left_out)
+            whole = whole._replace(memory=max(whole.memory, one.memory))
+    return whole
+
+
+def _directory_copies(paths: tuple[str, ...], tier_keys: tuple[str, ...]) -> HeldSide:
+    return DirectoryCopies(logdir.open(*paths, tier_keys=tier_keys))
 
 
 def _read_capture(
@@ -162,13 +209,18 @@ def _read_capture(
         error = failed.strerror or str(failed)
     captured = collected.captured()
     for place, one in captured.items():
-        for kind in _ROWS:
-            rows: Rows | None = getattr(one, kind)
-            for chunk in range(0, 0 if rows is None else len(rows), _CHUNK):
-                assert rows is not None
-                yield _batch(*place, kind, task, chunk, rows[chunk : chunk + _CHUNK].tobytes())
+        yield from chunks(place, task, one)
     note = CaptureNote(file, found.summary if error is None or found.summary.packets else None, error)
     yield _batch(None, None, "", task, 0, pickle.dumps((part_of(collected, captured), note)))
+
+
+def chunks(place: Place, task: int, captured: Captured) -> Iterator[pa.RecordBatch]:
+    """What a capture holds of a partition, as rows (`PARTS`). `task`: that read it."""
+    for kind in _ROWS:
+        rows: Rows | None = getattr(captured, kind)
+        for chunk in range(0, 0 if rows is None else len(rows), _CHUNK):
+            assert rows is not None
+            yield _batch(*place, kind, task, chunk, rows[chunk : chunk + _CHUNK].tobytes())
 
 
 def _merged(joined: Witness, parts: list[tuple[Any, CaptureNote]]) -> tuple[list[CaptureNote], list[Numbers], Context]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from kafkawire.witness import held_side
@@ -63,6 +65,17 @@ def test_anomalies_that_are_not_listed_are_counted(run: Run) -> None:
     assert not [row for row in rows if row["kind"] == "anomaly"]
 
 
+def test_a_report_and_a_parquet_file(run: Run, tmp_path: Path) -> None:
+    page, table = tmp_path / "witness.html", tmp_path / "witness.parquet"
+    ended = run("witness", *FILES, "--report", str(page), "-o", str(table))
+    assert ended.code == 3
+    assert "held twice" in page.read_text()
+    found = pq.read_table(table).to_pylist()
+    assert {row["kind"] for row in found} == {"witness", "fate", "premise", "anomaly"}
+    (anomaly,) = (row for row in found if row["kind"] == "anomaly")
+    assert (anomaly["name"], anomaly["topic"], anomaly["second_offset"]) == ("held_twice", "metrics", 6)
+
+
 def counted(text: str) -> list[dict[str, Any]]:
     """The rows without paths and copies: a live cluster has one of each partition, and compaction is not known."""
     kinds = ("witness", "fate", "read", "ended", "commit", "anomaly", "transaction_anomaly", "commit_anomaly")
@@ -115,6 +128,7 @@ def test_a_cluster_that_cannot_be_reached(run: Run) -> None:
         (("--captures", "docs/witness/README.md", "--logs", "docs/witness/broker-1"), 1, "README.md"),
         ((*FILES, "-o", "docs/witness/clients.pcap"), 2, "clients.pcap"),
         ((*FILES, "--decode-as", "nonsense"), 2, "--decode-as"),
+        ((*FILES, "--report", "docs/witness/clients.pcap"), 2, "--report"),
     ],
 )
 def test_errors(run: Run, arguments: tuple[str, ...], code: int, words: str) -> None:

@@ -91,3 +91,12 @@ def test_options_of_the_other_engine(answered: Any, arguments: tuple[str, ...], 
     code, _, err = answered(*arguments)
     assert code == 2
     assert words in b" ".join(err.split())
+
+
+def test_the_measurement_joins_what_it_generates(spark: SparkSession) -> None:
+    from tools.bench.witness_scale import measured
+
+    found = measured(spark, 3, 1000)
+    assert found.batches == 3000
+    assert found.seconds > 0
+    assert found.worker_mb > 0
