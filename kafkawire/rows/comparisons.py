@@ -18,7 +18,8 @@ class ComparedPartition(Row, frozen=True, kw_only=True):
         same: number of those that are in both.
         of_a: what those of A are in B -> number: same, expired (below the log start offset), compacted, behind (B ends
             before), before (A has them before the first that both have), uncommitted (above a high watermark),
-            unreadable, no_copy; lost and changed break a promise. of_b: the reverse: extra, repeated and reordered do.
+            unreadable, compaction_not_proven (nothing is there, and the cleaner has not come across), no_copy; lost and
+            changed break a promise. of_b: the reverse: extra, repeated and reordered do.
         syncs: number of MirrorMaker's offset-syncs of the partition; syncs_unknown: of those whose records are not in
             both copies.
     """

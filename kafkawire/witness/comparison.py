@@ -16,12 +16,12 @@ from kafkawire.witness.held import CopyOfPartition
 
 #: What a batch, or a record, of a copy is in the other one. Those from LOST on break a promise.
 (
-    SAME, EXPIRED, COMPACTED, BEHIND, BEFORE, UNCOMMITTED, UNREADABLE, LOST, EXTRA, CHANGED, REPEATED,
+    SAME, EXPIRED, COMPACTED, BEHIND, BEFORE, UNCOMMITTED, UNREADABLE, UNPROVEN, LOST, EXTRA, CHANGED, REPEATED,
     REORDERED,
-) = range(12)  # fmt: skip
+) = range(13)  # fmt: skip
 NAMES = (
-    "same", "expired", "compacted", "behind", "before", "uncommitted", "unreadable", "lost", "extra", "changed",
-    "repeated", "reordered",
+    "same", "expired", "compacted", "behind", "before", "uncommitted", "unreadable", "compaction_not_proven", "lost",
+    "extra", "changed", "repeated", "reordered",
 )  # fmt: skip
 
 #: By the status that an offset has in the other copy; -1: above its end.
@@ -54,6 +54,8 @@ def by_offsets(one: CopyOfPartition, other: CopyOfPartition) -> Int8:
     if not len(base):
         return np.empty(0, np.int8)
     found = _BY_STATUS[_least_known(other.status(base), other.status(last))]
+    # That nothing is there shows no compaction: the cleaner has to have come across.
+    found[(found == COMPACTED) & (last >= other.compacted_to)] = UNPROVEN
     if len(theirs):
         place = np.minimum(np.searchsorted(theirs["base"], base), len(theirs) - 1)
         there = (theirs["base"][place] == base) & (theirs["last"][place] == last)

@@ -12,7 +12,7 @@ from kafkawire.logdir import LogDirectory
 from kafkawire.offsets import Replica
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.rows import ComparedPartition, CopyDifference, DamageRow, MirroredOffset, Row
-from kafkawire.witness.comparison import EXTRA, LOST, NAMES, REPEATED, by_offsets, counted, differences
+from kafkawire.witness.comparison import EXTRA, LOST, NAMES, REPEATED, UNPROVEN, by_offsets, counted, differences
 from kafkawire.witness.exchange_rows import Place
 from kafkawire.witness.held import CopyOfPartition, copy_of, newest_first
 from kafkawire.witness.lake_tables import LakeTable
@@ -129,6 +129,7 @@ class CopyComparison:
             syncs=syncs,
             syncs_unknown=syncs_unknown,
         )
+        self._unproven(place, of_a, of_b)
         self.found += _broken(of_a, of_b) + sum(row.result in ("other_record", "skips") for row in said)
         yield from self._differences("a", place, a, of_a, spans[0])
         yield from self._differences("b", place, b, of_b, spans[1])
@@ -170,11 +171,18 @@ class CopyComparison:
             **_counts(of_a, of_b),
         )
         self.found += _broken(of_a, of_b)
+        self._unproven(place, of_a, of_b)
         yield from self._differences("a", place, copy, of_a, (records.offset, records.offset))
         order = np.argsort(of_b == REPEATED, kind="stable")  # what is there again comes last, as neighbours
         yield from self._differences("b", place, None, of_b[order], (rows.offset[order], rows.offset[order]))
         for row in dict.fromkeys((*records.damage, *one.damage)):
             yield self._noted(row)
+
+    def _unproven(self, place: Place, *kinds: Int8) -> None:
+        """Notes what compaction may have removed, or not."""
+        number = sum(int(np.count_nonzero(one == UNPROVEN)) for one in kinds)
+        if number:
+            self.incomplete.append(f"{place[0]}-{place[1]}: {number} not there, and no checkpoint shows compaction")
 
     def _noted(self, row: DamageRow) -> DamageRow:
         if not row.harmless:

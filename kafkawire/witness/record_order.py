@@ -21,16 +21,20 @@ from kafkawire.records import Damage, Record
 from kafkawire.records.array_types import Int8, Int64
 from kafkawire.records.columns import Batches, Records, records
 from kafkawire.rows import DamageRow
-from kafkawire.witness.comparison import BEFORE, BEHIND, EXTRA, LOST, REORDERED, REPEATED, SAME
+from kafkawire.witness.comparison import BEFORE, BEHIND, COMPACTED, EXTRA, LOST, REORDERED, REPEATED, SAME, UNPROVEN
 from kafkawire.witness.contents import UInt64, mixed
 
 
 class OrderedRecords(NamedTuple):
-    """The records of a copy that read_committed consumers get. `digest`: of each. `damage`: what cannot be read."""
+    """The records of a copy that read_committed consumers get. `digest`: of each. `damage`: what cannot be read.
+    `key`: the digest of each record's key, 0 without one; None: not known. `compacted_to`: what the cleaner of the copy
+    has come across, offsets below it."""
 
     offset: Int64
     digest: UInt64
     damage: tuple[DamageRow, ...]
+    key: UInt64 | None = None
+    compacted_to: int = 0
 
 
 def ordered_records(replica: Replica, *, headers: bool = True) -> OrderedRecords:
@@ -42,7 +46,7 @@ def ordered_records(replica: Replica, *, headers: bool = True) -> OrderedRecords
     Raises:
         OSError: a file cannot be read.
     """
-    offsets, digests = [], []
+    offsets, digests, keys = [], [], []
     damage: list[DamageRow] = []
     start, end = replica.span.log_start_offset, replica.span.last_stable_offset
     for file in replica.partition.segments:
@@ -57,14 +61,24 @@ def ordered_records(replica: Replica, *, headers: bool = True) -> OrderedRecords
                     damage += (DamageRow.of(one, **file.place) for one in piece.damage)
                     offsets.append(piece.offset)
                     digests.append(np.fromiter(_digests(piece, headers=headers), np.uint64, len(piece)))
+                    keys.append(np.fromiter(_key_digests(piece), np.uint64, len(piece)))
             else:
                 found = [(record.offset, _digest_of(record, headers=headers)) for record in item.records]
                 offsets.append(np.array([offset for offset, _ in found], np.int64))
                 digests.append(np.array([digest for _, digest in found], np.uint64))
+                keys.append(np.array([_key_digest(record.key) for record in item.records], np.uint64))
     offset = np.concatenate([np.empty(0, np.int64), *offsets])
     digest = np.concatenate([np.empty(0, np.uint64), *digests])
+    key = np.concatenate([np.empty(0, np.uint64), *keys])
     wanted = (offset >= start) & (offset < end)
-    return OrderedRecords(offset[wanted], digest[wanted], tuple(dict.fromkeys((*damage, *replica.support_damage))))
+    one = replica.partition
+    return OrderedRecords(
+        offset[wanted],
+        digest[wanted],
+        tuple(dict.fromkeys((*damage, *replica.support_damage))),
+        key[wanted],
+        one.broker.cleaned.get((one.topic, one.partition), 0),
+    )
 
 
 def _digests(found: Records, *, headers: bool) -> Iterator[int]:
@@ -79,6 +93,16 @@ def _digests(found: Records, *, headers: bool) -> Iterator[int]:
             parts += [one[:2], one[2:]]
         header += count
         yield digest_of(data[at : at + size] if size >= 0 else None for at, size in parts)
+
+
+def _key_digests(found: Records) -> Iterator[int]:
+    data = memoryview(found.data.data)
+    for key, length in zip(found.key_start.tolist(), found.key_length.tolist(), strict=True):
+        yield _key_digest(data[key : key + length] if length >= 0 else None)
+
+
+def _key_digest(key: bytes | memoryview | None) -> int:
+    return 0 if key is None else digest_of([key]) | 1
 
 
 def _digest_of(record: Record, *, headers: bool) -> int:
@@ -114,11 +138,38 @@ def by_order(one: OrderedRecords, other: OrderedRecords) -> tuple[Int8, Int8]:
             kinds[: ends[0]], kinds[ends[-1] + 1 :] = BEFORE, BEHIND
         else:
             kinds[:] = BEHIND
+    in_a = _compacted(in_a, one, other, np.flatnonzero(paired), partner)
+    back = np.argsort(partner, kind="stable")
+    in_b = _compacted(in_b, other, one, partner[back], np.flatnonzero(paired)[back])
     in_b[in_b == LOST] = EXTRA
     in_b[(in_b != SAME) & np.isin(other.digest, one.digest)] = REPEATED
     if len(partner):
         in_b[partner[partner < np.maximum.accumulate(partner)]] = REORDERED
     return in_a, in_b
+
+
+def _compacted(kinds: Int8, mine: OrderedRecords, theirs: OrderedRecords, at: Int64, partner: Int64) -> Int8:
+    """Those that are lost of which compaction of the other copy explains it: the cleaner has come across, and a later
+    record of the key is there. Without a later one it may have been a tombstone, which is removed in time.
+
+    Args:
+        at: the records that have a partner, in order. partner: their places in the other copy.
+    """
+    if mine.key is None or not theirs.compacted_to or not len(at):
+        return kinds
+    lost = np.flatnonzero(kinds == LOST)
+    following = np.searchsorted(at, lost)
+    behind = theirs.offset[partner[np.minimum(following, len(at) - 1)]]
+    cleaned = (following < len(at)) & (behind <= theirs.compacted_to)
+    order = np.lexsort((at, mine.key[at]))
+    keys, places = mine.key[at][order], at[order]
+    last = np.searchsorted(keys, mine.key[lost], side="right") - 1
+    replaced = (last >= 0) & (keys[np.maximum(last, 0)] == mine.key[lost]) & (places[np.maximum(last, 0)] > lost)
+    has_key = mine.key[lost] != 0
+    found = kinds.copy()
+    found[lost[cleaned & has_key]] = UNPROVEN
+    found[lost[cleaned & has_key & replaced]] = COMPACTED
+    return found
 
 
 def _occurrence(digest: UInt64) -> Int64:

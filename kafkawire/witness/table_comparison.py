@@ -17,6 +17,7 @@ from kafkawire.witness.comparison import (
     REPEATED,
     SAME,
     UNCOMMITTED,
+    UNPROVEN,
     UNREADABLE,
 )
 from kafkawire.witness.held import CopyOfPartition
@@ -44,6 +45,7 @@ def by_table(records: OrderedRecords, rows: TableRows, copy: CopyOfPartition, *,
         content: whether keys and values are compared, too.
     """
     in_a, in_b = np.full(len(records.offset), LOST, np.int8), _ROW[copy.status(rows.offset)].astype(np.int8)
+    in_b[(in_b == COMPACTED) & (rows.offset >= copy.compacted_to)] = UNPROVEN
     if len(rows.offset):
         in_a[records.offset < rows.offset[0]] = BEFORE
         in_a[records.offset > rows.offset[-1]] = BEHIND

@@ -142,3 +142,42 @@ def test_a_partition_of_one_side_is_not_compared(tmp_path: Path) -> None:
     assert isinstance(row, ComparedPartition)
     assert row.b is None
     assert found.incomplete == ["t-0: only A has a copy"]
+
+
+@pytest.mark.parametrize(
+    ("cleaned", "kind"), [(0, "compaction_not_proven"), (1, "compaction_not_proven"), (2, "compacted")]
+)
+def test_what_is_not_there_is_compacted_where_the_cleaner_came_across(tmp_path: Path, cleaned: int, kind: str) -> None:
+    a = filled(tmp_path / "a", [0, 1, 2])
+    b = LogDirectory(tmp_path / "b", ids=1)
+    log = b.partition("t")
+    for number in (0, 2):
+        log.end = number
+        log._append(build([Record(b"k", b"%d" % number, timestamp=number)], base_offset=number), 1)
+    b.high_watermark("t", 0, 3)
+    b.checkpoint("cleaner-offset-checkpoint", "t", 0, cleaned)
+    found, (row, *_) = compared(a, b, by="offsets")
+    assert isinstance(row, ComparedPartition)
+    assert row.of_a == {"same": 2, kind: 1}
+    assert (found.found, len(found.incomplete)) == (0, int(kind != "compacted"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "cleaned", "kind"),
+    [
+        ([1, 2, 1, 3], 3, "compacted"),  # a later record of the key is there
+        ([1, 2, 3, 4], 3, "compaction_not_proven"),  # there is none: it may have been a tombstone
+        ([1, 2, 1, 3], 0, "lost"),  # the cleaner has not come across
+        ([0, 2, 0, 3], 3, "lost"),  # without a key nothing is compacted
+    ],
+)
+def test_a_mirror_that_was_compacted(keys: list[int], cleaned: int, kind: str) -> None:
+    offset, digest, key = np.arange(4), np.array([5, 6, 7, 8], np.uint64), np.array(keys, np.uint64)
+    first = OrderedRecords(np.append(-1, offset), np.append(np.uint64(4), digest), (), np.append(np.uint64(9), key), 0)
+    kept = np.array([True, False, True, True, True])
+    second = OrderedRecords(
+        np.arange(4), first.digest[kept], (), first.key[kept] if first.key is not None else None, cleaned
+    )
+    in_a, in_b = by_order(first, second)
+    assert [NAMES[one] for one in in_a.tolist()] == ["same", kind, "same", "same", "same"]
+    assert set(in_b.tolist()) == {0}
