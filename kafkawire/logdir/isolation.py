@@ -195,6 +195,8 @@ class _Reading:
         """The next segment."""
         scan, base = self._scan, file.offset or 0
         if scan.first is not None and (scan.end or 0) < base:
+            if self._limit is not None and self._limit < base:
+                self._take_unstable(self._limit)
             ongoing = self._snapshots.ongoing(base)
             if ongoing is None:
                 scan.skip(base)
@@ -265,9 +267,15 @@ class _Reading:
         if limit is None or self.unstable is not None or offset < limit:
             self._settle(offset)
             return
-        self._settle(limit)
-        self.unstable = self._scan.unstable(limit)
+        self._take_unstable(limit)
         self._settle(offset)
+
+    def _take_unstable(self, limit: int) -> None:
+        """The high watermark is reached, or lies among offsets that are missing before the next batch or segment: what
+        a later snapshot shows is no longer what was open there."""
+        if self.unstable is None:
+            self._settle(limit)
+            self.unstable = self._scan.unstable(limit)
 
     def _settle(self, offset: int) -> None:
         """Take the snapshots of the offsets from the one that was reached up to another, where they show more than the

@@ -256,6 +256,13 @@ def test_a_lost_marker_leaves_its_transaction_undecided(tmp_path: Path) -> None:
             if isinstance(one, Damage)] == ["unknown_outcome"]  # fmt: skip
 
 
+def test_a_snapshot_above_the_high_watermark_does_not_decide_what_was_open_at_it(tmp_path: Path) -> None:
+    """Segment 2 lost its content: data at offset 3, and a marker at 4, which consumers do not have yet."""
+    log_directory(tmp_path, {0: plain(0) + plain(1), 2: b"", 6: b""}, high_watermark=4)
+    PartitionLog(tmp_path / "orders-0").snapshot(offset=6)
+    assert stable(logdir.open(tmp_path).partitions[0])[0] == 2
+
+
 def test_damage_in_a_compacted_log_bounds_the_last_stable_offset(tmp_path: Path) -> None:
     """Offsets are missing by compaction, too: only those behind damage count."""
     thin = build([Record(b"k")], base_offset=2, last_offset=5)
