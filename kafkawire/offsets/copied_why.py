@@ -167,5 +167,5 @@ def _fills(replicas: LeadingReplicas, found: rows.Audit, subject: rows.Subject) 
         shares, log = FillShares(), GroupLog(leading.partition)
         for batch in log.batches(one.start_offset or 0):
             shares.add(batch)
-        made[place] = Fills(shares.rows(), next(iter(log.problems), None))
+        made[place] = Fills(shares.rows(), next(iter(log.problems), shares.doubt))
     return made

@@ -23,11 +23,23 @@ class _Share(msgspec.Struct):
 
 
 class FillShares:
-    """Adds up what the records of each group take."""
+    """Adds up what the records of each group take.
+
+    Attributes:
+        unread: number of batches whose records cannot be read; they belong to no group.
+    """
 
     def __init__(self) -> None:
         self._shares: dict[str | None, _Share] = {}
         self._keys: dict[bytes, str | None] = {}
+        self.unread = 0
+        self._first = ""
+
+    @property
+    def doubt(self) -> str | None:
+        """What could not be read, a sentence; None where all was."""
+        more = f", and {self.unread - 1:,} more batches" if self.unread > 1 else ""
+        return f"{self._first}{more}" if self.unread else None
 
     def add(self, batch: Batch) -> None:
         """Count the records of a batch; those that cannot be read belong to no group."""
@@ -47,7 +59,9 @@ class FillShares:
                 if not known and len(self._keys) < MOST_KEYS:
                     self._keys[key] = group
                     share.keys += 1
-        except RecordError:
+        except RecordError as error:
+            self.unread += 1
+            self._first = self._first or f"the batch at offset {batch.base_offset} could not be read: {error}"
             share = self._shares.setdefault(None, _Share())
             share.records += max(batch.record_count, 0)
             share.bytes += batch.size

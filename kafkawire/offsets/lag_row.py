@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from kafkawire._java_numbers import INT64, number
 from kafkawire.offsets.lag_count import LagCounter
 from kafkawire.rows import Lag
 from kafkawire.transactions.formatting import when
@@ -104,11 +105,12 @@ def retention(settings: Mapping[str, str] | None, oldest: int | None) -> tuple[i
     policies = {one.strip() for one in settings.get("cleanup.policy", "delete").split(",")}
     if "delete" not in policies:
         return None, "none: the topic is compacted only"
-    by_size = _number(settings.get("retention.bytes"))
-    by_time = _number(settings.get("retention.ms"))
+    given = settings.get("retention.ms")
+    by_size, by_time = _number(settings.get("retention.bytes")), _number(given)
     size = "" if by_size == _NONE else "; by size at any time" if by_size is not None else "; by size: not known"
     if by_time is None:
-        return None, f"not known: retention.ms is the brokers' default{size}"
+        what = "the brokers' default" if given is None else f"no number: {given[:50]!r}"
+        return None, f"not known: retention.ms is {what}{size}"
     if by_time == _NONE:
         return None, f"time deletes nothing (retention.ms=-1){size}"
     if oldest is None or oldest < 0:
@@ -117,8 +119,9 @@ def retention(settings: Mapping[str, str] | None, oldest: int | None) -> tuple[i
 
 
 def _number(text: str | None) -> int | None:
+    """A setting as Java reads it; None where it is not set, and for what is no number."""
     try:
-        return None if text is None else int(text)
+        return None if text is None else number(text, INT64)
     except ValueError:
         return None
 

@@ -111,3 +111,7 @@ def test_retention_is_a_time_only_where_time_deletes() -> None:
     assert retention({"retention.ms": "1000", "retention.bytes": "5"}, 5)[1].endswith("by size at any time")
     assert retention(None, 5)[0] is None
     assert retention({"retention.ms": "1000"}, None)[0] is None
+    for text in ("a day", "1_000", "", "9" * 30):
+        at, why = retention({"retention.ms": text, "retention.bytes": "-1"}, 5)
+        assert (at, why) == (None, f"not known: retention.ms is no number: {text!r}")
+    assert retention({"retention.bytes": "-1"}, 5) == (None, "not known: retention.ms is the brokers' default")

@@ -113,5 +113,7 @@ async def _fills(cluster: Cluster, audit: rows.Audit, search: Search) -> dict[Pl
             found[place] = Fills(shares.rows(), f"which groups fill {place} was not read to its end: {error}")
             continue
         part = f"which groups fill {place}: by its first {size(search.fetch_bytes - left)} from offset {start} on"
-        found[place] = Fills(shares.rows(), part if left <= 0 else None)
+        found[place] = Fills(
+            shares.rows(), "; ".join(filter(None, (part if left <= 0 else None, shares.doubt))) or None
+        )
     return found

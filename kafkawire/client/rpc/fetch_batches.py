@@ -20,7 +20,8 @@ FIRST, LAST_BY_NAME = 4, 12
 #: Bytes of a response, by default.
 PIECE = 8 << 20
 _PAUSE_S = 0.1
-_TRUNCATED = "truncated"  # a response may end in the middle of a batch
+#: A response may end in the middle of a batch; also behind the first bytes of its offset, which are zeros.
+_CUT = ("truncated", "preallocated")
 
 
 async def batches(
@@ -45,7 +46,7 @@ async def batches(
         before = offset
         for batch in records.read(data):
             if not isinstance(batch, records.Batch):
-                if batch.reason != _TRUNCATED:
+                if batch.reason not in _CUT:
                     raise ClientError(f"{key}: after offset {offset}: {batch.detail}")
                 continue
             offset = max(offset, batch.last_offset + 1)
