@@ -37,6 +37,7 @@ def _on(name: str) -> str:
 _OPEN = _on("kafkawire_open_transactions")
 _LATE = "kafka_server_replica_manager_partitions_with_late_transactions_count"
 _TITLE = "{{topic}}-{{partition}}"
+_MOST_LAG = 'kafkawire_group_lag_records{job=~"$job", bound="most"}'
 
 PANELS = (
     Panel(
@@ -85,6 +86,19 @@ PANELS = (
         "At least so long, by partition.",
         {f"topk(10, {_on('kafka_cluster_partition_max_active_transaction_duration_seconds')})": _TITLE},
         unit="s",
+    ),
+    Panel(
+        "Lag of groups",
+        "Records that a read_committed consumer gets now, at most (--lag GROUP).",
+        {f"topk(10, max by (group, topic, partition) ({_MOST_LAG}))": "{{group}}: " + _TITLE},
+    ),
+    Panel(
+        "Blocked or hanging, by partition",
+        "Transactions that hold readers back.",
+        {
+            f"sum by (topic, partition) ({_on('kafkawire_blocked')}) > 0": f"blocked: {_TITLE}",
+            f"sum by (topic, partition) ({_on('kafkawire_hanging')}) > 0": f"hanging or stuck: {_TITLE}",
+        },
     ),
     Panel(
         "Open transactions by verdict",

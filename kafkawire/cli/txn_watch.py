@@ -68,6 +68,14 @@ def watch(
         bool, typer.Option("--every-poll", help="Print a line for every poll, not only for those that failed.")
     ] = False,
     all_: Annotated[bool, typer.Option("--all", help="Print changes of live and young transactions, too.")] = False,
+    lag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lag",
+            metavar="GROUP",
+            help="Also read the lag of this consumer group with each poll, for the metrics; repeatable.",
+        ),
+    ] = None,
     fetch_bytes: FetchBytesOption = 8 << 20,
     command_config: ConfigOption = None,
     timeout: TimeoutOption = None,
@@ -97,6 +105,8 @@ def watch(
         raise typer.BadParameter("--once serves nothing: give --listen or --once", param_hint="--listen")
     if web_config is not None and listen is None:
         raise typer.BadParameter("it is for what --listen serves", param_hint="--web-config")
+    if lag and listen is None and textfile is None:
+        raise typer.BadParameter("it is for metrics: --listen or --textfile", param_hint="--lag")
     if textfile is not None:
         check_output(textfile, [command_config, web_config], "--textfile")
     address = None if listen is None else parse_address(listen)
@@ -118,7 +128,7 @@ def watch(
         async def run(admin: Admin) -> Watch:
             nonlocal watching
             if watching is None:
-                watching = Watch(admin, search, interval_s=interval, everything=all_)
+                watching = Watch(admin, search, interval_s=interval, everything=all_, lag_groups=lag or ())
                 if metrics is not None:
                     metrics.expose(watching, stack, address)
             else:

@@ -78,6 +78,26 @@ def test_once_polls_once_and_exits(run: Run, watched: str, tmp_path: Path) -> No
     assert (result.code, len(result.text.splitlines())) == (0, 1)
 
 
+def test_lag_of_groups_is_in_the_metrics(run: Run, watched: str, tmp_path: Path) -> None:
+    """Committed behind an open transaction's first record: none to read now, some held."""
+    file, group = tmp_path / "kafka.prom", "txn-watch-group"
+
+    async def commit() -> None:
+        async with Admin.connect(watched) as admin:
+            await real_cluster.commit_offsets(admin, group, TOPIC, {0: 0})
+
+    asyncio.run(commit())
+    given = ("--bootstrap-server", watched, "--topic", TOPIC, "--confirm-after", "0.05", "--once", "--textfile", file)
+    result = run("txn", "watch", *given, "--lag", group, "--lag", "nobody")
+    assert result.code == 3
+    text = file.read_text()
+    place = f'group="{group}",partition="0",topic="{TOPIC}"'
+    assert f'kafkawire_group_lag_records{{bound="most",{place}}} 0.0' in text
+    assert f'kafkawire_group_held_records{{bound="most",{place}}} 1.0' in text
+    assert 'kafkawire_group_lag_unread{group="nobody"} 1.0' in text
+    assert run("txn", "watch", "--bootstrap-server", watched, "--once", "--lag", group).code == 2
+
+
 def test_once_exit_codes_for_unread_data(run: Run, watched: str) -> None:
     result = run("txn", "watch", "--bootstrap-server", "127.0.0.1:1", "--once")
     assert (result.code, result.err) == (1, "error: 127.0.0.1:1: connection refused: nothing listens there\n")

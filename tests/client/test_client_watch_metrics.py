@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kafkawire.client import TopicPartition
 from kafkawire.client.watch.state import WatchState, advance
-from kafkawire.rows import Finding
+from kafkawire.rows import Finding, Lag, LagCount
 from tests.client.watching import MINUTE_MS, ORDERS, T0, attempt, finding, observation
 from tests.golden import check
 
@@ -245,6 +245,27 @@ def test_what_blocks_readers_for_too_long_has_series_of_its_own() -> None:
     assert found["kafkawire_blocked"] == {("payments", "3"): 1}
     assert found["kafkawire_blocked_left_out_partitions"] == {(): 0}
     assert found[HANGING] == {("orders", "0"): 1}
+
+
+def test_lags_have_bounds_and_groups_that_were_not_read_are_named() -> None:
+    exact = LagCount(least=12, most=12, bytes_least=1, bytes_most=1, exact=True)
+    held = LagCount(least=0, most=5, bytes_least=0, bytes_most=9, exact=False)
+    lag = Lag(
+        group="shipments", topic="orders", partition=3, read_committed=exact, held=held, age_ms=90_000, lost_offsets=4,
+        high_watermark=20,
+    )  # fmt: skip
+    unread = Lag(group="other\n", topic="orders", partition=1, problems=("not read",))
+    state = replace(state_of(observation()), lags=(lag, unread), unread_groups={"gone": "no such group"})
+    found = samples(state)
+    place = ("orders", "3", "shipments")
+    assert found["kafkawire_group_lag_records"] == {(*place, "least"): 12, (*place, "most"): 12}
+    assert found["kafkawire_group_held_records"] == {(*place, "least"): 0, (*place, "most"): 5}
+    assert found["kafkawire_group_lag_age_seconds"] == {place: 90}
+    assert found["kafkawire_group_lost_offsets"] == {place: 4}
+    assert found["kafkawire_group_lag_unread"] == {("gone",): 1, ("other\\n",): 1}
+    assert not any(name.startswith("kafkawire_group") for name in samples(state_of(observation())))
+    stale_ = samples(state, NOW + 10 * MINUTE_MS)
+    assert "kafkawire_group_lag_records" not in stale_
 
 
 def test_series_of_what_hangs_are_bounded_and_counted() -> None:

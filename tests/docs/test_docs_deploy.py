@@ -11,11 +11,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kafkawire.client.diagnosis.cluster_reading import clock_ms
 from kafkawire.client.watch.metrics import families
 from kafkawire.client.watch.state import WatchState, advance
+from kafkawire.rows import Lag
 from tests.client.watching import T0, attempt, finding, observation
 from tools.polling import until
 
@@ -48,6 +50,7 @@ def program(name: str) -> str:
 def test_rules_and_dashboard_use_metrics_that_exist() -> None:
     pytest.importorskip("prometheus_client")
     state, _ = advance(WatchState(), attempt(1, observation(finding())), everything=False)
+    state = msgspec.structs.replace(state, lags=(Lag(group="shipments", topic="orders", partition=0),))
     names = {sample.name for family in families(state, T0, interval_ms=60_000) for sample in family.samples}
     names |= {family.name for family in families(state, T0, interval_ms=60_000)}
     names |= {f"{family.name}_total" for family in families(state, T0, interval_ms=60_000) if family.type == "counter"}
@@ -141,9 +144,11 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
             for rule in (rule for group in ask("rules")["groups"] for rule in group["rules"]):
                 assert rule["health"] == "ok", rule
             empty = [query for query in queries() if not ask("query", query=query)["result"]]
-        # Nothing is late by Kafka's measure, unread, or missed; rates need a second scrape.
+        # Nothing is late by Kafka's measure, unread, blocked or missed, no group is watched; rates need a second scrape.
         assert [query for query in empty if "rate(" not in query and "increase(" not in query] == [
-            'max by (broker) (kafkawire_unread_partitions{job=~".*"}) > 0'
+            'topk(10, max by (group, topic, partition) (kafkawire_group_lag_records{job=~".*", bound="most"}))',
+            'sum by (topic, partition) (kafkawire_blocked{job=~".*"}) > 0',
+            'max by (broker) (kafkawire_unread_partitions{job=~".*"}) > 0',
         ]
 
 

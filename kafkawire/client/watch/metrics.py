@@ -15,7 +15,7 @@ from kafkawire.client.errors import ConfigError
 from kafkawire.client.results import TopicPartition
 from kafkawire.client.watch.state import OUTCOMES, WatchedTransaction, WatchState, noteworthy
 from kafkawire.printable import printable
-from kafkawire.rows import Finding, Impact
+from kafkawire.rows import Finding, Impact, Lag, LagCount
 from kafkawire.transactions.attention import BLOCKED, HANGING, STUCK
 from kafkawire.transactions.case import GRACE_MS
 from kafkawire.transactions.completeness import attention as needs_attention
@@ -117,6 +117,51 @@ def _measured(
         if impact is not None and impact.measured_at is not None and (number := value(impact)) is not None:
             found[_place(one)] = max(found.get(_place(one), 0.0), float(number))
     return found
+
+
+#: Name and help of what is counted of a lag between bounds, and its count.
+_LAGS: tuple[tuple[str, str, Callable[[Lag], LagCount | None]], ...] = (
+    (
+        "kafkawire_group_lag_records",
+        "Records that a read_committed consumer of a group gets now: at least, and at most.",
+        lambda lag: lag.read_committed,
+    ),
+    (
+        "kafkawire_group_held_records",
+        "Records behind the last stable offset that a consumer of a group gets later: at least, and at most.",
+        lambda lag: lag.held,
+    ),
+)
+
+
+def group_lags(state: WatchState) -> Iterator[Gauge]:
+    """Metrics of the lag of groups, of the partitions with the largest; none where no group is watched."""
+    if not state.lags and not state.unread_groups:
+        return
+    ordered = sorted(state.lags, key=lambda lag: (-(lag.read_committed.most if lag.read_committed else 0), lag.group))
+    shown = [one for one in ordered if len(one.topic) <= _LONGEST_NAME][:MOST_PARTITIONS]
+    labels = ("group", "topic", "partition")
+    for name, text, counted in _LAGS:
+        bounds: dict[Labels, float] = {}
+        for one in shown:
+            if (found := counted(one)) is not None:
+                bounds[*_of_lag(one), "least"], bounds[*_of_lag(one), "most"] = float(found.least), float(found.most)
+        yield name, text, (*labels, "bound"), bounds
+    ages = {_of_lag(one): one.age_ms / 1000 for one in shown if one.age_ms is not None}
+    yield "kafkawire_group_lag_age_seconds", "Age of the first record that a group has not read.", labels, ages
+    lost = {_of_lag(one): float(one.lost_offsets) for one in shown if one.high_watermark is not None}
+    yield "kafkawire_group_lost_offsets", "Offsets that were deleted before a group read them.", labels, lost
+    left_out = float(len(state.lags) - len(shown))
+    yield "kafkawire_group_lag_left_out_partitions", "Partitions of groups without series.", (), {(): left_out}
+    problems: dict[Labels, float] = {(printable(group)[:_LONGEST_NAME],): 1.0 for group in state.unread_groups}
+    for one in state.lags:
+        if one.problems:
+            problems[(printable(one.group)[:_LONGEST_NAME],)] = 1.0
+    yield "kafkawire_group_lag_unread", "1 where a group's lag could not be read, or in part.", ("group",), problems
+
+
+def _of_lag(one: Lag) -> Labels:
+    return printable(one.group)[:_LONGEST_NAME], printable(one.topic)[:_LONGEST_NAME], str(one.partition)
 
 
 def gauges(state: WatchState) -> Iterator[Gauge]:
@@ -240,6 +285,7 @@ def families(state: WatchState, now: int, *, interval_ms: int) -> Iterator[Metri
     shown = [*health(state, now, interval_ms)]
     if fresh is not None:
         shown += gauges(fresh)
+        shown += group_lags(fresh)
     for kind, given in ((GaugeMetricFamily, shown), (CounterMetricFamily, counters(state))):
         for name, text, labels, values in given:
             family = kind(name, text, labels=labels)

@@ -13,18 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from msgspec.structs import replace
 
 from kafkawire.client.admin import Admin
 from kafkawire.client.diagnosis.cluster_reading import clock_ms
+from kafkawire.client.diagnosis.group_standing import read_group_lags
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.diagnosis.search import Observation, Search
 from kafkawire.client.errors import ClientError, ConnectError
 from kafkawire.client.watch.state import PollAttempt, WatchState, advance
 from kafkawire.errors import KafkaWireError
-from kafkawire.rows import Change, Poll
+from kafkawire.rows import Change, Lag, Poll
 
 #: Seconds between two readings of `__transaction_state`.
 READ_LOG_S = 600.0
@@ -50,6 +51,7 @@ class Watch:
         poll_timeout_s: float | None = None,
         read_log_s: float = READ_LOG_S,
         everything: bool = False,
+        lag_groups: Sequence[str] = (),
         clock: Callable[[], int] = clock_ms,
     ) -> None:
         """
@@ -59,6 +61,7 @@ class Watch:
                 again do not count. A call may take half of it, or less as configured.
             read_log_s: least seconds between two readings of `__transaction_state`.
             everything: report transactions that are live or young, too.
+            lag_groups: consumer groups whose lag is read with each poll.
             clock: returns epoch milliseconds.
         """
         self.state = WatchState()
@@ -72,6 +75,7 @@ class Watch:
         self._read_log_s = read_log_s
         self._log_read = float("-inf")
         self._everything = everything
+        self._lag_groups = tuple(dict.fromkeys(lag_groups))
         self._clock = clock
         self._number = 0
 
@@ -122,7 +126,27 @@ class Watch:
         )
         self.observation = observation or self.observation
         self.state, rows = advance(self.state, attempt, everything=self._everything)
+        if self._lag_groups and observation is not None:
+            await self._read_lags()
         return rows
+
+    async def _read_lags(self) -> None:
+        """The lag of each group, in the time of a poll for all of them together."""
+        search = replace(self.search, topics=None, partitions=None, places=None, broker_id=None, impact=False)
+        lags: list[Lag] = []
+        unread: dict[str, str] = {}
+        late = f"its lag was not read in {self.poll_timeout_s:.3g} s"
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.poll_timeout_s
+        for group in self._lag_groups:
+            try:
+                async with asyncio.timeout_at(end):
+                    lags += await read_group_lags(self._cluster, group, search)
+            except TimeoutError:
+                unread[group] = late
+            except KafkaWireError as error:
+                unread[group] = str(error)
+        self.state = replace(self.state, lags=tuple(lags), unread_groups=unread)
 
     async def _observe(self, limit: asyncio.Timeout) -> Observation:
         async def pause(seconds: float) -> None:

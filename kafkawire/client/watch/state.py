@@ -14,7 +14,7 @@ import msgspec
 from kafkawire.client.diagnosis.cluster_reading import OpenKey
 from kafkawire.client.diagnosis.search import Observation
 from kafkawire.client.results import TopicPartition
-from kafkawire.rows import Change, Finding, Poll
+from kafkawire.rows import Change, Finding, Lag, Poll
 from kafkawire.transactions.attention import BLOCKED
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
 from kafkawire.transactions.verdicts import HELD, UNKNOWN
@@ -90,6 +90,8 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
         expected: brokers of the cluster at the last successful poll, with those that have replicas and were not there.
         answered: brokers that answered every request of the last poll; empty if it failed.
         max_timeout_ms: transaction.max.timeout.ms, as given or as brokers return it.
+        lags: of the groups that are watched, at the last successful poll. unread_groups: those whose lag could not be
+            read then, and why.
     """
 
     seen: dict[OpenKey, WatchedTransaction] = {}
@@ -106,6 +108,8 @@ class WatchState(msgspec.Struct, frozen=True, kw_only=True):
     expected: frozenset[int] = frozenset()
     answered: frozenset[int] = frozenset()
     max_timeout_ms: int = MAX_TIMEOUT_MS
+    lags: tuple[Lag, ...] = ()
+    unread_groups: dict[str, str] = {}
 
     @property
     def findings(self) -> dict[OpenKey, Finding]:
