@@ -144,7 +144,7 @@ def test_prometheus_evaluates_rules_and_dashboard_over_a_watch(tmp_path: Path) -
             for rule in (rule for group in ask("rules")["groups"] for rule in group["rules"]):
                 assert rule["health"] == "ok", rule
             empty = [query for query in queries() if not ask("query", query=query)["result"]]
-        # Nothing is late by Kafka's measure, unread, blocked or missed, no group is watched; rates need a second scrape.
+        # Nothing is late by Kafka's measure, unread, blocked or missed, no group is read; rates need a second scrape.
         assert [query for query in empty if "rate(" not in query and "increase(" not in query] == [
             'topk(10, max by (group, topic, partition) (kafkawire_group_lag_records{job=~".*", bound="most"}))',
             'sum by (topic, partition) (kafkawire_blocked{job=~".*"}) > 0',
