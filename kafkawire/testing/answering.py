@@ -105,6 +105,9 @@ class Answering:
         except KafkaWireError as error:
             self.refuse(f"{type(request.body).__name__}: no response: {error}")
             return _CLOSED
+        except Exception as error:  # of a handler: the connection ends, and asyncio prints the traceback
+            self.refuse(f"{type(request.body).__name__}: a handler raised {type(error).__name__}: {error}")
+            raise
         if login is not None and login.failed:
             self.refuse(f"{type(request.body).__name__}: the login failed")
             return reply._replace(end="close")

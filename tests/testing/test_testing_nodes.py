@@ -206,6 +206,21 @@ def test_faults_and_handlers_of_one_node() -> None:
     asyncio.run(run())
 
 
+def test_handler_that_raises_ends_its_connection_and_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        def wrong(_: HeartbeatRequest) -> HeartbeatResponse:
+            raise KeyError("mine")
+
+        async with MockBroker() as broker:
+            broker.on(HeartbeatRequest, wrong)
+            with pytest.raises(asyncio.IncompleteReadError):
+                await raw(broker, 1, HeartbeatRequest(group_id="g", member_id="m"), 4)
+            assert broker.refusals[0] == "HeartbeatRequest: a handler raised KeyError: 'mine'"
+
+    asyncio.run(run())
+    assert "KeyError" in caplog.text  # with its traceback
+
+
 def test_what_does_not_exist_is_refused() -> None:
     broker = MockBroker({"orders": 1}, nodes=2)
     for wrong in (0, 3):
