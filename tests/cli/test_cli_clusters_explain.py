@@ -13,6 +13,17 @@ from tests.recorded_clusters import ALL, Copy
 pytestmark = pytest.mark.slow
 
 PARTITIONS = (("orders", 0), ("hangs", 1), ("compacted", 0))
+#: What Kafka Streams and MirrorMaker 2 write.
+OF_FRAMEWORKS = (("counts", 0), ("counts-events-counts-changelog", 0), ("source.events", 0))
+
+
+def places(partitions: tuple[tuple[str, int], ...]) -> list[Any]:
+    """Of each copy, those partitions, and those of frameworks where there are any."""
+    return [
+        pytest.param(copy, topic, number, id=f"{copy}-{topic}-{number}")
+        for copy in ALL
+        for topic, number in (*partitions, *(OF_FRAMEWORKS if copy.cluster == "cluster-event-time" else ()))
+    ]
 
 
 def explain(run: Run, copy: Copy, topic: str, partition: int) -> list[dict[str, Any]]:
@@ -28,8 +39,7 @@ def spans(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {row["file"]: row for row in rows if row["kind"] == "replica" and not row["state"]}
 
 
-@pytest.mark.parametrize("copy", ALL, ids=str)
-@pytest.mark.parametrize(("topic", "partition"), PARTITIONS)
+@pytest.mark.parametrize(("copy", "topic", "partition"), places(PARTITIONS))
 def test_every_offset_has_a_status_and_replicas_end_where_the_brokers_say(
     run: Run, copy: Copy, topic: str, partition: int
 ) -> None:
@@ -47,8 +57,7 @@ def test_every_offset_has_a_status_and_replicas_end_where_the_brokers_say(
             assert span[name] == answer[name] if copy.stopped else span[name] <= answer[name]
 
 
-@pytest.mark.parametrize("copy", ALL, ids=str)
-@pytest.mark.parametrize(("topic", "partition"), PARTITIONS[:2])
+@pytest.mark.parametrize(("copy", "topic", "partition"), places(PARTITIONS[:2]))
 def test_committed_records_below_the_last_stable_offset_are_those_that_a_consumer_got(
     run: Run, copy: Copy, topic: str, partition: int
 ) -> None:

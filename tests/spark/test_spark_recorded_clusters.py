@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("cluster", ["cluster-controllers", "cluster-standalone"])
+@pytest.mark.parametrize("cluster", ["cluster-controllers", "cluster-event-time"])
 def test_the_audit_of_a_running_copy_is_that_of_one_machine(spark: SparkSession, cluster: str) -> None:
     from kafkawire import spark as kafkawire_spark
 
