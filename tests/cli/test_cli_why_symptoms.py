@@ -8,6 +8,7 @@ import shutil
 import time
 from pathlib import Path
 
+from kafkawire.transactions.blocker_text import unwrapped
 from tests.broker_fixture import StartCluster
 from tests.cli.runner import Run
 from tests.cli.test_cli_why_broker import commit, printed, why, with_topic
@@ -120,3 +121,40 @@ def test_tier_that_takes_no_copies(start_cluster: StartCluster, run: Run, tmp_pa
         assert blocker["waits"][0]["offset"] == 0
         assert found["code"] == 3
         assert "the tier ends at offset -1" in " ".join(printed(run, cluster, "--topic", "tiered").text.split())
+
+
+def test_every_command_that_live_answers_print_runs(broker: RunningCluster, run: Run, state_home: Path) -> None:
+    """Of a topic with a live and a hanging transaction, a group that waits, damage and an id: as it is printed; those
+    that end something are run with --dry-run (`test_cli_why_broker.py` runs them as they stand)."""
+    topic, group, name = "why-printed", "why-printed-group", "why-printed-id"
+    with_topic(broker, topic, 2)
+    with RawCluster(broker.bootstrap) as wire:
+        producer = wire.init_producer(name, timeout_ms=600_000)
+        wire.add_partitions(producer, {topic: [0]})
+        wire.produce(topic, 0, [b"x"], producer, timestamp=int(time.time() * 1000))
+        lost = wire.init_producer(f"{name}-lost")
+        wire.produce(topic, 1, [b"x"], lost, timestamp=int(time.time() * 1000) - 3 * 3_600_000)
+    commit(broker, group, topic, {0: 0, 1: 0})
+    text = ""
+    for subject in (
+        ("--topic", topic),
+        ("--group", group),
+        ("--transactional-id", name),
+        ("--producer-id", lost.producer_id),
+    ):
+        text += printed(run, broker, *subject, "--max-transaction-timeout", 60, "--blocked-after", 0).text
+        text += run("why", "--bootstrap-server", broker.bootstrap, *subject, "--evidence", "--format", "table").text
+    for limit in ((), ("--max-transaction-timeout", 60)):
+        given = ("--bootstrap-server", broker.bootstrap, "--topic", topic, *limit)
+        text += run("txn", "find-hanging", *given, "--all", "--format", "table").text
+    line = f"ProducerFencedException: transactionalId={name}"
+    words = json.loads(run("why", line, "--format", "jsonl").out)
+    text += "\n".join(words["commands"]).replace("HOST:PORT", broker.bootstrap)
+    commands = [one for one in unwrapped(text.splitlines()) if one.startswith("kafkawire ")]
+    kinds = {tuple(shlex.split(one)[1:3]) for one in commands}
+    assert kinds >= {("txn", "abort"), ("txn", "force-terminate")}
+    for command in dict.fromkeys(commands):
+        words_ = shlex.split(command)[1:]
+        dry = ["--dry-run"] if words_[1] in ("abort", "force-terminate") else []
+        result = run(*words_, *dry)
+        assert result.code in (0, 3, 4, 5), (command, result.err)
