@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -22,6 +22,7 @@ from kafkawire.witness.record_order import digest_of
 #: The columns with topic, partition and offset of each record, unless others are named.
 OFFSET_COLUMNS = ("topic", "partition", "offset")
 _KEY_AND_VALUE = ("key", "value")
+_VERSION = re.compile(r"v?(\d+)[-.]")
 
 
 class LakeTableError(KafkaWireError):
@@ -126,10 +127,26 @@ def _dataset(path: str, kind: str) -> Any:
     if kind == "delta":
         return _library("deltalake", path).DeltaTable(path).to_pyarrow_dataset()
     if kind == "iceberg":
-        newest = max((Path(path) / "metadata").glob("*.metadata.json"), key=os.path.getmtime)
+        newest = newest_metadata((Path(path) / "metadata").glob("*.metadata.json"))
         table = _library("pyiceberg.table", path).StaticTable.from_metadata(str(newest))
         return ds.dataset(table.scan().to_arrow())
     return ds.dataset(path, format="parquet", partitioning="hive")
+
+
+def newest_metadata(files: Iterable[Path]) -> Path:
+    """The metadata file with the highest version: `00002-UUID.metadata.json` of catalogs, `v2.metadata.json` of Hadoop
+    tables. Times of copied files are those of the copy.
+
+    Raises:
+        LakeTableError: a name without a version.
+    """
+    versions: dict[int, Path] = {}
+    for file in files:
+        found = _VERSION.match(file.name)
+        if found is None:
+            raise LakeTableError(f"{file}: no version in the name of an Iceberg table's metadata")
+        versions[int(found[1])] = file
+    return versions[max(versions)]
 
 
 def _library(name: str, path: str) -> Any:

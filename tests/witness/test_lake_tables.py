@@ -13,7 +13,7 @@ from kafkawire import logdir
 from kafkawire.records import Record
 from kafkawire.rows import ComparedPartition, CopyDifference
 from kafkawire.witness import CopyComparison
-from kafkawire.witness.lake_tables import LakeTable, LakeTableError, kind_of
+from kafkawire.witness.lake_tables import LakeTable, LakeTableError, kind_of, newest_metadata
 from tests.audit_logs import LogDirectory
 from tools.recordings.archive import unpacked
 
@@ -109,6 +109,14 @@ def test_tables_whose_library_is_missing(tmp_path: Path) -> None:
             with pytest.raises(LakeTableError, match=f"pip install {package}"):
                 LakeTable(str(tmp_path / kind))
     assert kind_of(str(tmp_path)) is None
+
+
+def test_the_newest_metadata_of_an_iceberg_table() -> None:
+    names = ["00002-b.metadata.json", "00010-a.metadata.json", "00009-c.metadata.json"]
+    assert newest_metadata(map(Path, names)).name == "00010-a.metadata.json"
+    assert newest_metadata([Path("v9.metadata.json"), Path("v10.metadata.json")]).name == "v10.metadata.json"
+    with pytest.raises(LakeTableError, match="no version"):
+        newest_metadata([Path("x.metadata.json")])
 
 
 @pytest.mark.slow
