@@ -86,6 +86,12 @@ BAD: dict[str, tuple[Callable[[ClusterState], ClusterState], str, str]] = {
         lambda state: replace(state, features=Features({"transaction.version": 1}, {"transaction.version": 2})),
         "the cluster", "1 (the brokers support 2)",
     ),
+    "eligible_replicas_off": (
+        lambda state: replace(
+            state, features=Features({"transaction.version": 2}, {"eligible.leader.replicas.version": 1})
+        ),
+        "the cluster", "0 (the brokers support 1)",
+    ),
     "verification_off": (brokers(transaction_partition_verification_enable="false"), "brokers 1, 2, 3", "false"),
     "long_transaction_timeout": (brokers(transaction_max_timeout_ms="3600001"), "brokers 1, 2, 3", "3600001 (1 h)"),
     "ids_expire_during_pauses": (

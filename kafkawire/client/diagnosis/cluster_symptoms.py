@@ -21,6 +21,8 @@ from kafkawire.transactions.formatting import count, duration, named
 
 OFFSETS = "__consumer_offsets"
 FEATURE, WANTED_LEVEL = "transaction.version", 2
+#: With it, replicas that left the in-sync set with all that was committed may lead (KIP-966).
+ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 _MIN_ISR, UNCLEAN, _CLEANUP = "min.insync.replicas", "unclean.leader.election.enable", "cleanup.policy"
 TOPIC_SETTINGS = (_MIN_ISR, UNCLEAN, _CLEANUP)
 _DAY_MS = 86_400_000
@@ -131,6 +133,16 @@ def low_level(state: ClusterState) -> Iterator[Symptom]:
         most = state.features.supported.get(FEATURE, 0)
         supported = f"the brokers support {most}" if most else "the brokers' release does not have it"
         yield Symptom("the cluster", FEATURE, f"{level} ({supported})")
+
+
+def without_eligible_replicas(state: ClusterState) -> Iterator[Symptom]:
+    """Several brokers, whose release has eligible leader replicas, and the feature is off."""
+    if state.features is None or len(state.broker_ids) < 2:
+        return
+    most = state.features.supported.get(ELIGIBLE_REPLICAS, 0)
+    level = state.features.finalized.get(ELIGIBLE_REPLICAS, 0)
+    if most and not level:
+        yield Symptom("the cluster", ELIGIBLE_REPLICAS, f"{level} (the brokers support {most})")
 
 
 def too_few_replicas(state: ClusterState) -> Iterator[Symptom]:

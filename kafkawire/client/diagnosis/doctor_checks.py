@@ -31,6 +31,7 @@ from kafkawire.client.diagnosis.cluster_symptoms import (
     unclean_topics,
     under_replicated,
     voters_behind,
+    without_eligible_replicas,
     without_leader,
 )
 from kafkawire.transactions.case import MAX_TIMEOUT_MS
@@ -90,6 +91,16 @@ CHECKS = (
         "upgrade brokers and producers to 4.0 or later, then raise the feature: kafka-features.sh upgrade --feature "
         "transaction.version=2",
         "KIP-890",
+    ),
+    SymptomCheck(
+        "eligible_replicas_off",
+        "features",
+        without_eligible_replicas,
+        "where the last in-sync replica dies, the partition waits for that one broker, or loses records in an unclean "
+        "election: replicas that have all that was committed are not known to be eligible",
+        "raise the feature: kafka-features.sh upgrade --feature eligible.leader.replicas.version=1; storage that Kafka "
+        "4.4 formats has it on",
+        "KIP-966",
     ),
     SymptomCheck(
         "verification_off",
