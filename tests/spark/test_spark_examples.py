@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import shutil
 import sys
 from collections import Counter
@@ -16,6 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from kafkawire import logdir, records, transactions
 from kafkawire.spark import register
+from tests.spark.guide import examples, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,9 +78,6 @@ def test_the_guide(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Monk
     register(spark)
     # They run in the root; only what they write goes elsewhere.
     monkeypatch.chdir(ROOT)
-    text = re.sub(r'"lake/', rf'"{tmp_path}/lake/', (ROOT / "docs" / "spark.md").read_text())
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
+    blocks = examples(tmp_path)
     assert len(blocks) > 5
-    names: dict[str, Any] = {"spark": spark}
-    for number, block in enumerate(blocks, 1):
-        exec(compile(block, f"docs/spark.md, example {number}", "exec"), names)
+    run(spark, blocks)
