@@ -40,7 +40,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
     """What rows contain; `capture.read` documents each option.
 
     `text`: bodies may be JSON text (`msgspec.Raw`), for rows that are encoded at once. `keep`: exchanges have their
-    messages and frames. `keep_requests`: those of these api keys have their requests. `live`: an exchange that takes
+    messages and frames. `keep_requests`: those of these api keys have their requests,
+    `keep_messages`: both messages. `live`: an exchange that takes
     long does not hold back later ones. `lines`: exchanges may be lines of JSON, as text. `columns`: exchanges may be
     Arrow arrays, in which this function writes bodies. `registry`: the messages. `ports`: TCP ports of brokers.
     `statistics`: exchanges may be counted only.
@@ -59,6 +60,7 @@ class ReadOptions(msgspec.Struct, frozen=True):
     registry: Registry = REGISTRY
     ports: frozenset[int] = frozenset()
     statistics: bool = False
+    keep_messages: frozenset[int] = frozenset()
 
     def row(self, **fields: Any) -> Exchange:
         """A row without bodies: they are None if bodies were requested, else unset."""

@@ -173,6 +173,8 @@ class FrameDecoder:
             return None
         if api_key in self.options.keep_requests and not self.options.statistics:
             return None
+        if api_key in self.options.keep_messages:
+            return None
         # The acks of a Produce request determine whether a response is sent.
         if api_key == _PRODUCE and kafka_name_of(cls) is None:
             return None
@@ -190,7 +192,7 @@ class FrameDecoder:
     def response_writer(self, api_key: int) -> Any | None:
         """The writer of an api's responses; None where rows need `response`."""
         cls = self._registry.rpc(api_key, "response")
-        if cls is None or not self._is_shown_unchanged(cls):
+        if cls is None or api_key in self.options.keep_messages or not self._is_shown_unchanged(cls):
             return None
         return text_writer(
             cls,

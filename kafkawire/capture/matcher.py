@@ -207,7 +207,8 @@ class Matcher:
         if self._options.keep:
             exchange = replace(pending.exchange, row=row, response=found.message, response_frame=_whole(frame))
         else:
-            exchange = CapturedExchange(row=row, request=pending.exchange.request)
+            answer = found.message if asked.api_key in self._options.keep_messages else None
+            exchange = CapturedExchange(row=row, request=pending.exchange.request, response=answer)
         self._close(pending.ticket, exchange)
 
     def _response_row(self, row: Exchange, frame: StreamFrame, **fields: Any) -> Exchange:
@@ -235,7 +236,7 @@ class Matcher:
             self._close(ticket, CapturedExchange(row=row, response_frame=_whole(frame) if self._options.keep else None))
 
     def _keeps(self, api_key: int | None) -> bool:
-        return api_key in self._options.keep_requests
+        return api_key in self._options.keep_requests or api_key in self._options.keep_messages
 
     def _close(self, ticket: Ticket, exchange: CapturedExchange) -> None:
         self._sequencer.close(ticket, exchange, self._weight(exchange.row))

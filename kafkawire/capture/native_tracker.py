@@ -104,7 +104,9 @@ class NativeTracker:
             _Options(
                 options.body,
                 options.keep or bool(options.keep_requests),
-                options.keep or bool(options.keep_requests) or (selector is not None and selector.looks_inside),
+                options.keep
+                or bool(options.keep_requests or options.keep_messages)
+                or (selector is not None and selector.looks_inside),
                 decoder.writes_text,
                 options.payloads,
                 options.records,
@@ -187,7 +189,8 @@ class _ExchangeHandler:
         self._selector = selector
         self._keep = decoder.options.keep
         self._inside = self._keep or (selector is not None and selector.looks_inside)
-        self._keep_requests = decoder.options.keep_requests
+        self._keep_messages = decoder.options.keep_messages
+        self._keep_requests = decoder.options.keep_requests | self._keep_messages
         self._encode = decoder.options.columns
         self._nothing = None if decoder.options.body else UNSET
         self._summary = summary
@@ -255,7 +258,7 @@ class _ExchangeHandler:
 
     def response(self, frame: bytes, api_key: int, version: int) -> DecodedResponse:
         found = self._decoder.response(frame, api_key, version)
-        return found if self._inside else replace(found, message=None)
+        return found if self._inside or api_key in self._keep_messages else replace(found, message=None)
 
     def answers(self, frame: bytes, api_key: int, version: int) -> bool:
         return self._decoder.answers(frame, api_key, version)
@@ -397,7 +400,7 @@ class _ExchangeHandler:
         )
         messages = [None if found is None or isinstance(found, tuple) else found.message for found in (asked, answered)]
         if not self._inside:
-            return CapturedExchange(row=row, request=messages[0])
+            return CapturedExchange(row=row, request=messages[0], response=messages[1])
         return CapturedExchange(
             row=row,
             request=messages[0],

@@ -240,6 +240,7 @@ def read_with(
     lines: bool = False,
     columns: Callable[[Any], bytes] | None = None,
     keep_requests: Iterable[int] = (),
+    keep_messages: Iterable[int] = (),
     statistics: bool = False,
     selection: ExchangeSelection = ExchangeSelection(),  # noqa: B008  # a frozen value
     owns: Callable[[Ends], bool] | None = None,
@@ -258,7 +259,8 @@ def read_with(
             yields none.
         columns: as `lines`, but as Arrow arrays (`ColumnsOfExchanges`), which need pyarrow. The function writes bodies
             as JSON, for example `msgspec.json.encode`.
-        keep_requests: api keys of requests that it yields, where `keep` is not set.
+        keep_requests, keep_messages: api keys of requests, and of requests and responses, that it yields, where `keep`
+            is not set.
         statistics: `Exchanges.found` may yield exchanges that are only counted (`StatisticsOfExchanges`).
         owns: returns whether the exchanges of a connection are wanted, given its two ends, (address, port) each, the
             smaller first. The frames of other connections are not decoded. Several readers of one file that share its
@@ -281,6 +283,7 @@ def read_with(
         registry,
         rules.kafka,
         statistics,
+        frozenset(keep_messages),
     )
     paths = [keylog] if isinstance(keylog, (str, os.PathLike)) else [*keylog]
     if paths:

@@ -15,7 +15,8 @@ from kafkawire.capture.exchange import CapturedExchange
 from kafkawire.capture.kafka_fields import kafka_name
 from kafkawire.capture.named_entities import NamedEntities
 from kafkawire.capture.producer_overlaps import ProducerOverlaps
-from kafkawire.capture.topic_names import TopicNames
+from kafkawire.capture.topic_names import TELLING_TOPICS, TopicNames
+from kafkawire.kafka_api_keys import NAMES
 from kafkawire.rows import TimelineStep
 
 
@@ -35,7 +36,7 @@ class Timeline:
     def step(self, matched: CapturedExchange) -> TimelineStep | None:
         """The step of an exchange; None for one that does not belong to the producer.
 
-        Call it for all exchanges, in their order. They need their messages (`keep` of `capture.read`).
+        Call it for all exchanges, in their order. Those of `APIS` need their messages (`keep` of `capture.read`).
         """
         row = matched.row
         request, response = matched.request, matched.response
@@ -158,6 +159,11 @@ _DESCRIPTIONS: dict[str, Callable[[Any, Any, TopicNames], str]] = {
     "EndTxnRequest": _end,
     "WriteTxnMarkersRequest": _markers,
 }
+
+#: Api keys of the exchanges whose messages a timeline needs: those that it shows, and those that name topics.
+APIS = frozenset(
+    key for key, name in NAMES.items() if f"{name}Request" in _DESCRIPTIONS or f"{name}Response" in TELLING_TOPICS
+)
 
 
 def steps(exchanges: Iterable[CapturedExchange], who: str) -> Iterator[TimelineStep]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Ids that are remembered; of more, those that were learned first are forgotten.
 _MOST_TOPICS = 100_000
 #: message -> its field with structs that have both the name and the id of a topic
-_TOPICS = {
+TELLING_TOPICS = {
     "MetadataResponse": "topics",
     "CreateTopicsResponse": "topics",
     "DescribeTopicPartitionsResponse": "topics",
@@ -29,7 +29,7 @@ _NO_ID = UUID(int=0)
 
 def tells_topic_ids(cls: type[Message]) -> bool:
     """Whether responses of a class tell names by their ids."""
-    return (kafka_name_of(cls) or "") in _TOPICS
+    return (kafka_name_of(cls) or "") in TELLING_TOPICS
 
 
 class TopicNames:
@@ -44,7 +44,7 @@ class TopicNames:
         Call it for all responses, in their order.
         """
         new = False
-        attribute = None if response is None else _TOPICS.get(kafka_name(response) or "")
+        attribute = None if response is None else TELLING_TOPICS.get(kafka_name(response) or "")
         for topic in getattr(response, attribute) if attribute else ():
             if topic.name and topic.topic_id != _NO_ID:
                 new = new or self._names.get(topic.topic_id) != topic.name

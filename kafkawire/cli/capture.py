@@ -174,6 +174,7 @@ def capture(
         from kafkawire.capture.old_clients import API_VERSIONS
         from kafkawire.capture.producer_overlaps import APIS, ProducerOverlaps
         from kafkawire.capture.reader import read_with
+        from kafkawire.capture.timeline import APIS as TIMELINE_APIS
 
         for file in files:
             try:
@@ -191,7 +192,8 @@ def capture(
                     show_secrets=show_secrets,
                     follow=follow and (lambda: not ended()),
                     live=file == "-",
-                    keep=timeline is not None or frames is not None or spans,
+                    keep=frames is not None or spans,
+                    keep_messages=TIMELINE_APIS if timeline is not None else (),
                     lines=lines and exchanges_only,
                     columns=json_bytes if columns and exchanges_only else None,
                     keep_requests=APIS if stats else () if old is None else (API_VERSIONS,),

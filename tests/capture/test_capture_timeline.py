@@ -7,10 +7,14 @@ from io import BytesIO
 from pathlib import Path
 from uuid import UUID
 
+import pytest
 from msgspec.structs import replace
 
 from kafkawire import capture
-from kafkawire.capture import steps
+from kafkawire.capture import Exchanges, ExchangeSelection, read_packets, steps
+from kafkawire.capture.exchange import ReadOptions
+from kafkawire.capture.reader import read_with
+from kafkawire.capture.timeline import APIS
 from kafkawire.messages import MetadataRequest, MetadataResponse, TxnOffsetCommitRequest
 from kafkawire.messages.metadata_response import MetadataResponseTopic
 from kafkawire.messages.produce_request import TopicProduceData
@@ -24,6 +28,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 PCAP = EXAMPLES / "capture" / "transactions.pcap"
+NO_SELECTION = ExchangeSelection()
 
 
 EXPECTED = json.loads((EXAMPLES / "expected.json").read_text())["capture"]["transactions.pcap"]
@@ -92,3 +97,20 @@ def test_topics_that_requests_name_by_id_have_the_names_that_responses_gave() ->
         "orders-0: 1 record",
         "group g: orders-0 @ 42, AAAAAAAAAAAAAAAAAAAACA-0 @ 42",
     ]
+
+
+@pytest.mark.parametrize("who", ["orders-service", "payments-archiver", "0"])
+def test_messages_of_some_apis_suffice(who: str) -> None:
+    """The command keeps those alone; both trackers do."""
+    whole = list(steps(capture.read(PCAP, keep=True).matched(), who))
+    assert whole
+    options = ReadOptions(keep_messages=APIS)
+    for found in (
+        read_with(PCAP, keep_messages=APIS),
+        Exchanges(lambda unread, _: read_packets(BytesIO(PCAP.read_bytes()), unread), str(PCAP), options, NO_SELECTION),
+    ):
+        kept = list(found.matched())
+        assert list(steps(kept, who)) == whole
+        for each in kept:
+            wanted = each.row.api_key in APIS and each.row.response_bytes is not None
+            assert (each.response is not None, each.request_frame) == (wanted, None)
