@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from kafkawire.rows.share_groups import DeadLetter, SharePartitionState, ShareRange, ShareStep, ShareTotal
     from kafkawire.rows.watches import Change, Poll
     from kafkawire.rows.witnesses import (
+        BatchEvidence,
         CommitAnomaly,
         CommitTotal,
         DeliveryAnomaly,
@@ -96,7 +97,7 @@ _NAMES = {
     "share_groups": "DeadLetter SharePartitionState ShareRange ShareStep ShareTotal",
     "watches": "Change Poll",
     "witnesses": (
-        "CommitAnomaly CommitTotal DeliveryAnomaly FateTotal OrderAnomaly ReadAnomaly ReadTotal "
+        "BatchEvidence CommitAnomaly CommitTotal DeliveryAnomaly FateTotal OrderAnomaly ReadAnomaly ReadTotal "
         "TransactionAnomaly TransactionTotal WitnessSummary"
     ),
 }
@@ -104,6 +105,7 @@ _NAMES = {
 __all__ = [
     "LOG_ROWS",
     "Audit",
+    "BatchEvidence",
     "BatchRow",
     "Blocker",
     "Cause",

@@ -30,4 +30,4 @@ def test_every_shape_is_a_command(tmp_path: Path) -> None:
     assert len({*titles}) == len(titles)
     for place, shape in enumerate(listed):
         assert shape.against is None or shape.against in titles[:place]
-        assert seconds(shape.words, shape.formats[-1], 1) > 0
+        assert seconds(shape.words, shape.formats[-1], 1, tmp_path / "compiled") > 0
