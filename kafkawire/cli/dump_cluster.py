@@ -22,6 +22,7 @@ from kafkawire.client.diagnosis.live_log import KnownPiece, LiveLog, Range, desc
 from kafkawire.client.errors import ClientError
 from kafkawire.client.rpc.partition_log import DeletedOffsets
 from kafkawire.logdir import Options, View
+from kafkawire.wire.json_form import uuid_text
 
 if TYPE_CHECKING:
     from kafkawire.logdir.located_file import LocatedFile
@@ -94,6 +95,10 @@ class _Reading:
             metadata = self._loop.run(described(self.cluster, None if topics is None else frozenset(topics)))
         except LookupError as error:
             raise InputError(f"--topic: {error.args[0]}") from None
+        # Records of a topic have ids of others.
+        everything = metadata if topics is None else self._loop.run(described(self.cluster, None))
+        names = {uuid_text(one.topic_id): place.topic for place, one in everything.partitions.items() if one.topic_id}
+        self._options = msgspec.structs.replace(options, topic_names=names.get)
         places = [place for place in metadata.partitions if partitions is None or place.partition in partitions]
         for number in sorted(set(partitions or ()) - {place.partition for place in places}):
             raise InputError(f"--partition: no topic has a partition {number}")

@@ -23,7 +23,7 @@ class MirrorCheckpointKey(Message, frozen=True):
     topic: str = ""
     """Topic of the target cluster, with the source's alias in front by the default replication policy."""
     partition: Int32 = 0
-    """Partition of it."""
+    """Number of the mirrored partition, the same in both clusters."""
 
 
 def _read_mirror_checkpoint_key(b: Buffer, p: int, version: int) -> tuple[MirrorCheckpointKey, int]:

@@ -21,7 +21,7 @@ class MirrorOffsetSyncKey(Message, frozen=True):
     topic: str = ""
     """Topic of the source cluster."""
     partition: Int32 = 0
-    """Partition of it, and of its mirror."""
+    """Number in the source topic; the mirror has the same one."""
 
 
 def _read_mirror_offset_sync_key(b: Buffer, p: int, version: int) -> tuple[MirrorOffsetSyncKey, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import os
 from functools import cached_property
 
 from kafkawire.logdir.directory import LogDirectory
 from kafkawire.logdir.directory import open as open_directory
+from kafkawire.wire.json_form import uuid_text
 
 #: Topics whose ids are read.
 MOST = 1_000_000
@@ -42,5 +42,5 @@ def _names(directory: LogDirectory) -> dict[str, str]:
         if len(found) >= MOST:
             break
         if one.topic_id is not None:
-            found[base64.urlsafe_b64encode(one.topic_id.bytes).decode().rstrip("=")] = one.topic
+            found[uuid_text(one.topic_id)] = one.topic
     return found

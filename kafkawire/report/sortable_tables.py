@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from kafkawire.report.descriptions import (
-    CHECKS,
+    check_sentence,
     label,
     other_violations,
     reason_of,
@@ -186,7 +186,7 @@ def answers(audit: Audit) -> SortableTable:
         return (
             TableCell(with_spaces(answer.answer), rank(answer), _ANSWER_SEVERITIES.get(answer.answer)),
             name_cell(answer.check),
-            text_cell(CHECKS.get(answer.check, with_spaces(answer.check))),
+            text_cell(check_sentence(answer.check)),
             count_cell(answer.violated),
             count_cell(answer.held),
             count_cell(answer.not_checkable),

@@ -100,6 +100,8 @@ REFUSED = {
     "witness --captures c.pcap --logs logs -o logs/new.csv": "the input logs",
     "witness --captures c.pcap --logs logs --keylog client.properties -o client.properties": "client.properties",
     "witness --captures c.pcap --logs logs --tier-key client.properties -o client.properties": "client.properties",
+    "witness --captures c.pcap --logs logs --report symbolic": "the input c.pcap",
+    "witness --captures c.pcap --logs logs --report logs/report.html": "the input logs",
     f"witness --captures c.pcap --logs logs/orders-1/{NAME}.log -o logs/meta.properties": "a file of a log directory",
     "compare logs logs/orders-1 -o logs/new.csv": "the input logs",
     "compare L.log logs -o into/new.csv": "the input logs",

@@ -61,6 +61,8 @@ def serving(path: Path, hidden: str = "") -> MockBroker:
     for one in chosen:
         if one.topic != hidden:
             _fill(broker._log(one.topic, one.partition), one)
+            if one.topic_id is not None:  # records have it
+                broker._topics.identify(one.topic, one.topic_id)
         for found in _registrations(one):
             ids[found.transactional_id] = found
     broker.on(ListTransactionsRequest, lambda request: _listed(ids, request))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkawire import report
-from kafkawire.report.descriptions import CHECKS, REASONS, what_to_do
+from kafkawire.report.descriptions import CHECKS, REASONS, check_sentence, what_to_do
 from kafkawire.rows import Audit, Coverage, DamageRow, Omitted, Violation
 from kafkawire.transactions import check_names, verdicts
 from tests.report.audits import NOON, READ, finding
@@ -91,5 +91,6 @@ def test_what_to_do_separates_command_and_advice(action: str | None, command: st
 
 
 def test_every_check_and_every_reason_has_a_description() -> None:
-    assert {*check_names.CHECKS, *check_names.TIER_CHECKS, *check_names.SHARE_CHECKS} == set(CHECKS)
+    assert {*check_names.CHECKS, *check_names.TIER_CHECKS} == set(CHECKS)
+    assert all(check_sentence(check).endswith(".") for check in (*CHECKS, *check_names.SHARE_CHECKS))
     assert {reason for _, reason in verdicts.REASONS} == set(REASONS)

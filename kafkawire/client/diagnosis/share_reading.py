@@ -6,7 +6,6 @@ leaders load a state, is never sent: a coordinator stores the leader epoch in it
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
@@ -30,6 +29,7 @@ from kafkawire.records.internal_topics import decode_key, decode_value
 from kafkawire.share_groups.fold import SharePartition, ShareRecord
 from kafkawire.transactions.coordinator_rules import partition_of_id
 from kafkawire.transactions.formatting import size
+from kafkawire.wire.json_form import uuid_text
 
 
 async def read_shares(
@@ -140,8 +140,7 @@ class _Again:
 
 def _coordinator_key(group: str, place: TopicPartition, one: ShareOffset) -> str:
     """What chooses the partition of the state (Kafka's `SharePartitionKey.asCoordinatorKey`)."""
-    id = base64.urlsafe_b64encode(one.topic_id.bytes).decode().rstrip("=")
-    return f"{group}:{id}:{place.partition}"
+    return f"{group}:{uuid_text(one.topic_id)}:{place.partition}"
 
 
 async def _settings(

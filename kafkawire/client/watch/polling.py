@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from kafkawire.client.admin import Admin
 from kafkawire.client.diagnosis.cluster_reading import clock_ms
-from kafkawire.client.diagnosis.group_standing import read_group_lags
 from kafkawire.client.diagnosis.hanging_search import observe
 from kafkawire.client.diagnosis.search import Observation, Search
 from kafkawire.client.errors import ClientError, ConnectError
@@ -132,6 +131,9 @@ class Watch:
 
     async def _read_lags(self) -> None:
         """The lag of each group, in the time of a poll for all of them together."""
+        # Counting needs NumPy, which a watch without groups does without.
+        from kafkawire.client.diagnosis.group_standing import read_group_lags
+
         search = replace(self.search, topics=None, partitions=None, places=None, broker_id=None, impact=False)
         lags: list[Lag] = []
         unread: dict[str, str] = {}

@@ -119,6 +119,13 @@ class Topics:
         self.by_name[name] = self._by_id[topic_id] = topic
         return 0
 
+    def identify(self, name: str, topic_id: UUID) -> None:
+        """Gives a topic the id that it has elsewhere."""
+        topic = self.by_name[name]
+        del self._by_id[topic.topic_id]
+        topic.topic_id = topic_id
+        self._by_id[topic_id] = topic
+
     def _refusal(self, name: str, partitions: int) -> int:
         if not _NAME.fullmatch(name):
             return INVALID_TOPIC_EXCEPTION

@@ -6,7 +6,6 @@ and then nothing is proved.
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
@@ -24,6 +23,7 @@ from kafkawire.transactions.answers import (
 )
 from kafkawire.transactions.formatting import when
 from kafkawire.transactions.replica_files import place_of
+from kafkawire.wire.json_form import uuid_text
 
 _NO_METADATA = "no copy of __remote_log_metadata has an event of the partition"
 _NO_OBJECTS = "no objects of the partition were given"
@@ -101,9 +101,9 @@ def _check_names(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tall
         elif event is None and base > newest:
             tally.lack(_MAY_BE_NEWER)
         elif event is None:
-            tally.breach(base, -1, f"no event names the object of segment {_text(id)}", files[0].path)
+            tally.breach(base, -1, f"no event names the object of segment {uuid_text(id)}", files[0].path)
         elif event.state == DELETE_FINISHED:
-            tally.breach(base, -1, f"the object of segment {_text(id)} is there after its deletion", files[0].path)
+            tally.breach(base, -1, f"the object of segment {uuid_text(id)} is there after its deletion", files[0].path)
         else:
             tally.held += 1
 
@@ -117,7 +117,8 @@ def _check_copies(events: Segments, found: Mapping[UUID, Sequence[LogFile]], tal
             tally.lack(_MAY_RUN)
         else:
             files = found.get(id, ())
-            what = f"the copy of segment {_text(id)}, offsets {one.start} to {one.end}, was started and never finished"
+            offsets = f"offsets {one.start} to {one.end}"
+            what = f"the copy of segment {uuid_text(id)}, {offsets}, was started and never finished"
             if id == newest:
                 what += f" from {when(one.since)} to {when(clock)}: it is late since {when(one.since + LATE_COPY_MS)}"
             path = files[0].path if files else None
@@ -140,9 +141,9 @@ def _check_objects(events: Segments, found: Mapping[UUID, Sequence[LogFile]], ta
         elif one.start > newest:
             tally.lack(_MAY_BE_NEWER)
         elif not files:
-            tally.breach(one.start, -1, f"the copy of segment {_text(id)} was finished, and it has no object")
+            tally.breach(one.start, -1, f"the copy of segment {uuid_text(id)} was finished, and it has no object")
         else:
-            tally.breach(one.start, -1, f"segment {_text(id)} has no {', '.join(lost)}", files[0].path)
+            tally.breach(one.start, -1, f"segment {uuid_text(id)} has no {', '.join(lost)}", files[0].path)
 
 
 def _covered(replica: Partition, known: Segments) -> Tally:
@@ -180,8 +181,3 @@ def _within(start: int, end: int, segments: Sequence[TieredSegment]) -> bool:
         if one.start <= start:
             start = max(start, one.end + 1)
     return start >= end
-
-
-def _text(id: UUID) -> str:
-    """An id in Kafka's form."""
-    return base64.urlsafe_b64encode(id.bytes).decode().rstrip("=")
