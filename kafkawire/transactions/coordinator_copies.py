@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -17,6 +17,11 @@ SKEW_MS, ONE_CLOCK_MS = 600_000, 1_000
 _NAMED = 3
 #: What shows more than a copy of the coordinator's log that is not newer than the data.
 LATER_COPY = "copy {} again, after the data; or copy the directory of a broker that was stopped cleanly"
+
+
+def _named(found: Sequence[int], places: Mapping[int, Place]) -> str | None:
+    more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+    return "; ".join(places[number].path for number in found[:_NAMED]) + more or None
 
 
 class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -45,9 +50,13 @@ class CoordinatorLog(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Args:
             chosen: numbers.
         """
-        found = [self.places[number].path for number in chosen or self.read if number in self.places]
-        more = f"; and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
-        return "; ".join(found[:_NAMED]) + more or None
+        if chosen is None:
+            return self._source
+        return _named([number for number in chosen if number in self.places], self.places)
+
+    @cached_property
+    def _source(self) -> str | None:
+        return _named([number for number in self.read if number in self.places], self.places)
 
     @cached_property
     def missing(self) -> list[int]:

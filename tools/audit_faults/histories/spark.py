@@ -27,7 +27,7 @@ def differing(session: SparkSession, root: Path, seeds: Iterable[int]) -> list[s
         for seed in seeds
         for directory in copied(History(seed), seed, root / str(seed), f"cluster-{seed}").directories
     ]
-    local = set(_said(transactions.audit(logdir.open(*directories))))
+    local = set(_said(transactions.audit(logdir.open(*directories), paths=tuple(directories))))
     by_spark = set(_said(spark.audit(directories, spark=session)))
     return sorted(
         [*(f"one machine: {line}" for line in local - by_spark), *(f"Spark: {line}" for line in by_spark - local)]
