@@ -143,8 +143,6 @@ fn tcp<'a>(data: &'a [u8], start: usize, end: usize, ends: (&[u8], &[u8])) -> Op
 
 #[cfg(test)]
 mod tests {
-    use std::hash::{Hash, Hasher};
-
     use super::*;
 
     /// An Ethernet packet with these bytes of data, of which the last `cut` were not captured.
