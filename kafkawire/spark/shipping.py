@@ -93,7 +93,8 @@ def _on_a_worker(session: SparkSession) -> Any:
         except ImportError:
             found = None
         source = getattr(found.loader, "get_source", lambda name: None)("kafkawire") if found else None
-        folders = (found.submodule_search_locations if found else None) or ()
+        # No folder where the package is an archive, as the one that is shipped, which has no native engine.
+        folders = filter(os.path.isdir, (found.submodule_search_locations if found else None) or ())
         native = any(name.endswith((".so", ".pyd")) for folder in folders for name in os.listdir(folder))
         answers = found is not None, wanted in (source or ""), native
         for batch in batches:
